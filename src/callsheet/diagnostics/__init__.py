@@ -1,0 +1,28 @@
+"""The words for everything that can be wrong: spans, sources, codes, diagnostics, renderers.
+
+The lowest layer: it knows text and positions, nothing of plans or tools.
+"""
+
+from callsheet.diagnostics.codes import CODES, Code, explain
+from callsheet.diagnostics.diagnostic import CallsheetError, Diagnostic, Edit, Fix, Severity
+from callsheet.diagnostics.render import render, render_all, to_json
+from callsheet.diagnostics.source import Position, Source, Span
+from callsheet.diagnostics.suggest import did_you_mean
+
+__all__ = [
+    "CODES",
+    "CallsheetError",
+    "Code",
+    "Diagnostic",
+    "Edit",
+    "Fix",
+    "Position",
+    "Severity",
+    "Source",
+    "Span",
+    "did_you_mean",
+    "explain",
+    "render",
+    "render_all",
+    "to_json",
+]

@@ -1,0 +1,60 @@
+"""Texts and places in them: a named source, spans of offsets, positions of line and column."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """A stretch of a source: offsets in code points, `start` included, `end` excluded."""
+
+    start: int
+    end: int
+
+    def to(self, other: Span) -> Span:
+        """The stretch from the start of this span to the end of `other`."""
+        return Span(self.start, other.end)
+
+
+class Position(NamedTuple):
+    """A place as people count it: line and column, both from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text with the name that diagnostics show for it (a path, `<stdin>`, `<plan>`)."""
+
+    name: str
+    text: str
+    _starts: list[int] = field(default_factory=list[int], init=False, repr=False, compare=False)
+
+    def _line_starts(self) -> list[int]:
+        starts = self._starts
+        if not starts:
+            starts.append(0)
+            find = self.text.find
+            at = find("\n")
+            while at != -1:
+                starts.append(at + 1)
+                at = find("\n", at + 1)
+        return starts
+
+    def position(self, offset: int) -> Position:
+        """Line and column of an offset; an offset past the end is the end."""
+        offset = min(max(offset, 0), len(self.text))
+        starts = self._line_starts()
+        line = bisect_right(starts, offset)
+        return Position(line, offset - starts[line - 1] + 1)
+
+    def line(self, number: int) -> str:
+        """The text of a line (from 1), without its end; empty if there is no such line."""
+        starts = self._line_starts()
+        if not 1 <= number <= len(starts):
+            return ""
+        end = starts[number] if number < len(starts) else len(self.text)
+        return self.text[starts[number - 1] : end].rstrip("\r\n")

@@ -1,0 +1,82 @@
+"""The one plan: immutable, typed, without syntax, tools or storage.
+
+Three syntaxes read and write it; every analysis, run, picture and trace works on it alone.
+"""
+
+from callsheet.ir.canon import IR_VERSION, plan_from_json, plan_hash, plan_to_json
+from callsheet.ir.effects import Effect
+from callsheet.ir.expr import (
+    And,
+    Compare,
+    CompareOp,
+    Condition,
+    DictExpr,
+    IsEmpty,
+    ListExpr,
+    Literal,
+    Not,
+    NotEmpty,
+    Or,
+    PathPart,
+    Ref,
+    Template,
+    Value,
+)
+from callsheet.ir.operations import CallKind, call_kind, canonical_tool_name, executor_name
+from callsheet.ir.plan import Order, Plan
+from callsheet.ir.step import (
+    Action,
+    Call,
+    Foreach,
+    Goto,
+    OnFail,
+    Output,
+    Replan,
+    Respond,
+    Retry,
+    Step,
+    Terminate,
+)
+from callsheet.ir.types import JSON, Cast
+
+__all__ = [
+    "IR_VERSION",
+    "JSON",
+    "Action",
+    "And",
+    "Call",
+    "CallKind",
+    "Cast",
+    "Compare",
+    "CompareOp",
+    "Condition",
+    "DictExpr",
+    "Effect",
+    "Foreach",
+    "Goto",
+    "IsEmpty",
+    "ListExpr",
+    "Literal",
+    "Not",
+    "NotEmpty",
+    "OnFail",
+    "Or",
+    "Order",
+    "Output",
+    "PathPart",
+    "Plan",
+    "Ref",
+    "Replan",
+    "Respond",
+    "Retry",
+    "Step",
+    "Template",
+    "Terminate",
+    "Value",
+    "call_kind",
+    "canonical_tool_name",
+    "executor_name",
+    "plan_from_json",
+    "plan_hash",
+    "plan_to_json",
+]

@@ -1,0 +1,308 @@
+"""The canonical JSON form of a plan and its hash.
+
+One meaning has one form: keys sorted, no white space, spans and comments left out. The hash
+names the plan in journals, policies and approvals. Reading refuses what it does not know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, assert_never, cast
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir.expr import (
+    And,
+    Compare,
+    CompareOp,
+    Condition,
+    DictExpr,
+    IsEmpty,
+    ListExpr,
+    Literal,
+    Not,
+    NotEmpty,
+    Or,
+    Ref,
+    Template,
+    Value,
+)
+from callsheet.ir.plan import Order, Plan
+from callsheet.ir.step import (
+    Action,
+    Call,
+    Foreach,
+    Goto,
+    OnFail,
+    Output,
+    Replan,
+    Respond,
+    Retry,
+    Step,
+    Terminate,
+)
+from callsheet.ir.types import Cast
+
+IR_VERSION = 1
+
+Json = Any
+
+
+def canonical_bytes(value: object) -> bytes:
+    """JSON with sorted keys, no white space and UTF-8: equal values have equal bytes.
+
+    Raises ValueError for what JSON cannot say (NaN, infinities).
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+def plan_hash(plan: Plan) -> str:
+    """The SHA-256 of the canonical form, in hexadecimal digits."""
+    return hashlib.sha256(canonical_bytes(plan_to_json(plan))).hexdigest()
+
+
+# ---------------------------------------------------------------- writing
+
+
+def plan_to_json(plan: Plan) -> dict[str, Json]:
+    """The plan as JSON data; `plan_from_json` reads it back to an equal plan."""
+    out: dict[str, Json] = {"ir": IR_VERSION, "steps": [_step(s) for s in plan.steps]}
+    if plan.order is not Order.TEXT:
+        out["order"] = str(plan.order)
+    if plan.variables:
+        out["variables"] = [[name, _value(value)] for name, value in plan.variables]
+    _put(out, id=plan.id, title=plan.title, goal=plan.goal)
+    return out
+
+
+def _put(out: dict[str, Json], **fields: Json) -> None:
+    out.update((name, value) for name, value in fields.items() if value is not None)
+
+
+def _step(step: Step) -> dict[str, Json]:
+    out: dict[str, Json] = {"id": step.id, "do": _action(step.action)}
+    if step.foreach is not None:
+        out["foreach"] = {"var": step.foreach.var, "in": _value(step.foreach.source)}
+    if step.condition is not None:
+        out["if"] = _condition(step.condition)
+    if step.output is not None:
+        out["out"] = {"var": step.output.var}
+        _put(out["out"], cast=str(step.output.cast) if step.output.cast else None)
+    if step.on_fail is not None:
+        out["fail"] = _on_fail(step.on_fail)
+    _put(
+        out,
+        group=step.group,
+        after=list(step.depends_on) if step.depends_on is not None else None,
+        title=step.title,
+    )
+    return out
+
+
+def _on_fail(on_fail: OnFail) -> dict[str, Json]:
+    out: dict[str, Json] = {}
+    if on_fail.retry is not None:
+        out["retry"] = {"count": on_fail.retry.count}
+        _put(out["retry"], delay=on_fail.retry.delay, backoff=on_fail.retry.backoff)
+    if on_fail.then is not None:
+        out["then"] = _action(on_fail.then)
+    return out
+
+
+def _action(action: Action) -> dict[str, Json]:
+    match action:
+        case Call(tool=tool, positional=positional, named=named):
+            out: dict[str, Json] = {"call": tool}
+            if positional:
+                out["args"] = [_value(v) for v in positional]
+            if named:
+                out["named"] = [[name, _value(v)] for name, v in named]
+            return out
+        case Respond(values=values):
+            return {"respond": [_value(v) for v in values]}
+        case Terminate(values=values):
+            return {"terminate": [_value(v) for v in values]}
+        case Goto(target=target):
+            return {"goto": target}
+        case Replan(values=values):
+            return {"replan": [_value(v) for v in values]}
+    assert_never(action)
+
+
+def _value(value: Value) -> Json:
+    match value:
+        case Literal(value=scalar):
+            return scalar
+        case Ref():
+            return _ref(value)
+        case Template(parts=parts):
+            return {"template": [p if isinstance(p, str) else _ref(p) for p in parts]}
+        case ListExpr(items=items):
+            return [_value(v) for v in items]
+        case DictExpr(items=pairs):
+            return {"dict": [[key, _value(v)] for key, v in pairs]}
+    assert_never(value)
+
+
+def _ref(ref: Ref) -> dict[str, Json]:
+    return {"ref": ref.name, "path": list(ref.path)} if ref.path else {"ref": ref.name}
+
+
+def _condition(condition: Condition) -> list[Json]:
+    match condition:
+        case Compare(op=op, left=left, right=right):
+            return [str(op), _value(left), _value(right)]
+        case IsEmpty(value=value):
+            return ["empty", _value(value)]
+        case NotEmpty(value=value):
+            return ["notempty", _value(value)]
+        case Not(condition=inner):
+            return ["not", _condition(inner)]
+        case And(conditions=inner):
+            return ["and", *(_condition(c) for c in inner)]
+        case Or(conditions=inner):
+            return ["or", *(_condition(c) for c in inner)]
+    assert_never(condition)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def plan_from_json(data: object) -> Plan:
+    """The plan of its JSON form.
+
+    Raises CallsheetError (CFG001) for data of another version or another shape.
+    """
+    try:
+        return _read_plan(_mapping(data))
+    except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+        raise CallsheetError.single(
+            "CFG001",
+            f"this is not a plan in callsheet's canonical JSON ({type(error).__name__}: {error})",
+            help="a plan is written by `callsheet fmt`; its canonical JSON by this version of callsheet",
+        ) from error
+
+
+def _mapping(data: object) -> Mapping[str, Json]:
+    if not isinstance(data, Mapping):
+        raise TypeError(f"expected an object, found {type(data).__name__}")
+    return cast("Mapping[str, Json]", data)
+
+
+def _known(data: Mapping[str, Json], *names: str) -> None:
+    unknown = sorted(set(data) - set(names))
+    if unknown:
+        raise ValueError(f"unknown field {unknown[0]!r}")
+
+
+def _text(data: object) -> str:
+    if not isinstance(data, str):
+        raise TypeError(f"expected a text, found {type(data).__name__}")
+    return data
+
+
+def _maybe(read: Callable[[Any], Any], data: object) -> Any:
+    return None if data is None else read(data)
+
+
+def _read_plan(data: Mapping[str, Json]) -> Plan:
+    _known(data, "ir", "steps", "order", "variables", "id", "title", "goal")
+    if data["ir"] != IR_VERSION:
+        raise ValueError(f"version {data['ir']!r}, this callsheet reads {IR_VERSION}")
+    return Plan(
+        steps=tuple(_read_step(_mapping(s)) for s in data["steps"]),
+        order=Order(data.get("order", "text")),
+        variables=tuple((_text(name), _read_value(value)) for name, value in data.get("variables", ())),
+        id=_maybe(_text, data.get("id")),
+        title=_maybe(_text, data.get("title")),
+        goal=_maybe(_text, data.get("goal")),
+    )
+
+
+def _read_step(data: Mapping[str, Json]) -> Step:
+    _known(data, "id", "do", "foreach", "if", "out", "fail", "group", "after", "title")
+    after = data.get("after")
+    return Step(
+        id=_text(data["id"]),
+        action=_read_action(_mapping(data["do"])),
+        foreach=_maybe(lambda f: Foreach(_text(f["var"]), _read_value(f["in"])), data.get("foreach")),
+        condition=_maybe(_read_condition, data.get("if")),
+        output=_maybe(lambda o: Output(_text(o["var"]), _maybe(Cast, o.get("cast"))), data.get("out")),
+        on_fail=_maybe(_read_on_fail, data.get("fail")),
+        group=_maybe(int, data.get("group")),
+        depends_on=None if after is None else tuple(_text(a) for a in after),
+        title=_maybe(_text, data.get("title")),
+    )
+
+
+def _read_on_fail(data: Mapping[str, Json]) -> OnFail:
+    _known(data, "retry", "then")
+    retry = data.get("retry")
+    then = _maybe(_read_action, data.get("then"))
+    if then is not None and not isinstance(then, Goto | Terminate):
+        raise ValueError("a failure leads to a goto or to an end")
+    return OnFail(
+        retry=None if retry is None else Retry(int(retry["count"]), retry.get("delay"), retry.get("backoff")),
+        then=then,
+    )
+
+
+def _read_action(data: Mapping[str, Json]) -> Action:
+    def values(name: str) -> tuple[Value, ...]:
+        return tuple(_read_value(v) for v in data[name])
+
+    if "call" in data:
+        _known(data, "call", "args", "named")
+        return Call(
+            _text(data["call"]),
+            tuple(_read_value(v) for v in data.get("args", ())),
+            tuple((_text(name), _read_value(v)) for name, v in data.get("named", ())),
+        )
+    _known(data, "respond", "terminate", "goto", "replan")
+    (kind,) = data
+    if kind == "goto":
+        return Goto(_text(data[kind]))
+    return {"respond": Respond, "terminate": Terminate, "replan": Replan}[kind](values(kind))
+
+
+def _read_ref(data: Mapping[str, Json]) -> Ref:
+    _known(data, "ref", "path")
+    path = tuple(data.get("path", ()))
+    if not all(isinstance(p, str | int) for p in path):
+        raise TypeError("a path is made of keys and indexes")
+    return Ref(_text(data["ref"]), path)
+
+
+def _read_value(data: Json) -> Value:
+    if data is None or isinstance(data, str | int | float):
+        return Literal(data)
+    if isinstance(data, list):
+        return ListExpr(tuple(_read_value(v) for v in cast("list[Json]", data)))
+    node = _mapping(data)
+    if "ref" in node:
+        return _read_ref(node)
+    if "template" in node:
+        _known(node, "template")
+        return Template(tuple(p if isinstance(p, str) else _read_ref(_mapping(p)) for p in node["template"]))
+    _known(node, "dict")
+    return DictExpr(tuple((_text(key), _read_value(v)) for key, v in node["dict"]))
+
+
+def _read_condition(data: Sequence[Json]) -> Condition:
+    op, *rest = data
+    match op:
+        case "empty":
+            return IsEmpty(_read_value(rest[0]))
+        case "notempty":
+            return NotEmpty(_read_value(rest[0]))
+        case "not":
+            return Not(_read_condition(rest[0]))
+        case "and":
+            return And(tuple(_read_condition(c) for c in rest))
+        case "or":
+            return Or(tuple(_read_condition(c) for c in rest))
+        case _:
+            return Compare(CompareOp(op), _read_value(rest[0]), _read_value(rest[1]))

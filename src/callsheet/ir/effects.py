@@ -1,0 +1,41 @@
+"""What a call may do to the world; decides order, retry and what a crash leaves in doubt."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Effect(StrEnum):
+    """The effect of a tool, declared by the operator; undeclared is `UNSAFE`.
+
+    The rules for each are those of the durability contract, section 2.
+    """
+
+    PURE = "pure"
+    """Depends on its arguments alone and changes nothing."""
+    READ = "read"
+    """Looks at the world and changes nothing."""
+    IDEMPOTENT = "idempotent"
+    """Changes the world; doing it twice is doing it once."""
+    KEYED = "keyed"
+    """Changes the world at most once per idempotency key."""
+    PROBE = "probe"
+    """Changes the world; another tool can tell whether it happened."""
+    UNSAFE = "unsafe"
+    """Anything else: never repeated without a decision."""
+    LLM = "llm"
+    """A model's answer: may be asked again, at a price."""
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether a call leaves the world as it was."""
+        return self in _ONLY_READS
+
+    @property
+    def may_rerun(self) -> bool:
+        """Whether a call that may or may not have happened can be made again unasked."""
+        return self in _MAY_RERUN
+
+
+_ONLY_READS = frozenset({Effect.PURE, Effect.READ, Effect.LLM})
+_MAY_RERUN = _ONLY_READS | {Effect.IDEMPOTENT, Effect.KEYED}

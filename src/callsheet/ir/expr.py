@@ -1,0 +1,184 @@
+"""Values and conditions of a plan, as written: literals, references, templates, comparisons.
+
+Nodes are immutable and compare by meaning: spans do not count. Nothing here evaluates anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from callsheet.diagnostics import Span
+from callsheet.ir.types import Scalar
+
+PathPart: TypeAlias = "str | int"
+"""One step of a dot path: a key, or an index (from 0; negative counts from the end)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A string, number, true, false or null, as it stands."""
+
+    value: Scalar
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A variable, or a place inside its value: `$name.path.0`. The name has no dollar sign.
+
+    A path part of decimal digits is an index; on a dict it is the key of the same digits.
+    """
+
+    name: str
+    path: tuple[PathPart, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text with references in it, filled in once.
+
+    Normal form, which `template` makes: no empty and no neighbouring texts, at least one
+    reference, and more than that reference alone (which is the `Ref` itself).
+    """
+
+    parts: tuple[str | Ref, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListExpr:
+    """A list of values."""
+
+    items: tuple[Value, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DictExpr:
+    """A dict of values, its keys literal, unique and in their written order."""
+
+    items: tuple[tuple[str, Value], ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Value: TypeAlias = "Literal | Ref | Template | ListExpr | DictExpr"
+
+
+def template(parts: list[str | Ref], span: Span | None = None) -> Literal | Ref | Template:
+    """The normal form of a text with references.
+
+    >>> template(["a", "b"])
+    Literal(value='ab')
+    >>> template(["", Ref("x"), ""])
+    Ref(name='x', path=())
+    """
+    merged: list[str | Ref] = []
+    for part in parts:
+        if isinstance(part, Ref):
+            merged.append(part)
+        elif part:
+            if merged and isinstance(merged[-1], str):
+                merged[-1] += part
+            else:
+                merged.append(part)
+    if not merged:
+        return Literal("", span)
+    if len(merged) == 1:
+        only = merged[0]
+        return Literal(only, span) if isinstance(only, str) else only
+    return Template(tuple(merged), span)
+
+
+class CompareOp(StrEnum):
+    """How two values are compared in a condition."""
+
+    EQ = "=="
+    NE = "!="
+    GT = ">"
+    LT = "<"
+    GE = ">="
+    LE = "<="
+    CONTAINS = "contains"
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`left op right`."""
+
+    op: CompareOp
+    left: Value
+    right: Value
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IsEmpty:
+    """`IS_EMPTY(value)`."""
+
+    value: Value
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NotEmpty:
+    """`NOT_EMPTY(value)`."""
+
+    value: Value
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """`NOT (condition)`."""
+
+    condition: Condition
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of two or more conditions; none of them is itself an `And`."""
+
+    conditions: tuple[Condition, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any of two or more conditions; none of them is itself an `Or`."""
+
+    conditions: tuple[Condition, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Condition: TypeAlias = "Compare | IsEmpty | NotEmpty | Not | And | Or"
+
+
+def refs_of(node: Value | Condition) -> Iterator[Ref]:
+    """All references in a value or a condition, in the order of the text."""
+    stack: list[Value | Condition] = [node]
+    while stack:
+        current = stack.pop()
+        match current:
+            case Literal():
+                pass
+            case Ref():
+                yield current
+            case Template(parts=parts):
+                yield from (part for part in parts if isinstance(part, Ref))
+            case ListExpr(items=items):
+                stack.extend(reversed(items))
+            case DictExpr(items=pairs):
+                stack.extend(value for _, value in reversed(pairs))
+            case Compare(left=left, right=right):
+                stack.extend((right, left))
+            case IsEmpty(value=value) | NotEmpty(value=value):
+                stack.append(value)
+            case Not(condition=inner):
+                stack.append(inner)
+            case And(conditions=inner) | Or(conditions=inner):
+                stack.extend(reversed(inner))

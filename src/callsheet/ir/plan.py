@@ -1,0 +1,39 @@
+"""The plan: steps in order, with the order's meaning, initial variables and a name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from callsheet.ir.expr import Value
+from callsheet.ir.step import Step
+
+
+class Order(StrEnum):
+    """What the order of steps means."""
+
+    TEXT = "text"
+    """One after another as written, but for groups and jumps."""
+    DAG = "dag"
+    """Each when what it depends on is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan. Steps of one group stand next to each other; ids are meant to be unique.
+
+    `variables` are initial values, literal (no references); `id`, `title` and `goal` name it
+    for people. `comments` are what stands after the last step; they carry no meaning.
+    """
+
+    steps: tuple[Step, ...]
+    order: Order = Order.TEXT
+    variables: tuple[tuple[str, Value], ...] = ()
+    id: str | None = None
+    title: str | None = None
+    goal: str | None = None
+    comments: tuple[str, ...] = field(default=(), compare=False)
+
+    def step(self, step_id: str) -> Step | None:
+        """The first step of that id."""
+        return next((s for s in self.steps if s.id == step_id), None)

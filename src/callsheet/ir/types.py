@@ -1,0 +1,22 @@
+"""The types of values: JSON, and the casts that a step may ask of its result."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeAlias
+
+JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
+"""A value at run time: what JSON can say, as native Python types."""
+
+Scalar: TypeAlias = "None | bool | int | float | str"
+"""A JSON value without parts."""
+
+
+class Cast(StrEnum):
+    """What a step's result is turned into after it succeeds (`> $n:int`)."""
+
+    INT = "int"
+    FLOAT = "float"
+    BOOL = "bool"
+    LIST = "list"
+    JSON = "json"
