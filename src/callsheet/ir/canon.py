@@ -49,14 +49,15 @@ IR_VERSION = 1
 Json = Any
 
 
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
+
 def canonical_bytes(value: object) -> bytes:
     """JSON with sorted keys, no white space and UTF-8: equal values have equal bytes.
 
     Raises ValueError for what JSON cannot say (NaN, infinities).
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode(
-        "utf-8", "surrogatepass"
-    )
+    return _encode(value).encode("utf-8", "surrogatepass")
 
 
 def plan_hash(plan: Plan) -> str:

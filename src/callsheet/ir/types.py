@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TypeAlias
 
-JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
+JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 """A value at run time: what JSON can say, as native Python types."""
 
-Scalar: TypeAlias = "None | bool | int | float | str"
+Scalar: TypeAlias = "bool | int | float | str | None"
 """A JSON value without parts."""
 
 

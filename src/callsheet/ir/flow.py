@@ -1,0 +1,292 @@
+"""Where a plan of text order can go and what is set on the way: control flow, definitions, uses.
+
+In: a plan. Out: adjacency as lists of ints, linear in the plan's size. It says what may happen:
+an edge stands wherever some values of the variables could take it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from callsheet.ir.expr import Condition, DictExpr, ListExpr, Literal, Ref, Template, Value, refs_of
+from callsheet.ir.plan import Plan
+from callsheet.ir.step import Call, Goto, Replan, Respond, Step, Terminate
+
+
+class Place(StrEnum):
+    """The part of a step that reads a variable."""
+
+    SOURCE = "source"
+    CONDITION = "condition"
+    ARGUMENTS = "arguments"
+    FAILURE = "failure"
+
+
+class Use(NamedTuple):
+    """A step that reads a variable, by its number."""
+
+    step: int
+    ref: Ref
+    place: Place
+
+
+class Definition(NamedTuple):
+    """A step that sets a variable.
+
+    It is visible after the step `committed`: the step itself, or the last of its group.
+    `sure` tells whether the variable is set on every way past that step.
+    """
+
+    step: int
+    var: str
+    committed: int
+    sure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The graph of a plan. Its nodes are the steps by number, then `end`, then `entry`.
+
+    Members of a group follow one another; what they lead to leaves from the last of them.
+    `if_empty` holds the steps that go on to the next one only where an answer is empty.
+    """
+
+    plan: Plan
+    successors: list[list[int]]
+    predecessors: list[list[int]]
+    number_of: dict[str, int]
+    """The first step of each id."""
+    group_end: list[int]
+    """The last step of each step's group, the step itself outside any."""
+    if_empty: frozenset[int]
+    definitions: dict[str, list[Definition]] = field(default_factory=dict[str, list[Definition]])
+
+    @property
+    def end(self) -> int:
+        """The node of the end of the run."""
+        return len(self.plan.steps)
+
+    @property
+    def entry(self) -> int:
+        """The node before the first step."""
+        return len(self.plan.steps) + 1
+
+    def reachable(self, *, answers_are_empty: bool = True) -> bytearray:
+        """Which nodes the entry leads to, a byte a node.
+
+        Without `answers_are_empty`, a RESPOND without a guard always ends the plan.
+        """
+        seen = bytearray(len(self.successors))
+        seen[self.entry] = 1
+        stack = [self.entry]
+        while stack:
+            node = stack.pop()
+            skipped = node + 1 if not answers_are_empty and node in self.if_empty else -1
+            for following in self.successors[node]:
+                if not seen[following] and following != skipped:
+                    seen[following] = 1
+                    stack.append(following)
+        return seen
+
+
+def flow_of(plan: Plan) -> Flow:
+    """The flow of a plan, in text order whatever its order is.
+
+    >>> from callsheet.ir import Goto, Plan, Respond, Step
+    >>> flow = flow_of(Plan((Step("S1", Goto("S2")), Step("S2", Respond(())))))
+    >>> flow.successors
+    [[1], [2], [], [0]]
+    """
+    steps = plan.steps
+    count = len(steps)
+    number_of: dict[str, int] = {}
+    for number, step in enumerate(steps):
+        number_of.setdefault(step.id, number)
+    entered = _jump_targets(steps, number_of)
+    group_end = _group_ends(steps)
+    successors: list[list[int]] = [[] for _ in range(count + 2)]
+    successors[count + 1].append(0)
+    if_empty: set[int] = set()
+    start = 0
+    while start < count:
+        last = group_end[start]
+        for member in range(start, last):
+            successors[member].append(member + 1)
+        targets, falls, only_if_empty = _ways_out(plan, range(start, last + 1), number_of, entered)
+        if falls:
+            targets.append(last + 1)
+            if only_if_empty and targets.count(last + 1) == 1:
+                if_empty.add(last)
+        successors[last].extend(dict.fromkeys(targets))
+        start = last + 1
+    predecessors: list[list[int]] = [[] for _ in range(count + 2)]
+    for node, followers in enumerate(successors):
+        for following in followers:
+            predecessors[following].append(node)
+    flow = Flow(plan, successors, predecessors, number_of, group_end, frozenset(if_empty))
+    _note_definitions(flow)
+    return flow
+
+
+def _group_ends(steps: tuple[Step, ...]) -> list[int]:
+    ends = list(range(len(steps)))
+    for number in range(len(steps) - 2, -1, -1):
+        group = steps[number].group
+        if group is not None and group == steps[number + 1].group:
+            ends[number] = ends[number + 1]
+    return ends
+
+
+def _jump_targets(steps: tuple[Step, ...], number_of: dict[str, int]) -> set[int]:
+    targets: set[int] = set()
+    for step in steps:
+        failure = step.on_fail.then if step.on_fail is not None else None
+        for jump in (step.action, failure):
+            if isinstance(jump, Goto) and jump.target in number_of:
+                targets.add(number_of[jump.target])
+    return targets
+
+
+def _ways_out(
+    plan: Plan, members: range, number_of: dict[str, int], entered: set[int]
+) -> tuple[list[int], bool, bool]:
+    """Where a step or a group leads, whether also on, and that only where an answer is empty.
+
+    The first control in text order acts, so nothing after one that always acts counts, up to
+    a member at which a jump may enter the group. A RE-PLAN goes on where no new plan could be
+    compiled.
+    """
+    end = len(plan.steps)
+    targets: list[int] = []
+    on, on_if_empty = True, False
+    for number in members:
+        step = plan.steps[number]
+        on = on or number in entered
+        if not on and not on_if_empty:
+            continue
+        targets.extend(_targets(step, number_of, end))
+        if is_guarded(step) or isinstance(step.action, Call | Replan):
+            continue
+        skipped = isinstance(step.action, Respond) and number + 1 < end and may_be_empty(step.action)
+        on, on_if_empty = False, skipped
+    return targets, on or on_if_empty, not on
+
+
+def _targets(step: Step, number_of: dict[str, int], end: int) -> Iterator[int]:
+    """Where the step itself may lead; a jump to nowhere ends the run."""
+    if step.on_fail is not None and step.on_fail.then is not None:
+        then = step.on_fail.then
+        yield number_of.get(then.target, end) if isinstance(then, Goto) else end
+    match step.action:
+        case Goto(target=target):
+            yield number_of.get(target, end)
+        case Respond() | Terminate() | Replan():
+            yield end
+        case Call():
+            pass
+
+
+def is_guarded(step: Step) -> bool:
+    """Whether the step's action may be left out: it has a condition or items."""
+    return step.condition is not None or step.foreach is not None
+
+
+def may_be_empty(respond: Respond) -> bool:
+    """Whether all values of an answer can be empty, so that the plan goes on."""
+    return all(_value_may_be_empty(value) for value in respond.values)
+
+
+def _value_may_be_empty(value: Value) -> bool:
+    match value:
+        case Literal(value=scalar):
+            return scalar is None or (isinstance(scalar, str) and not scalar.strip())
+        case Ref():
+            return True
+        case Template(parts=parts):
+            return not any(isinstance(part, str) and part.strip() for part in parts)
+        case ListExpr(items=items):
+            return not items
+        case DictExpr(items=pairs):
+            return not pairs
+
+
+def _note_definitions(flow: Flow) -> None:
+    """Fill in the definitions; one before a member that a jump leads to may be left out."""
+    latest_entry: dict[int, int] = {}
+    for number, end in enumerate(flow.group_end):
+        if end != number or number in latest_entry:
+            jumped_to = any(
+                before != number - 1 or flow.group_end[before] != end for before in flow.predecessors[number]
+            )
+            latest_entry[end] = number if jumped_to else latest_entry.get(end, number)
+    for number, step in enumerate(flow.plan.steps):
+        output = step.output
+        if output is None or not isinstance(step.action, Call):
+            continue
+        end = flow.group_end[number]
+        sure = (step.condition is None or step.foreach is not None) and number >= latest_entry.get(
+            end, number
+        )
+        flow.definitions.setdefault(output.var, []).append(Definition(number, output.var, end, sure))
+
+
+def uses_of(step: Step, number: int) -> Iterator[Use]:
+    """The variables that the step reads from outside, in the order of the text.
+
+    Its own loop variable and, in its failure message, its own output are set by the step itself.
+    """
+    own = step.foreach.var if step.foreach is not None else None
+    if step.foreach is not None:
+        yield from (Use(number, ref, Place.SOURCE) for ref in refs_of(step.foreach.source))
+    if step.condition is not None:
+        yield from _uses(number, step.condition, Place.CONDITION, (own,))
+    for value in step.values():
+        yield from _uses(number, value, Place.ARGUMENTS, (own,))
+    output = step.output.var if step.output is not None else None
+    for value in step.failure_values():
+        yield from _uses(number, value, Place.FAILURE, (own, output))
+
+
+def _uses(number: int, node: Value | Condition, place: Place, own: tuple[str | None, ...]) -> Iterator[Use]:
+    return (Use(number, ref, place) for ref in refs_of(node) if ref.name not in own)
+
+
+_MOST_FEEDERS = 4
+
+
+def feeders(plan: Plan) -> list[list[int]]:
+    """For each step, the steps above it whose outputs it reads, at most the 4 nearest a variable.
+
+    By text order alone: jumps do not count. In a group only what stands before it is read.
+
+    >>> from callsheet.ir import Call, Output, Plan, Ref, Respond, Step
+    >>> feeders(Plan((Step("S1", Call("X"), output=Output("a")), Step("S2", Respond((Ref("a"),))))))
+    [[], [0]]
+    """
+    setters: dict[str, list[int]] = {}
+    held: list[tuple[int, Step]] = []
+    found: list[list[int]] = []
+    ends = _group_ends(plan.steps)
+    for number, step in enumerate(plan.steps):
+        names = dict.fromkeys(use.ref.name for use in uses_of(step, number))
+        found.append(sorted({setter for name in names for setter in setters.get(name, ())}))
+        if step.output is not None and isinstance(step.action, Call):
+            held.append((number, step))
+        if ends[number] == number:
+            for setter, member in held:
+                _set(setters, setter, member)
+            held.clear()
+    return found
+
+
+def _set(setters: dict[str, list[int]], number: int, step: Step) -> None:
+    assert step.output is not None
+    if step.condition is None or step.foreach is not None:
+        setters[step.output.var] = [number]
+        return
+    known = setters.setdefault(step.output.var, [])
+    known.append(number)
+    del known[:-_MOST_FEEDERS]

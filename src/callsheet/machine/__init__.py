@@ -1,0 +1,59 @@
+"""What a plan means: a pure state machine that takes events and gives commands.
+
+It never awaits, reads a clock, draws a random number or touches a file. Drivers feed it.
+"""
+
+from callsheet.machine.commands import (
+    Awaited,
+    CallModel,
+    CallTool,
+    Command,
+    Compile,
+    Finish,
+    RunAgent,
+    Sleep,
+)
+from callsheet.machine.events import (
+    Cancelled,
+    Decided,
+    Decision,
+    Event,
+    Failed,
+    PlanCompiled,
+    Started,
+    Succeeded,
+    TimerFired,
+)
+from callsheet.machine.limits import Limits
+from callsheet.machine.machine import Machine
+from callsheet.machine.program import Program, ToolFacts, compile_plan
+from callsheet.machine.result import Result, Status
+from callsheet.machine.values import to_text
+
+__all__ = [
+    "Awaited",
+    "CallModel",
+    "CallTool",
+    "Cancelled",
+    "Command",
+    "Compile",
+    "Decided",
+    "Decision",
+    "Event",
+    "Failed",
+    "Finish",
+    "Limits",
+    "Machine",
+    "PlanCompiled",
+    "Program",
+    "Result",
+    "RunAgent",
+    "Sleep",
+    "Started",
+    "Status",
+    "Succeeded",
+    "TimerFired",
+    "ToolFacts",
+    "compile_plan",
+    "to_text",
+]

@@ -1,0 +1,132 @@
+"""Values and conditions of the plan turned once into functions of the variable slots.
+
+After this no name is looked up and no path taken apart again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, assert_never
+
+from callsheet.ir import (
+    JSON,
+    And,
+    Compare,
+    CompareOp,
+    Condition,
+    DictExpr,
+    IsEmpty,
+    ListExpr,
+    Literal,
+    Not,
+    NotEmpty,
+    Or,
+    Ref,
+    Template,
+    Value,
+)
+from callsheet.machine.values import compare, contains, equals, is_empty, to_text, walk
+
+Slots: TypeAlias = "list[Any]"
+"""The variables' values by slot; None where nothing was set."""
+Eval: TypeAlias = "Callable[[Slots], JSON]"
+Test: TypeAlias = "Callable[[Slots], bool]"
+SlotOf: TypeAlias = "Callable[[str], int]"
+
+
+def compile_value(value: Value, slot_of: SlotOf) -> Eval:
+    """A function that gives the value; containers are new ones each time."""
+    match value:
+        case Literal(value=scalar):
+            return lambda slots: scalar
+        case Ref():
+            return _compile_ref(value, slot_of)
+        case Template(parts=parts):
+            return _compile_template(parts, slot_of)
+        case ListExpr(items=items):
+            inner = [compile_value(item, slot_of) for item in items]
+            return lambda slots: [make(slots) for make in inner]
+        case DictExpr(items=pairs):
+            made = [(key, compile_value(item, slot_of)) for key, item in pairs]
+            return lambda slots: {key: make(slots) for key, make in made}
+    assert_never(value)
+
+
+def _compile_ref(ref: Ref, slot_of: SlotOf) -> Eval:
+    slot, path = slot_of(ref.name), ref.path
+    if not path:
+        return lambda slots: slots[slot]
+    return lambda slots: walk(slots[slot], path)
+
+
+def _compile_template(parts: tuple[str | Ref, ...], slot_of: SlotOf) -> Eval:
+    made = [part if isinstance(part, str) else _compile_ref(part, slot_of) for part in parts]
+
+    def fill(slots: Slots) -> str:
+        return "".join([part if isinstance(part, str) else to_text(part(slots)) for part in made])
+
+    return fill
+
+
+def compile_condition(condition: Condition, slot_of: SlotOf) -> Test:
+    """A function that says whether the condition holds."""
+    match condition:
+        case Compare(op=op, left=left, right=right):
+            return _compile_compare(op, compile_value(left, slot_of), compile_value(right, slot_of))
+        case IsEmpty(value=value):
+            make = compile_value(value, slot_of)
+            return lambda slots: is_empty(make(slots))
+        case NotEmpty(value=value):
+            make = compile_value(value, slot_of)
+            return lambda slots: not is_empty(make(slots))
+        case Not(condition=inner):
+            test = compile_condition(inner, slot_of)
+            return lambda slots: not test(slots)
+        case And(conditions=inner):
+            tests = [compile_condition(c, slot_of) for c in inner]
+            return lambda slots: all(test(slots) for test in tests)
+        case Or(conditions=inner):
+            tests = [compile_condition(c, slot_of) for c in inner]
+            return lambda slots: any(test(slots) for test in tests)
+    assert_never(condition)
+
+
+def _compile_compare(op: CompareOp, left: Eval, right: Eval) -> Test:
+    match op:
+        case CompareOp.EQ:
+            return lambda slots: equals(left(slots), right(slots))
+        case CompareOp.NE:
+            return lambda slots: not equals(left(slots), right(slots))
+        case CompareOp.CONTAINS:
+            return lambda slots: contains(left(slots), right(slots))
+        case _:
+            return lambda slots: compare(op, left(slots), right(slots))
+
+
+def compile_arguments(
+    arguments: tuple[tuple[str, Value], ...], slot_of: SlotOf
+) -> Callable[[Slots], dict[str, Any]]:
+    """A function that gives the named arguments as a new dict, in their written order."""
+    constants: dict[str, Any] = {}
+    direct: list[tuple[str, int]] = []
+    made: list[tuple[str, Eval]] = []
+    for name, value in arguments:
+        match value:
+            case Literal(value=scalar):
+                constants[name] = scalar
+            case Ref(name=variable, path=()):
+                constants[name] = None
+                direct.append((name, slot_of(variable)))
+            case _:
+                constants[name] = None
+                made.append((name, compile_value(value, slot_of)))
+
+    def build(slots: Slots) -> dict[str, Any]:
+        args = constants.copy()
+        for name, slot in direct:
+            args[name] = slots[slot]
+        for name, make in made:
+            args[name] = make(slots)
+        return args
+
+    return build

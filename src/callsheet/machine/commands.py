@@ -1,0 +1,69 @@
+"""What the machine asks of a driver; each but the last is answered by an event of its key.
+
+A key is `step[@visit].item.attempt`, with `rN/` before it in the N-th re-plan. It is made from
+the plan alone, so a repeated run of the same plan asks for the same keys.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+from callsheet.ir import JSON
+from callsheet.machine.result import Result
+
+
+class CallTool(NamedTuple):
+    """Call a tool by its canonical name."""
+
+    key: str
+    step: str
+    tool: str
+    args: dict[str, Any]
+
+
+class CallModel(NamedTuple):
+    """Carry out a model operation: the inputs in order, and the named arguments."""
+
+    key: str
+    step: str
+    tool: str
+    inputs: list[JSON]
+    args: dict[str, Any]
+
+
+class RunAgent(NamedTuple):
+    """Let a sub-agent solve a goal: the inputs in order, and the named arguments."""
+
+    key: str
+    step: str
+    tool: str
+    inputs: list[JSON]
+    args: dict[str, Any]
+
+
+class Sleep(NamedTuple):
+    """Wait this many seconds, then feed TimerFired."""
+
+    key: str
+    step: str
+    seconds: float
+
+
+class Compile(NamedTuple):
+    """Compile a new plan for this reason; the variables are data, not instructions."""
+
+    key: str
+    step: str
+    reason: str
+    variables: dict[str, JSON]
+
+
+class Finish(NamedTuple):
+    """The run has ended; nothing that comes later counts."""
+
+    result: Result
+
+
+Awaited: TypeAlias = "CallTool | CallModel | RunAgent | Sleep | Compile"
+"""A command that an event of its key answers."""
+Command: TypeAlias = "Awaited | Finish"

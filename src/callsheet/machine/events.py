@@ -1,0 +1,68 @@
+"""What a driver tells the machine: outcomes by key, fired timers, decisions, new plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
+
+from callsheet.ir import JSON, Plan
+from callsheet.machine.program import ToolFacts
+
+
+class Started(NamedTuple):
+    """The run begins, with these variables set."""
+
+    inputs: Mapping[str, JSON]
+
+
+class Succeeded(NamedTuple):
+    """The call of this key gave a value."""
+
+    key: str
+    value: JSON
+
+
+class Failed(NamedTuple):
+    """The call of this key failed, or the compilation did."""
+
+    key: str
+    error: str
+
+
+class TimerFired(NamedTuple):
+    """The wait of this key is over."""
+
+    key: str
+
+
+class PlanCompiled(NamedTuple):
+    """The new plan for a RE-PLAN, checked, with the facts about the tools it calls."""
+
+    key: str
+    plan: Plan
+    facts: Mapping[str, ToolFacts]
+
+
+class Decision(StrEnum):
+    """What a person says of a call that started and may or may not have happened."""
+
+    RETRY = "retry"
+    SKIP = "skip"
+    FAIL = "fail"
+
+
+class Decided(NamedTuple):
+    """The decision on a call in doubt."""
+
+    key: str
+    decision: Decision
+
+
+class Cancelled(NamedTuple):
+    """Somebody ends the run."""
+
+    reason: str
+
+
+Event: TypeAlias = "Started | Succeeded | Failed | TimerFired | PlanCompiled | Decided | Cancelled"

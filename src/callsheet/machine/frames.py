@@ -1,0 +1,111 @@
+"""A step under way: its visits, items, attempts and what it led to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from callsheet.ir import JSON
+from callsheet.machine.program import Program, StepCode
+from callsheet.machine.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Go on at the step of this number."""
+
+    number: int
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """End the run in this way."""
+
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class NewPlan:
+    """Go on with a new plan."""
+
+    program: Program
+
+
+Control: TypeAlias = "Jump | End | NewPlan"
+"""What a step does to the order of the plan, once it is committed."""
+
+
+class Skipped:
+    """Stands in the place of an item whose condition did not hold."""
+
+    __slots__ = ()
+
+
+SKIPPED = Skipped()
+
+
+_NONE: list[Any] = []
+
+
+class Frame:
+    """One visit of a step.
+
+    `items` is None for a step without FOREACH. `open` counts attempts under way; when it is
+    zero and nothing is left to start, the frame is settled and `value`, `ran`, `failed` (the
+    items, or 0 for the step itself) and `control` say what it led to.
+    """
+
+    __slots__ = (
+        "code",
+        "control",
+        "failed",
+        "grouped",
+        "items",
+        "next",
+        "open",
+        "prefix",
+        "ran",
+        "results",
+        "stopped",
+        "value",
+    )
+
+    def __init__(self, code: StepCode, prefix: str, grouped: bool) -> None:
+        self.code = code
+        self.prefix = prefix
+        self.grouped = grouped
+        self.items: list[JSON] | None = None
+        self.results: list[Any] = _NONE
+        self.next = 0
+        self.open = 0
+        self.stopped = False
+        self.ran = False
+        self.failed: set[int] = set()
+        self.value: JSON = None
+        self.control: Control | None = None
+
+
+class Attempt:
+    """One call under way: of which frame and item, the how manieth, and with what arguments."""
+
+    __slots__ = ("args", "frame", "index", "inputs", "key", "number")
+
+    def __init__(self, frame: Frame, index: int, key: str, args: dict[str, Any], inputs: list[JSON]) -> None:
+        self.frame = frame
+        self.index = index
+        self.number = 1
+        self.key = key
+        self.args = args
+        self.inputs = inputs
+
+
+class Group:
+    """Steps of one @PARALLEL block under way: they are committed together, in text order."""
+
+    __slots__ = ("end", "frames", "open")
+
+    def __init__(self, end: int) -> None:
+        self.end = end
+        self.frames: list[Frame] = []
+        self.open = 0

@@ -1,0 +1,48 @@
+"""The names of calls: `[rN/]step[@visit].item.attempt`, taken apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A call's name in parts. `generation` counts re-plans from 0, `visit` and `attempt` from 1."""
+
+    generation: int
+    step: str
+    visit: int
+    index: int
+    attempt: int
+
+
+def step_of(key: str) -> str:
+    """The step of a key alone.
+
+    >>> step_of("r2/S3@4.7.2")
+    'S3'
+    """
+    place = key.rsplit(".", 2)[0]
+    if "/" not in place and "@" not in place:
+        return place
+    return parse_key(key).step
+
+
+def parse_key(key: str) -> Key:
+    """The parts of a key that a machine made.
+
+    >>> parse_key("S3.0.1")
+    Key(generation=0, step='S3', visit=1, index=0, attempt=1)
+    >>> parse_key("r2/S3@4.7.2")
+    Key(generation=2, step='S3', visit=4, index=7, attempt=2)
+    """
+    place, index, attempt = key.rsplit(".", 2)
+    generation = 0
+    if place[0] == "r" and "/" in place:
+        number, _, rest = place[1:].partition("/")
+        if number.isdigit():
+            generation, place = int(number), rest
+    step, at, visit = place.rpartition("@")
+    if not at:
+        step, visit = place, "1"
+    return Key(generation, step, int(visit), int(index), int(attempt))

@@ -1,0 +1,585 @@
+"""The interpreter: events in, commands out.
+
+`Machine.feed` is the only way in. Everything that happens is a function of the program, the
+limits and the events, in their order. Outcomes of a group or of the items of a FOREACH are
+kept by place and acted upon together, so the order in which they arrive does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON, Cast, Value
+from callsheet.machine.closures import Eval, compile_value
+from callsheet.machine.commands import CallModel, CallTool, Command, Compile, Finish, RunAgent, Sleep
+from callsheet.machine.events import (
+    Cancelled,
+    Decided,
+    Decision,
+    Event,
+    Failed,
+    PlanCompiled,
+    Started,
+    Succeeded,
+    TimerFired,
+)
+from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
+from callsheet.machine.limits import Limits
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.program import NOWHERE, Kind, Program, StepCode, compile_plan
+from callsheet.machine.result import Result, Status
+from callsheet.machine.values import cast_value, is_empty, items_of, to_text
+
+Observer = Callable[[Note], None]
+
+_NO_INPUTS: list[JSON] = []
+
+
+class Machine:
+    """One run of a program.
+
+    `observer`, if given, is called with a Note for everything that happens to a step. An event
+    of a key that is not open (late, repeated, unknown) changes nothing.
+    """
+
+    __slots__ = (
+        "_asleep",
+        "_attempts",
+        "_compiling",
+        "_extra",
+        "_generation",
+        "_group",
+        "_handlers",
+        "_is_started",
+        "_last",
+        "_observer",
+        "_pc",
+        "_program",
+        "_replans",
+        "_set",
+        "_slots",
+        "_steps_executed",
+        "_visits",
+        "limits",
+        "result",
+    )
+
+    def __init__(
+        self, program: Program, limits: Limits | None = None, observer: Observer | None = None
+    ) -> None:
+        self.limits = limits or Limits()
+        self.result: Result | None = None
+        self._observer = observer
+        self._attempts: dict[str, Attempt] = {}
+        self._asleep: dict[str, Attempt] = {}
+        self._compiling: dict[str, Attempt] = {}
+        self._is_started = False
+        self._generation = ""
+        self._replans = 0
+        self._steps_executed = 0
+        self._last: JSON = None
+        self._extra: dict[str, JSON] = {}
+        self._handlers: dict[type, Callable[[Any, list[Command]], None]] = {
+            Succeeded: self._on_succeeded,
+            Failed: self._on_failed,
+            TimerFired: self._on_timer,
+            Started: self._on_started,
+            PlanCompiled: self._on_compiled,
+            Decided: self._on_decided,
+            Cancelled: self._on_cancelled,
+        }
+        self._load(program)
+
+    # ------------------------------------------------------------ the outside
+
+    def feed(self, event: Event) -> list[Command]:
+        """What is to be done now that `event` has happened."""
+        out: list[Command] = []
+        if self.result is not None:
+            return out
+        if type(event) is Succeeded:
+            self._on_succeeded(event, out)
+        else:
+            self._handlers[type(event)](event, out)
+        return out
+
+    def variables(self) -> dict[str, JSON]:
+        """The variables that are set now."""
+        slots, was_set = self._slots, self._set
+        found = dict(self._extra)
+        found.update((name, slots[i]) for name, i in self._program.slot_of.items() if was_set[i])
+        return found
+
+    @property
+    def program(self) -> Program:
+        """The program that runs now: the first one, or that of the last re-plan."""
+        return self._program
+
+    @property
+    def steps_executed(self) -> int:
+        """How many steps have been executed, over all plans of the run."""
+        return self._steps_executed
+
+    def open_keys(self) -> tuple[str, ...]:
+        """The keys of all that is under way."""
+        return (*self._attempts, *self._asleep, *self._compiling)
+
+    # ------------------------------------------------------------ events
+
+    def _on_started(self, event: Started, out: list[Command]) -> None:
+        if self._is_started:
+            return
+        self._is_started = True
+        self._set_initial(self._program)
+        self._take_over(event.inputs)
+        self._advance(out)
+
+    def _on_succeeded(self, event: Succeeded, out: list[Command]) -> None:
+        attempt = self._attempts.pop(event.key, None)
+        if attempt is None:
+            return
+        frame = attempt.frame
+        if frame.items is not None or frame.grouped:
+            self._settle(attempt, event.value, out)
+            return
+        frame.value = event.value
+        self._commit(frame, frame.code.number + 1, out)
+        self._advance(out)
+
+    def _on_failed(self, event: Failed, out: list[Command]) -> None:
+        attempt = self._attempts.pop(event.key, None) or self._compiling.pop(event.key, None)
+        if attempt is None:
+            return
+        if attempt.number <= attempt.frame.code.retries:
+            self._retry(attempt, event.error, out)
+        else:
+            self._fail(attempt, event.error, out)
+
+    def _fail(self, attempt: Attempt, error: str, out: list[Command]) -> None:
+        """A call has failed for good: its error stands where its result would."""
+        frame, code = attempt.frame, attempt.frame.code
+        frame.failed.add(attempt.index)
+        leads_on = code.fail_target is not None or code.fail_message is not None
+        if leads_on:
+            frame.stopped = True
+        elif code.kind is Kind.REPLAN:
+            frame.control = self._failure(code, f"no new plan: {error}")
+        if self._observer is not None:
+            self._observer(Note(NoteKind.FAILED, code.id, error))
+        self._settle(attempt, error, out)
+
+    def _on_timer(self, event: TimerFired, out: list[Command]) -> None:
+        attempt = self._asleep.pop(event.key, None)
+        if attempt is not None:
+            self._emit(attempt, out)
+
+    def _on_compiled(self, event: PlanCompiled, out: list[Command]) -> None:
+        attempt = self._compiling.pop(event.key, None)
+        if attempt is None:
+            return
+        try:
+            attempt.frame.control = NewPlan(compile_plan(event.plan, event.facts))
+        except CallsheetError as error:
+            self._fail(attempt, str(error), out)
+        else:
+            self._settle(attempt, None, out)
+
+    def _on_decided(self, event: Decided, out: list[Command]) -> None:
+        attempt = self._attempts.get(event.key)
+        if attempt is None:
+            return
+        match event.decision:
+            case Decision.RETRY:
+                self._emit(attempt, out)
+            case Decision.SKIP:
+                self._on_succeeded(Succeeded(event.key, None), out)
+            case Decision.FAIL:
+                del self._attempts[event.key]
+                self._fail(
+                    attempt, "it is not known whether the call took place; it was decided to fail it", out
+                )
+
+    def _on_cancelled(self, event: Cancelled, out: list[Command]) -> None:
+        self._attempts.clear()
+        self._asleep.clear()
+        self._compiling.clear()
+        self._finish(self._end(Status.CANCELLED, "", error=event.reason or "cancelled"), out)
+
+    # ------------------------------------------------------------ going on
+
+    def _advance(self, out: list[Command]) -> None:
+        """Start steps in text order until one has to be waited for, or the run ends."""
+        steps = self._program.steps
+        while self.result is None:
+            if self._pc >= len(steps):
+                self._finish(self._end(Status.DONE, to_text(self._last)), out)
+                return
+            code = steps[self._pc]
+            if code.group != NOWHERE:
+                group = self._start_group(code, out)
+                if group.open:
+                    self._group = group
+                    return
+                self._commit_group(group, out)
+                continue
+            frame = self._start(code, False, out)
+            if frame.open:
+                return
+            self._commit(frame, code.number + 1, out)
+
+    def _start_group(self, first: StepCode, out: list[Command]) -> Group:
+        group = Group(first.group_end)
+        for code in self._program.steps[first.number : first.group_end]:
+            frame = self._start(code, True, out)
+            group.frames.append(frame)
+            if frame.open:
+                group.open += 1
+        return group
+
+    def _commit(self, frame: Frame, following: int, out: list[Command]) -> None:
+        self._store(frame)
+        if frame.control is None:
+            self._pc = following
+        else:
+            self._obey(frame.code, frame.control, out)
+
+    def _commit_group(self, group: Group, out: list[Command]) -> None:
+        self._group = None
+        for frame in group.frames:
+            self._store(frame)
+        for frame in group.frames:
+            if frame.control is not None:
+                self._obey(frame.code, frame.control, out)
+                return
+        self._pc = group.end
+
+    def _store(self, frame: Frame) -> None:
+        """Put the frame's value into its variable and tell the observer how the step ended."""
+        if not frame.ran:
+            return
+        code, value, observer = frame.code, frame.value, self._observer
+        slot = code.out_slot
+        if slot >= 0:
+            if code.cast is not None and frame.items is None and not frame.failed:
+                value = self._cast(code, value)
+            self._slots[slot] = value
+            self._set[slot] = 1
+            self._last = value
+        if observer is not None and not (frame.failed and frame.items is None):
+            var = self._program.names[slot] if slot != NOWHERE else None
+            observer(Note(NoteKind.FINISHED, code.id, "", var, value))
+
+    def _cast(self, code: StepCode, value: JSON) -> JSON:
+        assert code.cast is not None
+        made, fits = cast_value(code.cast, value)
+        if not fits and self._observer is not None:
+            self._observer(Note(NoteKind.CAST_FAILED, code.id, f"not a value for :{code.cast}", None, value))
+        return made
+
+    def _obey(self, code: StepCode, control: Control, out: list[Command]) -> None:
+        match control:
+            case Jump(number=number, target=target):
+                if self._observer is not None:
+                    self._observer(Note(NoteKind.JUMPED, code.id, target))
+                self._pc = number
+            case End(result=result):
+                self._finish(result, out)
+            case NewPlan(program=program):
+                self._replan(code, program)
+
+    # ------------------------------------------------------------ starting a step
+
+    def _start(self, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
+        """A new visit of a step: guards asked, first calls made."""
+        visits = self._visits
+        visits[code.identity] = visit = visits[code.identity] + 1
+        prefix = f"{self._generation}{code.id}." if visit == 1 else f"{self._generation}{code.id}@{visit}."
+        frame = Frame(code, prefix, grouped)
+        if code.source is None:
+            if code.condition is not None and not code.condition(self._slots):
+                if self._observer is not None:
+                    self._observer(Note(NoteKind.SKIPPED, code.id, "the condition does not hold"))
+                return frame
+            if code.kind is Kind.RESPOND and self._has_no_answer(code):
+                if self._observer is not None:
+                    self._observer(Note(NoteKind.SKIPPED, code.id, "there is nothing to answer with"))
+                return frame
+            if self._count(frame):
+                self._perform(frame, 0, out)
+        else:
+            frame.items = items_of(code.source(self._slots))
+            frame.results = [SKIPPED] * len(frame.items)
+            if self._count(frame):
+                self._fill(frame, out)
+                self._collect(frame)
+        return frame
+
+    def _count(self, frame: Frame) -> bool:
+        """Count an executed step; False where the run has no step left."""
+        if self._steps_executed >= self.limits.max_steps:
+            limit = self.limits.max_steps
+            frame.control = self._failure(
+                frame.code, f"the run has executed {limit} steps, its limit (max_steps)"
+            )
+            return False
+        self._steps_executed += 1
+        frame.ran = True
+        if self._observer is not None:
+            self._observer(Note(NoteKind.STARTED, frame.code.id))
+        return True
+
+    def _fill(self, frame: Frame, out: list[Command]) -> None:
+        """Start items of a FOREACH, in order, as long as the window has room."""
+        code, items, slots = frame.code, frame.items, self._slots
+        assert items is not None
+        window = self.limits.window if code.concurrent else 1
+        before = slots[code.loop_slot]
+        while frame.next < len(items) and frame.open < window and not frame.stopped:
+            index = frame.next
+            frame.next += 1
+            slots[code.loop_slot] = items[index]
+            if code.condition is None or code.condition(slots):
+                self._perform(frame, index, out)
+        slots[code.loop_slot] = before
+
+    def _perform(self, frame: Frame, index: int, out: list[Command]) -> None:
+        """Do the action once, or make the call that does it."""
+        code, slots = frame.code, self._slots
+        kind = code.kind
+        if kind is Kind.TOOL:
+            key = f"{frame.prefix}{index}.1"
+            args = code.arguments(slots)
+            self._attempts[key] = Attempt(frame, index, key, args, _NO_INPUTS)
+            frame.open += 1
+            out.append(CallTool(key, code.id, code.tool, args))
+        elif kind is Kind.MODEL or kind is Kind.AGENT:
+            inputs = [make(slots) for make in code.inputs]
+            attempt = Attempt(frame, index, f"{frame.prefix}{index}.1", code.arguments(slots), inputs)
+            frame.open += 1
+            self._emit(attempt, out)
+        elif kind is Kind.RESPOND:
+            self._respond(frame, index)
+        elif kind is Kind.GOTO:
+            frame.stopped = True
+            frame.control = self._jump(code, code.target, code.goto_name)
+        elif kind is Kind.TERMINATE:
+            frame.stopped = True
+            message = _joined(code.inputs, slots)
+            frame.control = End(self._end(Status.DONE, message, terminated=True, at=code.id))
+        else:
+            self._ask_replan(frame, index, out)
+
+    def _emit(self, attempt: Attempt, out: list[Command]) -> None:
+        code, key = attempt.frame.code, attempt.key
+        (self._compiling if code.kind is Kind.REPLAN else self._attempts)[key] = attempt
+        if code.kind is Kind.TOOL:
+            out.append(CallTool(key, code.id, code.tool, attempt.args))
+        elif code.kind is Kind.MODEL:
+            out.append(CallModel(key, code.id, code.tool, attempt.inputs, attempt.args))
+        elif code.kind is Kind.AGENT:
+            out.append(RunAgent(key, code.id, code.tool, attempt.inputs, attempt.args))
+        else:
+            out.append(Compile(key, code.id, str(attempt.inputs[0]), self.variables()))
+
+    def _has_no_answer(self, code: StepCode) -> bool:
+        """Whether steps follow and there is nothing to answer with yet."""
+        if code.number + 1 == len(self._program.steps):
+            return False
+        return all(is_empty(make(self._slots)) for make in code.inputs)
+
+    def _respond(self, frame: Frame, index: int) -> None:
+        """Note the answer, or that of an item."""
+        code = frame.code
+        values = [make(self._slots) for make in code.inputs]
+        if frame.items is None:
+            frame.control = End(self._end(Status.DONE, _join(values), at=code.id))
+        elif not all(is_empty(value) for value in values):
+            frame.results[index] = _join(values)
+
+    def _ask_replan(self, frame: Frame, index: int, out: list[Command]) -> None:
+        code = frame.code
+        frame.stopped = True
+        if self._replans >= self.limits.max_replans:
+            message = f"the run has compiled {self._replans} new plans, its limit (max_replans)"
+            result = self._end(Status.FAILED, message, terminated=True, error=message, at=code.id)
+            frame.control = End(result)
+            return
+        attempt = Attempt(frame, index, f"{frame.prefix}{index}.1", {}, [_joined(code.inputs, self._slots)])
+        frame.open += 1
+        self._emit(attempt, out)
+
+    # ------------------------------------------------------------ outcomes
+
+    def _settle(self, attempt: Attempt, value: JSON, out: list[Command]) -> None:
+        """One call has its final outcome: keep it, start what may follow, commit what is whole."""
+        frame = attempt.frame
+        frame.open -= 1
+        if frame.items is None:
+            frame.value = value
+        else:
+            frame.results[attempt.index] = value
+            self._fill(frame, out)
+        if frame.open:
+            return
+        self._collect(frame)
+        if not frame.grouped:
+            self._commit(frame, frame.code.number + 1, out)
+            self._advance(out)
+            return
+        group = self._group
+        assert group is not None
+        group.open -= 1
+        if not group.open:
+            self._commit_group(group, out)
+            self._advance(out)
+
+    def _collect(self, frame: Frame) -> None:
+        """Once nothing of a frame is under way: its value, and where a failure leads."""
+        if frame.open:
+            return
+        if frame.items is not None:
+            if frame.code.kind is Kind.RESPOND:
+                answers = [r for r in frame.results if r is not SKIPPED]
+                if answers:
+                    frame.control = End(self._end(Status.DONE, "\n".join(answers), at=frame.code.id))
+                return
+            frame.value = self._gathered(frame)
+        if frame.failed and frame.control is None:
+            frame.control = self._diversion(frame, min(frame.failed))
+
+    def _gathered(self, frame: Frame) -> list[JSON]:
+        """The results of the items in their order, each cast, without those that were skipped.
+
+        Where a failure leads elsewhere, what comes after the first failed item does not count:
+        which later items had been started depends on the order in which answers came.
+        """
+        code, results = frame.code, frame.results
+        upto = min(frame.failed) + 1 if frame.failed and frame.stopped else len(results)
+        casts = code.cast is not None and code.cast is not Cast.LIST
+        return [
+            self._cast(code, result) if casts and index not in frame.failed else result
+            for index, result in enumerate(results[:upto])
+            if result is not SKIPPED
+        ]
+
+    def _diversion(self, frame: Frame, index: int) -> Control | None:
+        """Where ON_FAIL leads; the message may show the item and the error."""
+        code, slots = frame.code, self._slots
+        if code.fail_target is not None:
+            return self._jump(code, self._program.number_of.get(code.fail_target, NOWHERE), code.fail_target)
+        if code.fail_message is None:
+            return None
+        error = frame.value if frame.items is None else frame.results[index]
+        kept = list(slots)
+        if frame.items is not None:
+            slots[code.loop_slot] = frame.items[index]
+        if code.out_slot != NOWHERE:
+            slots[code.out_slot] = error
+        message = _joined(code.fail_message, slots)
+        slots[:] = kept
+        result = self._end(Status.FAILED, message, terminated=True, error=str(error), at=code.id)
+        return End(result)
+
+    def _retry(self, attempt: Attempt, error: str, out: list[Command]) -> None:
+        code, limits = attempt.frame.code, self.limits
+        delay = limits.retry_delay if code.delay is None else code.delay
+        backoff = limits.retry_backoff if code.backoff is None else code.backoff
+        try:
+            seconds = min(delay * backoff ** (attempt.number - 1), limits.max_retry_delay)
+        except OverflowError:
+            seconds = limits.max_retry_delay
+        attempt.number += 1
+        attempt.key = f"{attempt.frame.prefix}{attempt.index}.{attempt.number}"
+        if self._observer is not None:
+            self._observer(Note(NoteKind.RETRYING, code.id, error))
+        if seconds > 0:
+            self._asleep[attempt.key] = attempt
+            out.append(Sleep(attempt.key, code.id, seconds))
+        else:
+            self._emit(attempt, out)
+
+    # ------------------------------------------------------------ new plans and the end
+
+    def _load(self, program: Program) -> None:
+        self._program = program
+        self._slots: list[Any] = [None] * len(program.slot_of)
+        self._set = bytearray(len(program.slot_of))
+        self._visits = [0] * len(program.steps)
+        self._pc = 0
+        self._group: Group | None = None
+
+    def _replan(self, code: StepCode, program: Program) -> None:
+        carried = self.variables()
+        self._replans += 1
+        self._generation = f"r{self._replans}/"
+        self._extra = {}
+        self._load(program)
+        self._take_over(carried)
+        self._set_initial(program)
+        if self._observer is not None:
+            self._observer(Note(NoteKind.REPLANNED, code.id, f"{len(program.steps)} new steps"))
+
+    def _take_over(self, variables: Mapping[str, JSON]) -> None:
+        """Set variables from outside the plan; those that it does not name are kept beside it."""
+        for name, value in variables.items():
+            slot = self._program.slot_of.get(name)
+            if slot is None:
+                self._extra[name] = value
+            else:
+                self._assign(slot, value)
+
+    def _set_initial(self, program: Program) -> None:
+        for name, value in program.plan.variables:
+            self._assign(program.slot_of[name], _literal(value, program))
+
+    def _assign(self, slot: int, value: JSON) -> None:
+        self._slots[slot] = value
+        self._set[slot] = 1
+
+    def _jump(self, code: StepCode, number: int, target: str) -> Control:
+        if number == NOWHERE:
+            return self._failure(code, f"there is no step {target} to go to")
+        return Jump(number, target)
+
+    def _failure(self, code: StepCode, message: str) -> End:
+        return End(self._end(Status.FAILED, message, error=message, at=code.id))
+
+    def _end(
+        self,
+        status: Status,
+        response: str,
+        *,
+        terminated: bool = False,
+        error: str | None = None,
+        at: str | None = None,
+    ) -> Result:
+        """A result without variables; `_finish` adds those of the moment the run ends."""
+        return Result(status, response, {}, self._steps_executed, terminated, error, at)
+
+    def _finish(self, result: Result, out: list[Command]) -> None:
+        self.result = final = Result(
+            result.status,
+            result.response,
+            self.variables(),
+            self._steps_executed,
+            result.terminated,
+            result.error,
+            result.ended_at,
+        )
+        if self._observer is not None:
+            self._observer(Note(NoteKind.ENDED, final.ended_at or "", final.status))
+        out.append(Finish(final))
+
+
+def _literal(value: Value, program: Program) -> JSON:
+    return compile_value(value, program.slot_of.__getitem__)([None] * len(program.slot_of))
+
+
+def _join(values: list[JSON]) -> str:
+    return " ".join([text for text in map(to_text, values) if text])
+
+
+def _joined(inputs: tuple[Eval, ...], slots: list[Any]) -> str:
+    return _join([make(slots) for make in inputs])

@@ -1,0 +1,39 @@
+"""What the machine tells an observer beside its commands: the story of each step.
+
+Notes carry no state: folding the same events again gives the same notes.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from callsheet.ir import JSON
+
+
+class NoteKind(StrEnum):
+    """What happened to a step."""
+
+    STARTED = "started"
+    SKIPPED = "skipped"
+    FINISHED = "finished"
+    FAILED = "failed"
+    RETRYING = "retrying"
+    JUMPED = "jumped"
+    CAST_FAILED = "cast_failed"
+    REPLANNED = "replanned"
+    ENDED = "ended"
+
+
+class Note(NamedTuple):
+    """One thing that happened.
+
+    `detail` says why or where to, in words; `value` is the result of a finished step and `var`
+    the variable that took it.
+    """
+
+    kind: NoteKind
+    step: str
+    detail: str = ""
+    var: str | None = None
+    value: JSON = None

@@ -1,0 +1,37 @@
+"""How a run ended: its status, answer, variables and counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from callsheet.ir import JSON
+
+
+class Status(StrEnum):
+    """The end of a run."""
+
+    DONE = "done"
+    """The plan came to its end, by an answer, a TERMINATE or its last step."""
+    FAILED = "failed"
+    """A failure ended it: ON_FAIL TERMINATE, a budget, a jump to nowhere, a refused re-plan."""
+    CANCELLED = "cancelled"
+    """Somebody ended it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a run ended.
+
+    `response` is the answer or the message; `terminated` says that TERMINATE (or a bound that
+    stands for it) ended the plan; `error` says what failed, where something did.
+    """
+
+    status: Status
+    response: str
+    variables: dict[str, JSON]
+    steps_executed: int
+    terminated: bool = False
+    error: str | None = None
+    ended_at: str | None = None
+    """The step at which the run ended."""

@@ -1,0 +1,106 @@
+"""What a cast makes of a result."""
+
+from __future__ import annotations
+
+import pytest
+from tests.machine.driving import Bench, failing_for, play
+
+from callsheet.ir import JSON
+from callsheet.machine.notes import NoteKind
+
+
+def cast(kind: str, value: JSON) -> tuple[JSON, bool]:
+    """The stored value, and whether a warning was given."""
+    bench = Bench(f"S1: @T () > $v:{kind}")
+    bench.ok("S1.0.1", value)
+    warned = any(note.kind is NoteKind.CAST_FAILED for note in bench.notes)
+    return bench.result.variables["v"], warned
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "made"),
+    [
+        ("int", "42", 42),
+        ("int", " 3.9 ", 3),
+        ("int", -3.9, -3),
+        ("int", "1e3", 1000),
+        ("int", True, 1),
+        ("float", "2", 2.0),
+        ("float", 3, 3.0),
+        ("bool", "TRUE", True),
+        ("bool", "yes", True),
+        ("bool", "1", True),
+        ("bool", True, True),
+        ("bool", 1, True),
+        ("bool", "FALSE", False),
+        ("bool", "no", False),
+        ("bool", "anything", False),
+        ("list", "[1, 2]", [1, 2]),
+        ("list", [1, 2], [1, 2]),
+        ("list", "a, b", ["a, b"]),
+        ("list", {"a": 1}, [{"a": 1}]),
+        ("list", 5, [5]),
+        ("json", '{"a": [1]}', {"a": [1]}),
+        ("json", {"a": 1}, {"a": 1}),
+        ("json", "3", 3),
+    ],
+)
+def test_a_value_that_fits_is_cast(kind: str, value: JSON, made: JSON) -> None:
+    found, warned = cast(kind, value)
+    assert (found, type(found), warned) == (made, type(made), False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("int", "many"),
+        ("int", ""),
+        ("int", None),
+        ("int", [1]),
+        ("int", "nan"),
+        ("int", "1e999"),
+        ("float", "1,5"),
+        ("float", "inf"),
+        ("float", 10**400),
+        ("json", "{broken"),
+        ("json", "NaN"),
+    ],
+)
+def test_a_value_that_does_not_fit_stays_and_a_warning_is_traced(kind: str, value: JSON) -> None:
+    assert cast(kind, value) == (value, True)
+
+
+@pytest.mark.parametrize("kind", ["int", "bool", "list", "json"])
+def test_the_error_of_a_failed_step_is_never_cast(kind: str) -> None:
+    bench = Bench(f"S1: @T () > $v:{kind}")
+    bench.fail("S1.0.1", "503")
+    assert bench.result.variables["v"] == "503"
+    assert isinstance(bench.result.variables["v"], str)
+
+
+def test_an_error_that_a_later_tool_gives_back_is_a_value_and_is_cast() -> None:
+    """The mark of an error ends where a tool has succeeded with the text."""
+    bench = Bench("S1: @T () > $e\nS2: @READ ($e) > $n:int")
+    bench.fail("S1.0.1", "12")
+    bench.ok("S2.0.1", bench.args[0]["x"])
+    assert bench.result.variables == {"e": "12", "n": 12}
+
+
+def test_the_results_of_a_foreach_are_cast_item_by_item_but_for_errors() -> None:
+    played = play(
+        'S1: ?FOREACH ($i IN ["1", "2", "3"]) THEN @READ ($i) > $n:int', {"READ": failing_for("2", "99")}
+    )
+    assert played.variables["n"] == [1, "99", 3]
+
+
+def test_a_foreach_already_gives_a_list_which_stays() -> None:
+    played = play(
+        'S1: ?FOREACH ($i IN ["a", "b"]) THEN @READ ($i) > $r:list', {"READ": lambda args: args["x"]}
+    )
+    assert played.variables["r"] == ["a", "b"]
+
+
+def test_later_steps_see_the_cast_value() -> None:
+    bench = Bench("S1: @T () > $v:json\nS2: @T (n=$v.0)")
+    bench.ok("S1.0.1", "[7]")
+    assert bench.args == [{"n": 7}]

@@ -1,0 +1,129 @@
+"""ON_FAIL: trying again, going elsewhere, ending; and what a failure leaves behind."""
+
+from __future__ import annotations
+
+import pytest
+from tests.machine.driving import Bench, failing, play
+
+from callsheet.machine import CallTool, Limits, Sleep, Status
+from callsheet.machine.keys import parse_key
+
+
+def test_without_on_fail_the_error_is_stored_and_the_plan_goes_on() -> None:
+    played = play('S1: @A () > $a\nS2: @RESPOND ("got $a")', {"A": failing("503")})
+    assert played.result.response == "got 503"
+    assert (played.result.status, played.result.error) == (Status.DONE, None)
+
+
+def test_retry_makes_up_to_n_more_attempts_a_second_apart() -> None:
+    bench = Bench("S1: @A () > $a ON_FAIL @RETRY(2)")
+    for attempt in (2, 3):
+        assert bench.fail(f"S1.0.{attempt - 1}") == [Sleep(f"S1.0.{attempt}", "S1", 1.0)]
+        assert bench.fire(f"S1.0.{attempt}") == [CallTool(f"S1.0.{attempt}", "S1", "A", {})]
+    bench.fail("S1.0.3", "for good")
+    assert bench.result.variables == {"a": "for good"}
+
+
+def test_a_success_on_the_way_ends_the_retries() -> None:
+    bench = Bench("S1: @A () > $a ON_FAIL @RETRY(2) TERMINATE\nS2: @B ()")
+    bench.fail("S1.0.1")
+    bench.fire("S1.0.2")
+    bench.ok("S1.0.2", "fine")
+    assert bench.keys == ["S2.0.1"]
+
+
+def delays(text: str, limits: Limits | None = None) -> list[float]:
+    bench, out = Bench(text, limits=limits), []
+    while bench.machine.result is None:
+        (key,) = bench.keys
+        commands = bench.fail(key)
+        out += [command.seconds for command in commands if isinstance(command, Sleep)]
+        for command in commands:
+            if isinstance(command, Sleep):
+                bench.fire(command.key)
+    return out
+
+
+def test_the_delay_is_the_plans_or_else_the_runs() -> None:
+    assert delays("S1: @A () ON_FAIL @RETRY(2, delay=0.5)") == [0.5, 0.5]
+    assert delays("S1: @A () ON_FAIL @RETRY(2)", Limits(retry_delay=3.0)) == [3.0, 3.0]
+
+
+def test_backoff_makes_each_wait_longer_up_to_a_limit() -> None:
+    assert delays("S1: @A () ON_FAIL @RETRY(3, delay=1, backoff=2)") == [1.0, 2.0, 4.0]
+    limits = Limits(retry_delay=2.0, retry_backoff=3.0, max_retry_delay=10.0)
+    assert delays("S1: @A () ON_FAIL @RETRY(4)", limits) == [2.0, 6.0, 10.0, 10.0]
+
+
+def test_a_backoff_beyond_all_numbers_waits_as_long_as_the_limit() -> None:
+    assert delays("S1: @A () ON_FAIL @RETRY(500, backoff=1000)")[-1] == 300.0
+
+
+def test_without_a_delay_the_next_attempt_leaves_at_once() -> None:
+    bench = Bench("S1: @A () ON_FAIL @RETRY(1)", limits=Limits(retry_delay=0.0))
+    assert bench.fail("S1.0.1") == [CallTool("S1.0.2", "S1", "A", {})]
+
+
+def test_attempts_are_numbered_in_their_keys_and_nothing_else_changes() -> None:
+    bench = Bench("S1: @A () ON_FAIL @RETRY(1)")
+    first = parse_key(bench.keys[0])
+    bench.fail("S1.0.1")
+    again = parse_key(bench.keys[0])
+    assert (first.attempt, again.attempt) == (1, 2)
+    assert (again.generation, again.step, again.visit, again.index) == (0, "S1", 1, 0)
+
+
+def test_retry_then_goto() -> None:
+    bench = Bench("S1: @A () > $a ON_FAIL @RETRY(1) GOTO S3\nS2: @B ()\nS3: @C ($a)")
+    bench.fail("S1.0.1", "first")
+    bench.fire("S1.0.2")
+    bench.fail("S1.0.2", "second")
+    assert bench.keys == ["S3.0.1"]
+    assert bench.args == [{"arg0": "second"}]
+
+
+def test_retry_then_terminate() -> None:
+    played = play('S1: @A () ON_FAIL @RETRY(2) TERMINATE ("gave up")\nS2: @B ()', {"A": failing("x")})
+    assert (played.names, played.seconds) == (["A", "A", "A"], 5.0)
+    assert (played.result.response, played.result.terminated) == ("gave up", True)
+    assert (played.result.status, played.result.error, played.result.ended_at) == (Status.FAILED, "x", "S1")
+
+
+def test_the_message_shows_the_error_through_the_output_variable() -> None:
+    played = play('S1: @A () > $a ON_FAIL TERMINATE ("down: $a")', {"A": failing("503")}, inputs={"a": "old"})
+    assert played.result.response == "down: 503"
+    assert played.variables == {"a": "503"}
+
+
+def test_an_error_text_is_not_filled_in_again() -> None:
+    played = play('S1: @A () > $a ON_FAIL TERMINATE ("$a")', {"A": failing("no $a ${a}")})
+    assert played.result.response == "no $a ${a}"
+
+
+def test_terminate_without_a_message_ends_too() -> None:
+    played = play("S1: @A () ON_FAIL TERMINATE\nS2: @B ()", {"A": failing("x")})
+    assert (played.names, played.result.terminated, played.result.status) == (["A"], True, Status.FAILED)
+
+
+def test_a_failure_that_leads_to_no_step_is_a_clear_failure() -> None:
+    played = play("S1: @A () ON_FAIL GOTO S42", {"A": failing()})
+    assert played.result.status is Status.FAILED
+    assert "S42" in str(played.result.error)
+
+
+def test_a_loop_through_failures_ends_at_the_budget() -> None:
+    played = play("S1: @A () ON_FAIL GOTO S1", {"A": failing()}, limits=Limits(max_steps=7))
+    assert (len(played.calls), played.result.status) == (7, Status.FAILED)
+
+
+def test_an_error_is_a_text_to_conditions() -> None:
+    played = play(
+        'S1: @A () > $a\nS2: ?IF ($a contains "503") THEN @RESPOND ("down")', {"A": failing("HTTP 503")}
+    )
+    assert played.result.response == "down"
+
+
+@pytest.mark.parametrize("value", [False, {"success": False}, "error: x", "", None])
+def test_what_a_port_calls_a_value_is_a_success(value: object) -> None:
+    played = play('S1: @A () > $a ON_FAIL TERMINATE ("no")', {"A": value})  # type: ignore[dict-item]
+    assert played.variables == {"a": value}

@@ -1,0 +1,101 @@
+"""What an observer is told: the story of each step."""
+
+from __future__ import annotations
+
+from tests.machine.driving import FACTS, Bench, plan_of
+
+from callsheet.machine import Machine, Started, compile_plan
+from callsheet.machine.notes import Note, NoteKind
+
+STARTED, FINISHED, SKIPPED, ENDED = NoteKind.STARTED, NoteKind.FINISHED, NoteKind.SKIPPED, NoteKind.ENDED
+
+
+def test_a_step_starts_and_finishes_with_its_value() -> None:
+    bench = Bench("S1: @A () > $a:int")
+    assert bench.notes == [Note(STARTED, "S1")]
+    bench.ok("S1.0.1", "5")
+    assert bench.notes[1] == Note(FINISHED, "S1", "", "a", 5)
+
+
+def test_the_end_is_told_last() -> None:
+    bench = Bench('S1: @RESPOND ("x")')
+    assert bench.notes[-1].kind is ENDED
+    assert bench.story == [(STARTED, "S1"), (FINISHED, "S1"), (ENDED, "S1")]
+
+
+def test_a_step_whose_condition_does_not_hold_is_skipped_and_never_starts() -> None:
+    assert Bench('S1: ?IF (1 == 2) THEN @A ()\nS2: @RESPOND ("x")').story[0] == (SKIPPED, "S1")
+
+
+def test_a_respond_that_is_skipped_does_not_finish() -> None:
+    story = Bench('S1: @RESPOND ($never)\nS2: @RESPOND ("x")').story
+    assert (SKIPPED, "S1") in story
+    assert (FINISHED, "S1") not in story
+
+
+def test_a_failed_step_tells_its_error_and_does_not_finish() -> None:
+    bench = Bench('S1: @A () > $a\nS2: @RESPOND ("x")')
+    bench.fail("S1.0.1", "503")
+    assert bench.notes[1] == Note(NoteKind.FAILED, "S1", "503")
+    assert (FINISHED, "S1") not in bench.story
+
+
+def test_a_retry_tells_the_error_that_caused_it() -> None:
+    bench = Bench("S1: @A () ON_FAIL @RETRY(1)")
+    bench.fail("S1.0.1", "503")
+    assert bench.notes[1] == Note(NoteKind.RETRYING, "S1", "503")
+    bench.fire("S1.0.2")
+    bench.fail("S1.0.2", "504")
+    assert bench.notes[2] == Note(NoteKind.FAILED, "S1", "504")
+
+
+def test_a_jump_tells_where_to() -> None:
+    bench = Bench('S1: GOTO S3\nS2: @A ()\nS3: @RESPOND ("x")')
+    assert Note(NoteKind.JUMPED, "S1", "S3") in bench.notes
+
+
+def test_a_value_that_no_cast_fits_is_told_with_the_value() -> None:
+    bench = Bench("S1: @A () > $a:int")
+    bench.ok("S1.0.1", "many")
+    (note,) = [n for n in bench.notes if n.kind is NoteKind.CAST_FAILED]
+    assert (note.step, note.value) == ("S1", "many")
+    assert "int" in note.detail
+
+
+def test_a_new_plan_is_told() -> None:
+    bench = Bench('S1: RE-PLAN ("x")')
+    bench.compiled("S1.0.1", 'S1: @RESPOND ("y")')
+    assert (NoteKind.REPLANNED, "S1") in bench.story
+
+
+def test_a_cancelled_run_is_told() -> None:
+    bench = Bench("S1: @A ()")
+    bench.cancel()
+    assert bench.notes[-1] == Note(ENDED, "", "cancelled")
+
+
+def test_members_of_a_group_finish_in_text_order() -> None:
+    bench = Bench("@PARALLEL {\n S1: @A ()\n S2: @B ()\n}")
+    bench.ok("S2.0.1")
+    bench.ok("S1.0.1")
+    assert bench.story == [
+        (STARTED, "S1"),
+        (STARTED, "S2"),
+        (FINISHED, "S1"),
+        (FINISHED, "S2"),
+        (ENDED, ""),
+    ]
+
+
+def test_a_foreach_starts_and_finishes_once() -> None:
+    bench = Bench("S1: ?FOREACH ($i IN [1, 2]) THEN @READ ($i) > $r")
+    bench.ok("S1.0.1", "a")
+    bench.fail("S1.1.1", "b")
+    assert bench.story == [(STARTED, "S1"), (NoteKind.FAILED, "S1"), (FINISHED, "S1"), (ENDED, "")]
+
+
+def test_an_observer_changes_nothing() -> None:
+    """The commands of a machine that nobody watches are the same."""
+    text = "S1: ?FOREACH ($i IN [1, 2]) THEN @READ ($i) > $r"
+    unwatched = Machine(compile_plan(plan_of(text), FACTS)).feed(Started({}))
+    assert unwatched == list(Bench(text).waiting.values())

@@ -1,0 +1,153 @@
+"""What a value is when a plan hands it over: references, paths, texts, containers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.machine.driving import Bench, play
+
+from callsheet.ir import JSON
+from callsheet.machine import to_text
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def given_as(written: str, **inputs: JSON) -> JSON:
+    """What a tool is handed for a value written so."""
+    return Bench(f"S1: @T (v={written})", inputs=inputs).args[0]["v"]
+
+
+@pytest.mark.parametrize("value", [None, True, 0, 2.5, "", "text", [1, [2]], {"a": {"b": None}}])
+def test_a_reference_alone_keeps_its_type(value: JSON) -> None:
+    assert given_as("$x", x=value) == value
+    assert type(given_as("$x", x=value)) is type(value)
+
+
+def test_a_string_that_is_one_reference_is_that_reference() -> None:
+    assert given_as('"$x"', x=[1, 2]) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("it's", "it's"),
+        (None, ""),
+        (True, "true"),
+        (False, "false"),
+        (7, "7"),
+        (2.0, "2.0"),
+        (["a", 1, None], '["a",1,null]'),
+        ({"k": "ä"}, '{"k":"ä"}'),
+    ],
+)
+def test_inside_a_text_a_str_is_itself_and_all_else_compact_json(value: JSON, text: str) -> None:
+    assert given_as('"<$x>"', x=value) == f"<{text}>"
+    assert to_text(value) == text
+
+
+def test_a_variable_that_no_step_has_set_is_null() -> None:
+    assert given_as("$never") is None
+    assert given_as('"[$never]"') == "[]"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("$x.a", {"b": [10, 20, {"odd key": "deep"}]}),
+        ("$x.a.b.1", 20),
+        ("$x.a.b[1]", 20),
+        ("$x.a.b[-1]", {"odd key": "deep"}),
+        ('$x.a.b[2]["odd key"]', "deep"),
+        ("$x.a.b[3]", None),
+        ("$x.a.b[-4]", None),
+        ("$x.a.c.d.e", None),
+        ("$x.a.b.first", None),
+    ],
+)
+def test_a_path_goes_through_dicts_and_lists_to_the_value_or_null(path: str, value: JSON) -> None:
+    assert given_as(path, x={"a": {"b": [10, 20, {"odd key": "deep"}]}}) == value
+
+
+def test_a_path_goes_through_texts_that_hold_json_at_every_depth() -> None:
+    inner = json.dumps([{"name": "Ada"}])
+    assert given_as("$x.rows.0.name", x=json.dumps({"rows": inner})) == "Ada"
+
+
+def test_a_text_that_a_path_ends_at_stays_a_text() -> None:
+    assert given_as("$x.n", x='{"n": "[1]"}') == "[1]"
+
+
+@pytest.mark.parametrize("text", ["", "plain", "{", "[1", "NaN"])
+def test_a_path_into_a_text_that_is_no_json_is_null(text: str) -> None:
+    assert given_as("$x.a", x=text) is None
+
+
+def test_a_part_of_digits_is_the_key_of_the_same_digits_on_a_dict() -> None:
+    assert given_as("$x.0", x={"0": "zero"}) == "zero"
+
+
+@pytest.mark.parametrize("scalar", [5, 1.5, True, None])
+def test_a_path_into_a_scalar_is_null(scalar: JSON) -> None:
+    assert given_as("$x.a", x=scalar) is None
+
+
+def test_containers_are_filled_in_and_new_each_time() -> None:
+    bench = Bench('S1: @A (v=[$x, {"k": "<$x>"}])\nS2: @A (v=[$x])', inputs={"x": 1})
+    first = bench.args[0]["v"]
+    assert first == [1, {"k": "<1>"}]
+    first.append("mine")
+    bench.ok("S1.0.1")
+    assert bench.args[0]["v"] == [1]
+
+
+def test_the_longest_name_is_read_and_a_trailing_dot_is_punctuation() -> None:
+    assert given_as('"$ab.c. $a."', a="A", ab={"c": "AB"}) == "AB. A."
+
+
+@pytest.mark.parametrize("written", ['"costs $5"', '"$(date)"', '"$$"'])
+def test_a_dollar_that_names_nothing_is_a_dollar(written: str) -> None:
+    assert given_as(written) == written.strip('"')
+
+
+def test_an_escaped_or_raw_dollar_is_no_reference() -> None:
+    assert given_as(r'"\$x"', x="no") == "$x"
+    assert given_as('r"$x"', x="no") == "$x"
+
+
+def test_what_was_put_in_is_never_filled_in_again() -> None:
+    played = play(
+        'S1: @A () > $a\nS2: @B ($a, t="<$a>", l=["$a", $b]) > $b\nS3: @RESPOND ("$b", $a)',
+        {"A": '$b ${b.c} " ) > $c', "B": "$a"},
+    )
+    assert played.calls[1].args == {
+        "arg0": '$b ${b.c} " ) > $c',
+        "t": '<$b ${b.c} " ) > $c>',
+        "l": ['$b ${b.c} " ) > $c', None],
+    }
+    assert played.result.response == '$a $b ${b.c} " ) > $c'
+
+
+@given(JSON_VALUES)
+def test_no_tool_output_changes_which_calls_are_made(output: JSON) -> None:
+    """Which calls are made, and everything in them that is not the output, is the plan's alone."""
+    called = 'S1: @A () > $a\nS2: @B (v="<$a>", w=$a, k="$b")\nS3: @C (v=["$a"], d={"x": $a})'
+    played = play(f'{called}\nS4: @RESPOND ("done $a")', {"A": output})
+    text = to_text(output)
+    assert played.names == ["A", "B", "C"]
+    assert played.calls[1].args == {"v": f"<{text}>", "w": output, "k": None}
+    assert played.calls[2].args == {"v": [output], "d": {"x": output}}
+    assert played.result.response == f"done {text}"
+
+
+@given(JSON_VALUES)
+def test_a_path_into_a_json_text_finds_what_the_value_has(value: JSON) -> None:
+    """A text that holds a value is walked as the value itself."""
+    whole = {"k": [value]}
+    assert given_as("$x.k.0", x=json.dumps(whole)) == given_as("$x.k.0", x=whole) == value
