@@ -68,6 +68,6 @@ class CallsheetError(Exception):
         super().__init__("; ".join(f"{d.code}: {d.message}" for d in self.diagnostics))
 
     @classmethod
-    def single(cls, code: str, message: str, *, help: str | None = None) -> CallsheetError:
+    def single(cls, code: str, message: str, *, help: str | None = None) -> CallsheetError:  # noqa: A002 - as the field is called
         """An error of one diagnostic without a place in a text."""
         return cls([Diagnostic(code, Severity.ERROR, message, help=help)])

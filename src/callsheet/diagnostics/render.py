@@ -20,7 +20,8 @@ def _width(text: str) -> int:
 
 def _printable(text: str) -> str:
     """The text without control characters, so that a hostile line cannot drive a terminal."""
-    return "".join(c if c.isprintable() or c == " " else " " if c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    unknown = "\N{REPLACEMENT CHARACTER}"
+    return "".join(c if c.isprintable() or c == " " else " " if c == "\t" else unknown for c in text)
 
 
 def _excerpt(source: Source, diagnostic: Diagnostic) -> list[str]:

@@ -1,0 +1,486 @@
+"""A text of LTP: its head, its markers, its steps and groups, and where to go on after an error.
+
+In: a text. Out: steps, comments and diagnostics. Every line is read, or stands under a
+diagnostic; none is dropped in silence.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from callsheet.diagnostics import Diagnostic, Edit, Fix, Severity, Span, did_you_mean
+from callsheet.frontends.ltp.steps import USUAL_HEAD, read_step
+from callsheet.frontends.ltp.words import (
+    BLOCK_WORD,
+    BOLD_LABEL,
+    BULLET,
+    FENCE,
+    LABELLED,
+    MARKER,
+    PARALLEL,
+    PLAN_LIKE,
+    RECOVERY_LINE,
+    STEP_START,
+)
+from callsheet.frontends.values.reader import STEP_LINE, Reader, Stop, comment_text, shown
+from callsheet.frontends.values.reader import replace as replace_text
+from callsheet.ir import Step
+
+VERSION = 1
+MAX_ERRORS = 1_000
+
+_META = re.compile(r"(ltp|id|title|goal):(?: |$)(.*)", re.DOTALL)
+_HEADER = re.compile(r"ltp[ \t]*:[ \t]*(.*)")
+_BRACKETS = re.compile(r"\"(?:[^\"\\\n]++|\\[^\n])*+\"?|[()\[\]{}]|\n")
+_ELSE = re.compile(r"ELSE\b|ELIF\b|ELSEIF\b", re.IGNORECASE)
+_ELSEWHERE = re.compile(r"(?:>|ON_FAIL\b|THEN\b)", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Document:
+    """What stands in a text, as far as it was read."""
+
+    text: str
+    reader: Reader = field(init=False)
+    steps: list[Step] = field(default_factory=list[Step], init=False)
+    comments: list[str] = field(default_factory=list[str], init=False)
+    """Comments that no step has taken yet; at the end, those after the last step."""
+    meta: dict[str, str] = field(default_factory=dict[str, str], init=False)
+    group: int | None = field(default=None, init=False)
+    groups: int = field(default=0, init=False)
+    started: int | None = field(default=None, init=False)
+    """Where PLAN_START stands."""
+    ended: int | None = field(default=None, init=False)
+    """Where PLAN_END stands."""
+    first: int | None = field(default=None, init=False)
+    """Where the first step or group begins, readable or not."""
+    last: int = field(default=0, init=False)
+    """Where the last step or group ends, readable or not."""
+    in_head: bool = field(default=True, init=False)
+    same_line: bool = field(default=False, init=False)
+    """Whether a step or a brace already stands on the line at hand."""
+    lost: list[Span] = field(default_factory=list[Span], init=False)
+    """The stretches of steps that could not be read."""
+    prose: list[Span] = field(default_factory=list[Span], init=False)
+    _group_start: int = field(default=0, init=False)
+    _nested: int = field(default=0, init=False)
+    _group_steps: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.reader = Reader(self.text, 1 if self.text.startswith("\ufeff") else 0)
+
+    # ------------------------------------------------------------ the whole
+
+    def read(self) -> None:
+        """Read the text to its end."""
+        reader, text = self.reader, self.text
+        size = len(text)
+        while True:
+            char = reader.skip()
+            if char == "\n":
+                reader.pos += 1
+                self.same_line = False
+                continue
+            if reader.pos >= size:
+                break
+            if reader.errors >= MAX_ERRORS:
+                reader.error("LTP006", f"after {MAX_ERRORS:,} errors the rest is not read", reader.pos, size)
+                return
+            if self.ended is not None:
+                self._read_after_end()
+            elif char == "#":
+                self._read_comment()
+            else:
+                self._read_statement(char)
+        self._finish()
+
+    def _read_statement(self, char: str) -> None:
+        reader, text, pos = self.reader, self.text, self.reader.pos
+        if USUAL_HEAD.match(text, pos) is not None:
+            self._read_step()
+            return
+        marker = MARKER.match(text, pos) if char in "Pp*`" else None
+        if marker is not None:
+            self._read_marker(marker)
+        elif char == "}":
+            self._close_group()
+        elif char in "@Pp" and (group := PARALLEL.match(text, pos)):
+            self._open_group(group)
+        elif char == "@" and (block := BLOCK_WORD.match(text, pos)):
+            self._open_unknown_block(block)
+        elif STEP_START.match(text, pos):
+            self._read_step()
+        elif char in "`~" and (fence := FENCE.match(text, pos)):
+            reader.loose("LTP104", "a plan stands without a code fence", pos, fence.end(), "")
+            reader.pos = fence.end()
+        elif (bullet := BULLET.match(text, pos)) and not self.same_line:
+            reader.loose("LTP104", "a step stands without a bullet", pos, bullet.end(), "")
+            reader.pos = bullet.end()
+        elif BOLD_LABEL.match(text, pos):
+            self._read_step()
+        elif block := BLOCK_WORD.match(text, pos):
+            self._open_unknown_block(block)
+        else:
+            self._read_other()
+
+    # ------------------------------------------------------------ lines that are no steps
+
+    def _read_comment(self) -> None:
+        reader = self.reader
+        start = reader.pos
+        end = reader.line_end(start)
+        reader.pos = end
+        line = self.text[start + 1 : end].removesuffix("\r").removeprefix(" ")
+        if self.in_head and self._read_meta(line, start, end):
+            return
+        self.comments.append(comment_text(self.text[start:end]))
+
+    def _read_meta(self, line: str, start: int, end: int) -> bool:
+        """Whether a comment in the head names the plan or its version; then that is noted."""
+        match = _META.match(line)
+        if match is None:
+            return False
+        name, said = match.groups()
+        if name == "ltp":
+            if said.strip() != str(VERSION):
+                self.reader.error(
+                    "LTP003",
+                    f"version {shown(said)!r} of the language is unknown",
+                    start,
+                    end,
+                    help=f"this callsheet reads version {VERSION}: # ltp: {VERSION}",
+                )
+            return True
+        self.meta[name] = f"{self.meta[name]}\n{said}" if name in self.meta else said
+        return True
+
+    def _read_marker(self, marker: re.Match[str]) -> None:
+        reader = self.reader
+        start, end = marker.span("word")
+        word = marker["word"].upper()
+        if marker["word"] != word:
+            reader.loose("LTP105", f"{marker['word']} is written {word}", start, end, word)
+        if marker["open"] or marker["close"]:
+            reader.loose(
+                "LTP104", f"{word} stands alone on its line", marker.start(), marker.end("close"), word
+            )
+        elif self.same_line:
+            self._note_same_line(start)
+        self.in_head = False
+        reader.pos = marker.end()
+        self.same_line = True
+        if word == "PLAN_END":
+            self._check_group_closed()
+            self.ended = start
+            if self.text.startswith("#", reader.pos):
+                self._read_comment()
+        elif self.started is None:
+            self._start(start)
+        else:
+            reader.error(
+                "LTP004", "a second PLAN_START stands in the plan", start, end, help="one text holds one plan"
+            )
+
+    def _start(self, pos: int) -> None:
+        """Begin the plan: what stood before is prose, even where it looks like steps."""
+        self.started = pos
+        before = self.steps
+        if self.first is not None:
+            reader = self.reader
+            reader.diagnostics[:] = [
+                d for d in reader.diagnostics if d.code in {"LTP003", "LTP105", "LTP104"}
+            ]
+            reader.errors = sum(d.is_error for d in reader.diagnostics)
+            for step in before:
+                self._warn_outside(step.span or Span(0, pos))
+            self._note_prose(Span(self.first, pos))
+            before.clear()
+            self.lost.clear()
+            self.first, self.group, self.groups, self._nested = None, None, 0, 0
+        for span in self.prose:
+            self._note_prose(span)
+        self.prose.clear()
+
+    def _warn_outside(self, span: Span) -> None:
+        self.reader.warning(
+            "LTP005",
+            "this looks like a step, but stands outside PLAN_START and PLAN_END: it is not read",
+            *span,
+            help="put it between the markers if it belongs to the plan",
+        )
+
+    def _note_prose(self, span: Span) -> None:
+        self.reader.loose("LTP103", "this is no part of the plan and is not read", *span, "")
+
+    def _read_after_end(self) -> None:
+        """Go over a line behind PLAN_END: prose, but nothing that looks like a plan in silence."""
+        reader, text = self.reader, self.text
+        pos = reader.pos
+        end = reader.line_end(pos)
+        marker = MARKER.match(text, pos)
+        if text.startswith("#", pos) and not self.prose:
+            self._read_comment()
+            return
+        reader.pos = end
+        if marker is not None and marker["word"].upper() == "PLAN_START":
+            reader.pos = len(text)
+            reader.error(
+                "LTP004", "a second plan begins here", pos, reader.pos, help="one text holds one plan"
+            )
+        elif STEP_LINE.match(text, reader.line_start(pos)) or (
+            self.same_line and STEP_START.match(text, pos)
+        ):
+            self._warn_outside(Span(pos, end))
+        elif fence := FENCE.fullmatch(text[pos:end].rstrip()):
+            reader.loose("LTP104", "a plan stands without a code fence", pos, pos + fence.end(), "")
+        else:
+            self._add_prose(Span(pos, end))
+
+    def _add_prose(self, span: Span) -> None:
+        """Note a line that is not part of the plan; neighbouring ones are one finding."""
+        if self.prose and not self.text[self.prose[-1].end : span.start].strip():
+            self.prose[-1] = self.prose[-1].to(span)
+        else:
+            self.prose.append(span)
+
+    def _read_other(self) -> None:
+        """A line that is no step: an error inside the plan, perhaps prose around it."""
+        reader = self.reader
+        pos = reader.pos
+        end = reader.line_end(pos)
+        line = self.text[pos:end].rstrip()
+        looks_meant = PLAN_LIKE.search(line) is not None
+        if self.started is None and not looks_meant and not self.same_line:
+            self._add_prose(Span(pos, pos + len(line)))
+        elif LABELLED.match(line) and (looks_meant or self.started is not None):
+            self._read_step()
+            return
+        else:
+            self._not_a_step(Span(pos, pos + len(line)), line)
+        reader.pos = end
+
+    def _not_a_step(self, span: Span, line: str) -> None:
+        self.first = span.start if self.first is None else self.first
+        self.last = max(self.last, span.end)
+        if _ELSE.match(line):
+            self.reader.error(
+                "LTP015",
+                "the language has no ELSE",
+                *span,
+                help="write a step with the opposite condition: ?IF (NOT (…)) THEN …",
+            )
+            return
+        if _ELSEWHERE.match(line):
+            help_ = "a step stands on one line: join this to the line above"
+        elif near := did_you_mean(
+            line.split("(", maxsplit=1)[0].split(" ", maxsplit=1)[0],
+            ("TERMINATE", "RESPOND", "GOTO", "RE-PLAN"),
+        ):
+            help_ = f"did you mean {near[0]}?"
+        else:
+            help_ = "write S1: @TOOL (arguments) > $result, or # before a comment"
+        self.reader.error("LTP002", f"this line is not a step: {shown(line)}", *span, help=help_)
+
+    # ------------------------------------------------------------ groups
+
+    def _open_group(self, match: re.Match[str]) -> None:
+        start, end = match.start(), match.end(2)
+        written = self.text[start:end]
+        if written != "@PARALLEL":
+            self.reader.loose("LTP106", f"{written} is written @PARALLEL", start, end, "@PARALLEL")
+        self._enter_group(start, match.end())
+
+    def _open_unknown_block(self, block: re.Match[str]) -> None:
+        near = did_you_mean(block[1], ("PARALLEL",))
+        end = block.end(1)
+        start = block.start()
+        self.reader.error(
+            "LTP012",
+            f"{shown(block[0])} opens no group",
+            start,
+            end,
+            help="did you mean @PARALLEL {?" if near else "the only group is @PARALLEL { … }",
+            fix=replace_text("write @PARALLEL", start, end, "@PARALLEL") if near else None,
+        )
+        self._enter_group(start, block.end())
+
+    def _enter_group(self, start: int, after: int) -> None:
+        reader = self.reader
+        reader.pos = after
+        self._begin(start)
+        if self.group is not None:
+            reader.error(
+                "LTP007",
+                "a @PARALLEL group stands inside another",
+                start,
+                after,
+                help="close the group before; its steps run together anyway",
+            )
+            self._nested += 1
+            return
+        self.group, self.groups = self.groups, self.groups + 1
+        self._group_start, self._group_steps = start, len(self.reader.diagnostics) + len(self.steps)
+        self.same_line = True
+
+    def _close_group(self) -> None:
+        reader = self.reader
+        pos = reader.pos
+        reader.pos += 1
+        self.last = reader.pos
+        self.same_line = True
+        if self.group is None:
+            reader.error(
+                "LTP009",
+                "this } closes no group",
+                pos,
+                pos + 1,
+                help="remove it, or write @PARALLEL { before",
+            )
+        elif self._nested:
+            self._nested -= 1
+        else:
+            if self._group_steps == len(reader.diagnostics) + len(self.steps):
+                reader.error(
+                    "LTP010", "this group has no steps", self._group_start, pos + 1, help="remove it"
+                )
+            self.group = None
+
+    def _check_group_closed(self) -> None:
+        if self.group is not None:
+            start = self._group_start
+            self.reader.error(
+                "LTP008",
+                "this group is not closed: } is missing",
+                start,
+                self.reader.line_end(start),
+                help="write } on a line of its own after the last step of the group",
+            )
+            self.group, self._nested = None, 0
+
+    # ------------------------------------------------------------ steps
+
+    def _begin(self, pos: int) -> None:
+        self.in_head = False
+        if self.first is None:
+            self.first = pos
+        if self.same_line:
+            self._note_same_line(pos)
+
+    def _note_same_line(self, pos: int) -> None:
+        start = pos
+        while self.text[start - 1] in " \t":
+            start -= 1
+        self.reader.loose("LTP116", "each step stands on a line of its own", pos, pos, None)
+        hint = self.reader.diagnostics[-1]
+        fix = Fix("begin a new line", (Edit(Span(start, pos), "\n"),))
+        self.reader.diagnostics[-1] = replace(hint, fix=fix)
+
+    def _read_step(self) -> None:
+        reader = self.reader
+        start = reader.pos
+        said = len(reader.diagnostics)
+        if self.same_line or self.first is None or self.in_head:
+            self._begin(start)
+        self.same_line = True
+        try:
+            step = read_step(reader, self.comments, self.group)
+        except Stop:
+            self._recover(start, said)
+        else:
+            self.steps.append(step)
+        if self.comments:
+            self.comments = []
+        self.last = max(self.last, reader.pos)
+
+    def _recover(self, start: int, said: int) -> None:
+        """Go to the place where reading goes on after an error in the step that begins at `start`."""
+        reader, text = self.reader, self.text
+        error = reader.diagnostics[-1]
+        depth, reader.depth = reader.depth, 0
+        at = max(reader.pos, start + 1)
+        line = reader.line_start(at)
+        if line > start and RECOVERY_LINE.match(text, line):
+            reader.pos = line
+        elif error.code == "LTP020":
+            has_id = LABELLED.match(text, start) is not None
+            found = (STEP_LINE if has_id else RECOVERY_LINE).search(text, reader.line_end(at))
+            reader.pos = len(text) if found is None else found.start()
+            if has_id:
+                reader.pos = self._before_structure(at, reader.pos)
+        else:
+            reader.pos = self._end_of_brackets(at, depth)
+        self.lost.append(Span(start, reader.pos))
+        self._cover(error, said)
+        self.same_line = False
+
+    def _before_structure(self, at: int, end: int) -> int:
+        """The first line between the two that can only be structure: PLAN_END or a lone brace."""
+        pattern = re.compile(r"^[ \t]*(?:PLAN_END|\})[ \t\r]*$", re.MULTILINE)
+        found = pattern.search(self.text, self.reader.line_end(at), end)
+        return end if found is None else found.start()
+
+    def _end_of_brackets(self, at: int, depth: int) -> int:
+        """The end of the line on which the brackets open at `at` close, or the next step before."""
+        text = self.text
+        for match in _BRACKETS.finditer(text, at):
+            mark = match[0]
+            if mark == "\n":
+                if depth <= 0:
+                    return match.start()
+                if RECOVERY_LINE.match(text, match.end()):
+                    return match.end()
+            elif mark in "([{":
+                depth += 1
+            elif mark in ")]}":
+                depth -= 1
+        return len(text)
+
+    def _cover(self, error: Diagnostic, said: int) -> None:
+        """Let the error's span reach over the further lines that are lost with it."""
+        reader, text = self.reader, self.text
+        span = error.span
+        if span is None or len(reader.diagnostics) <= said:
+            return
+        end = reader.pos
+        while end > span.end and text[end - 1] in " \t\r\n":
+            end -= 1
+        if "\n" in text[span.start : end]:
+            reader.diagnostics[-1] = replace(error, span=Span(span.start, end))
+
+    # ------------------------------------------------------------ the end
+
+    def _finish(self) -> None:
+        if self.ended is None:
+            self._check_group_closed()
+        if self.first is None:
+            for span in self.prose if self.reader.errors else ():
+                self._note_prose(span)
+            return
+        for span in self.prose:
+            between = self.started is None and self.first < span.start < self.last
+            if between and (self.ended is None or span.start < self.ended):
+                self._not_a_step(span, self.text[span.start : span.end])
+            else:
+                self._note_prose(span)
+        self._note_missing_markers()
+
+    def _note_missing_markers(self) -> None:
+        edits: list[Edit] = []
+        missing: list[str] = []
+        first = self.reader.line_start(self.first or 0)
+        if self.started is None:
+            missing.append("PLAN_START")
+            edits.append(Edit(Span(first, first), "PLAN_START\n"))
+        if self.ended is None:
+            missing.append("PLAN_END")
+            end = max(self.last, first)
+            edits.append(Edit(Span(end, end), "\nPLAN_END"))
+        if edits:
+            words = " and ".join(missing)
+            fix = Fix(f"insert {words}", tuple(edits))
+            at = self.first or 0
+            message = f"{words} {'is' if len(missing) == 1 else 'are'} missing"
+            self.reader.diagnostics.append(
+                Diagnostic("LTP101", Severity.HINT, message, Span(at, at), None, fix)
+            )

@@ -1,0 +1,141 @@
+"""What a step does when it fails: `ON_FAIL @RETRY(n)`, then `GOTO` or `TERMINATE`.
+
+In: a reader behind a step's output. Out: an `OnFail`, or None where no ON_FAIL stands.
+"""
+
+from __future__ import annotations
+
+import re
+
+from callsheet.diagnostics import Span, did_you_mean
+from callsheet.frontends.ltp.actions import read_action
+from callsheet.frontends.values.parser import read_arguments
+from callsheet.frontends.values.reader import Reader, Stop, replace, shown
+from callsheet.ir import Goto, Literal, OnFail, Retry, Terminate, Value
+
+_ON_FAIL = re.compile(r"ON_FAIL\b", re.IGNORECASE)
+_RETRY = re.compile(r"(@?)(RETRY)\b", re.IGNORECASE)
+_THEN_DO = re.compile(r"@?(?:GOTO|TERMINATE)\b", re.IGNORECASE)
+_COUNT = re.compile(r"[0-9]{1,9}\b(?![.])")
+_WORD = re.compile(r"@?[^\W\d][\w-]*")
+MOST_RETRIES = 10**9
+
+
+def read_on_fail(reader: Reader) -> OnFail | None:
+    """What stands behind ON_FAIL, if that word is here."""
+    reader.skip()
+    start = reader.pos
+    match = _ON_FAIL.match(reader.text, start)
+    if match is None:
+        return None
+    _note_case(reader, match)
+    reader.pos = match.end()
+    reader.skip()
+    retry = _read_retry(reader)
+    then = None
+    if retry is not None:
+        after = reader.pos
+        reader.skip()
+        again = _ON_FAIL.match(reader.text, reader.pos)
+        if again is not None:
+            reader.loose("LTP111", "ON_FAIL stands once", again.start(), again.end(), "")
+            reader.pos = again.end()
+            reader.skip()
+        if not _THEN_DO.match(reader.text, reader.pos):
+            if again is not None:
+                raise _unreadable(reader)
+            reader.pos = after
+            return OnFail(retry, None, Span(start, after))
+    elif not _THEN_DO.match(reader.text, reader.pos):
+        raise _unreadable(reader)
+    action = read_action(reader)
+    if isinstance(action, Goto | Terminate):
+        then = action
+    return OnFail(retry, then, Span(start, reader.pos))
+
+
+def _note_case(reader: Reader, match: re.Match[str]) -> None:
+    if match[0] != match[0].upper():
+        reader.loose("LTP105", f"{match[0]} is written {match[0].upper()}", *match.span(), match[0].upper())
+
+
+def _unreadable(reader: Reader) -> Stop:
+    start = reader.pos
+    word = _WORD.match(reader.text, start)
+    if word is None:
+        return reader.error(
+            "LTP060", "after ON_FAIL stands what to do", help='write @RETRY(3), GOTO S5 or TERMINATE ("why")'
+        )
+    near = did_you_mean(word[0].removeprefix("@"), ("RETRY", "GOTO", "TERMINATE"))
+    meant = {"RETRY": "@RETRY"}.get(near[0], near[0]) if near else None
+    return reader.error(
+        "LTP060",
+        f"{shown(word[0])} cannot stand behind ON_FAIL",
+        start,
+        word.end(),
+        help=f"did you mean {meant}?" if meant else "a failure leads to @RETRY(n), GOTO Sx or TERMINATE (…)",
+        fix=replace(f"write {meant}", start, word.end(), meant) if meant else None,
+    )
+
+
+# ---------------------------------------------------------------- @RETRY
+
+
+def _read_retry(reader: Reader) -> Retry | None:
+    match = _RETRY.match(reader.text, reader.pos)
+    if match is None:
+        return None
+    start, end = match.span()
+    reader.pos = end
+    if reader.skip() != "(":
+        count = _COUNT.match(reader.text, reader.pos)
+        if count is None:
+            raise _bad_retry(reader, start, reader.line_end(start))
+        reader.pos = count.end()
+        reader.loose("LTP111", "retries are written @RETRY(n)", start, reader.pos, f"@RETRY({count[0]})")
+        return Retry(int(count[0]), span=Span(start, reader.pos))
+    if match[0] != "@RETRY":
+        code = "LTP105" if match[1] else "LTP106"
+        reader.loose(code, f"{match[0]} is written @RETRY", start, end, "@RETRY")
+    positional, named = read_arguments(reader)
+    options = dict(named)
+    count = _number(positional[0]) if len(positional) == 1 else None
+    delay, backoff = _option(options, "delay"), _option(options, "backoff")
+    if (
+        not isinstance(count, int)
+        or not 0 <= count <= MOST_RETRIES
+        or options
+        or delay == -1
+        or backoff == -1
+    ):
+        raise _bad_retry(reader, start, reader.pos)
+    return Retry(count, delay, backoff, Span(start, reader.pos))
+
+
+def _option(options: dict[str, Value], name: str) -> float | None:
+    """A named number of 0 or more, taken out of `options`; -1 for anything else."""
+    value = options.pop(name, None)
+    if value is None:
+        return None
+    number = _number(value)
+    return -1 if number is None or number < 0 else number
+
+
+def _number(value: Value) -> int | float | None:
+    if (
+        isinstance(value, Literal)
+        and isinstance(value.value, int | float)
+        and not isinstance(value.value, bool)
+    ):
+        return value.value
+    return None
+
+
+def _bad_retry(reader: Reader, start: int, end: int) -> Stop:
+    return reader.error(
+        "LTP061",
+        "@RETRY takes how many more attempts there are, a whole number",
+        start,
+        end,
+        help="write @RETRY(3) or @RETRY(3, delay=2, backoff=2); delay is in seconds",
+    )

@@ -1,0 +1,95 @@
+"""LTP text to plan: the parser's entry, which never raises whatever the text.
+
+In: a text and a name for it. Out: a `ParseResult`.
+"""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import replace
+
+from callsheet.diagnostics import Diagnostic, Severity, Source, Span
+from callsheet.frontends.ltp.document import Document
+from callsheet.frontends.values.reader import replace as replace_text
+from callsheet.frontends.values.result import ParseResult
+from callsheet.ir import Plan, Step
+
+_LARGE = 20_000
+"""From this many characters on the cyclic collector rests: a tree without cycles has no work for it."""
+
+
+def parse(text: str, name: str = "<plan>", *, strict: bool = False) -> ParseResult:
+    """Read LTP text. `name` is what diagnostics call it; `strict` makes loose spellings errors.
+
+    >>> result = parse('PLAN_START\\nS1: @RESPOND ("hello")\\nPLAN_END')
+    >>> result.plan.steps[0].id, result.diagnostics
+    ('S1', ())
+    """
+    if len(text) < _LARGE or not gc.isenabled():
+        return _parse(text, name, strict)
+    gc.disable()
+    try:
+        return _parse(text, name, strict)
+    finally:
+        gc.enable()
+
+
+def _parse(text: str, name: str, strict: bool) -> ParseResult:
+    source = Source(name, text)
+    document = Document(text)
+    document.read()
+    diagnostics = document.reader.diagnostics
+    steps = _numbered(document.steps, diagnostics)
+    if not steps and not any(d.is_error for d in diagnostics):
+        diagnostics.append(_no_step(text))
+    if strict:
+        diagnostics = [_strict(d) for d in diagnostics]
+    meta = document.meta
+    partial = Plan(
+        tuple(steps),
+        id=meta.get("id"),
+        title=meta.get("title"),
+        goal=meta.get("goal"),
+        comments=tuple(document.comments),
+    )
+    plan = None if any(d.is_error for d in diagnostics) else partial
+    diagnostics.sort(key=lambda d: d.span.start if d.span else -1)
+    return ParseResult(plan, partial, tuple(diagnostics), source, tuple(document.lost))
+
+
+def _numbered(steps: list[Step], diagnostics: list[Diagnostic]) -> list[Step]:
+    """The steps with an id each: those without take the first free of S1, S2, …"""
+    taken = {step.id.upper() for step in steps}
+    if "" not in taken:
+        return steps
+    out: list[Step] = []
+    number = 1
+    for step in steps:
+        if step.id:
+            out.append(step)
+            continue
+        while f"S{number}" in taken:
+            number += 1
+        step_id = f"S{number}"
+        number += 1
+        out.append(replace(step, id=step_id))
+        at = step.span.start if step.span else 0
+        fix = replace_text(f"write {step_id}:", at, at, f"{step_id}: ")
+        message = f"the step has no id; it is {step_id} here"
+        diagnostics.append(Diagnostic("LTP102", Severity.HINT, message, Span(at, at), None, fix, step_id))
+    return out
+
+
+def _no_step(text: str) -> Diagnostic:
+    return Diagnostic(
+        "LTP001",
+        Severity.ERROR,
+        "no step was found in this text",
+        Span(0, len(text)),
+        "a step is written S1: @TOOL (arguments) > $result",
+    )
+
+
+def _strict(diagnostic: Diagnostic) -> Diagnostic:
+    is_loose = diagnostic.severity is Severity.HINT and diagnostic.code.startswith("LTP1")
+    return replace(diagnostic, severity=Severity.ERROR) if is_loose else diagnostic

@@ -1,0 +1,182 @@
+"""Plan to canonical LTP text, which parses back to an equal plan.
+
+In: a plan in text order. Out: its text. What the text cannot say is refused by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from callsheet.frontends.ltp.document import VERSION
+from callsheet.frontends.ltp.words import RESERVED
+from callsheet.frontends.values.printer import format_condition, format_text, format_value, is_name, refuse
+from callsheet.frontends.values.reader import LABEL
+from callsheet.ir import (
+    Action,
+    Call,
+    Goto,
+    OnFail,
+    Order,
+    Plan,
+    Replan,
+    Respond,
+    Retry,
+    Step,
+    Terminate,
+    Value,
+)
+
+_LABEL = re.compile(LABEL)
+_TOOL = re.compile(r"[A-Z0-9_]+")
+_LINES = re.compile(r"\r\n|\r|\n")
+_INSIDE = "    "
+"""How much further than its step a line of a long text stands."""
+
+
+def format_plan(plan: Plan) -> str:
+    """The canonical text of a plan in text order.
+
+    Raises CallsheetError (LTP070) that names what LTP text cannot say: a DAG plan, initial
+    variables, a name with characters that the language has no place for.
+
+    >>> print(format_plan(Plan((Step("S1", Respond(())),))), end="")
+    # ltp: 1
+    PLAN_START
+    S1: @RESPOND
+    PLAN_END
+    """
+    if plan.order is not Order.TEXT:
+        raise refuse("a plan whose steps are ordered by their dependencies", "write it as a JSON DAG plan")
+    if plan.variables:
+        raise refuse("initial variables", "give them to the run, or set them in a first step")
+    lines = [f"# ltp: {VERSION}"]
+    for name, said in (("id", plan.id), ("title", plan.title), ("goal", plan.goal)):
+        lines.extend(_meta(name, said))
+    lines.append("PLAN_START")
+    lines.extend(_steps(plan.steps))
+    lines.extend(_comments(plan.comments, ""))
+    lines.append("PLAN_END\n")
+    return "\n".join(lines)
+
+
+def _meta(name: str, said: str | None) -> Iterator[str]:
+    if said is None:
+        return
+    if "\r" in said:
+        raise refuse(f"a carriage return in the plan's {name}")
+    for line in said.split("\n"):
+        yield f"# {name}: {line}" if line else f"# {name}:"
+
+
+def _comments(comments: Iterable[str], indent: str) -> Iterator[str]:
+    for comment in comments:
+        for line in _LINES.split(comment):
+            yield f"{indent}# {line}".rstrip()
+
+
+def _steps(steps: tuple[Step, ...]) -> Iterator[str]:
+    group: int | None = None
+    seen: set[int] = set()
+    for step in steps:
+        if step.group != group:
+            if group is not None:
+                yield "}"
+            group = step.group
+            if group is not None:
+                if group in seen:
+                    raise refuse(
+                        f"a group whose steps stand apart (at {step.id})", "move them next to each other"
+                    )
+                seen.add(group)
+                yield "@PARALLEL {"
+        indent = "" if group is None else "  "
+        yield from _comments(step.comments, indent)
+        yield indent + format_step(step, indent)
+    if group is not None:
+        yield "}"
+
+
+def format_step(step: Step, indent: str = "") -> str:
+    """The canonical text of one step, without its comments."""
+    if not _LABEL.fullmatch(step.id):
+        raise refuse(f"the step id {step.id!r}", "an id is made of ASCII letters, digits, _ and -")
+    if step.depends_on is not None:
+        raise refuse(f"the dependencies of {step.id}", "write the plan as a JSON DAG plan")
+    if step.title is not None:
+        raise refuse(f"the title of {step.id}", "write it as a comment")
+    inside = indent + _INSIDE
+    out = [f"{step.id}:"]
+    if step.foreach is not None:
+        out.append(
+            f"?FOREACH (${_name(step.foreach.var)} IN {format_value(step.foreach.source, inside)}) THEN"
+        )
+    if step.condition is not None:
+        out.append(f"?IF ({format_condition(step.condition, inside)}) THEN")
+    out.append(_action(step.action, inside))
+    if step.output is not None:
+        cast = f":{step.output.cast}" if step.output.cast else ""
+        out.append(f"> ${_name(step.output.var)}{cast}")
+    if step.on_fail is not None:
+        out.append(_on_fail(step.on_fail, inside))
+    if step.remark is not None:
+        out.append(" # " + " ".join(_LINES.split(step.remark)))
+    return " ".join(out).rstrip()
+
+
+def _name(name: str) -> str:
+    if not is_name(name):
+        raise refuse(f"the variable name {name!r}", "a name is made of ASCII letters, digits and _")
+    return name
+
+
+def _action(action: Action, indent: str) -> str:
+    match action:
+        case Call(tool=tool, positional=positional, named=named):
+            if not _TOOL.fullmatch(tool) or tool in RESERVED:
+                raise refuse(f"a call of the tool {tool!r}", "give the tool another name in the tool table")
+            values = [format_value(v, indent) for v in positional]
+            values += [f"{_argument(name)}={format_value(v, indent)}" for name, v in named]
+            return f"@{tool} ({', '.join(values)})" if values else f"@{tool}"
+        case Respond(values=values):
+            return _values("@RESPOND", values, indent)
+        case Terminate(values=values):
+            return _values("TERMINATE", values, indent)
+        case Replan(values=values):
+            return _values("RE-PLAN", values, indent)
+        case Goto(target=target):
+            if not _LABEL.fullmatch(target):
+                raise refuse(f"the step id {target!r}", "an id is made of ASCII letters, digits, _ and -")
+            return f"GOTO {target}"
+    assert_never(action)
+
+
+def _values(word: str, values: tuple[Value, ...], indent: str) -> str:
+    if not values:
+        return word
+    return f"{word} ({', '.join(format_value(v, indent) for v in values)})"
+
+
+def _argument(name: str) -> str:
+    return name if is_name(name) else format_text(name)
+
+
+def _on_fail(on_fail: OnFail, indent: str) -> str:
+    out = ["ON_FAIL"]
+    if on_fail.retry is not None:
+        out.append(_retry(on_fail.retry))
+    if on_fail.then is not None:
+        out.append(_action(on_fail.then, indent))
+    if len(out) == 1:
+        raise refuse("an ON_FAIL that does nothing")
+    return " ".join(out)
+
+
+def _retry(retry: Retry) -> str:
+    options = [str(retry.count)]
+    if retry.delay is not None:
+        options.append(f"delay={retry.delay!r}")
+    if retry.backoff is not None:
+        options.append(f"backoff={retry.backoff!r}")
+    return f"@RETRY({', '.join(options)})"

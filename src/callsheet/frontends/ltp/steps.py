@@ -1,0 +1,232 @@
+"""One step of LTP text: id, guards, action, output, what to do on failure, remark.
+
+In: a reader at the beginning of a step. Out: a `Step`, or `Stop` after a diagnostic; where to go
+on is the document's matter.
+"""
+
+from __future__ import annotations
+
+import re
+
+from callsheet.diagnostics import Span, did_you_mean
+from callsheet.frontends.ltp.actions import read_action
+from callsheet.frontends.ltp.failure import read_on_fail
+from callsheet.frontends.ltp.guards import read_guards
+from callsheet.frontends.ltp.words import (
+    BOLD_LABEL,
+    CASTS_MEANT,
+    LABELLED,
+    MARKER,
+    NAMED_STEP_START,
+    RESERVED,
+    STEP_START,
+)
+from callsheet.frontends.values.parser import read_arguments
+from callsheet.frontends.values.reader import LABEL, NAME, Reader, Stop, comment_text, replace, shown
+from callsheet.ir import Call, Cast, Output, Step
+
+USUAL_HEAD = re.compile(rf"({LABEL}): @([A-Z0-9_]+) ?(?=\()")
+"""A step that begins as nearly all do, in one match; the general way reads it just the same."""
+_USUAL_TAIL = re.compile(rf" > \$({NAME})(?=\n)")
+"""The same for a step that ends so."""
+
+_OUTPUT = re.compile(rf"(\$?)({NAME})(?:(?P<before>[ \t]*):(?P<after>[ \t]*)(?P<cast>[^\W\d]\w*))?")
+_CASTS = {str(cast): cast for cast in Cast}
+_ARROW = re.compile(r"(?:-+|=+|~+)>|→|⇒|>>+")
+_WORD = re.compile(r"[^\W\d][\w-]*")
+
+
+def read_step(reader: Reader, comments: list[str], group: int | None) -> Step:
+    """The step at the position; its id is empty where none is written."""
+    start = reader.pos
+    reader.depth = 0
+    reader.comments = comments
+    head = USUAL_HEAD.match(reader.text, start)
+    if head is not None and head[2] not in RESERVED:
+        step_id, foreach, condition = head[1], None, None
+        reader.pos = head.end()
+        positional, named = read_arguments(reader)
+        action = Call(head[2], positional, named, Span(head.start(2) - 1, reader.pos))
+    else:
+        step_id = _read_id(reader)
+        foreach, condition = read_guards(reader)
+        action = read_action(reader)
+    tail = _USUAL_TAIL.match(reader.text, reader.pos)
+    if tail is not None:
+        begin, reader.pos = tail.span()
+        output, on_fail, remark = Output(tail[1], None, Span(begin + 1, reader.pos)), None, None
+        last = output.span
+    else:
+        output = _read_output(reader)
+        on_fail = read_on_fail(reader)
+        last = (on_fail or output or action).span
+        remark = _read_end(reader, group is not None)
+    return Step(
+        step_id,
+        action,
+        foreach,
+        condition,
+        output,
+        on_fail,
+        group,
+        comments=tuple(comments),
+        remark=remark,
+        span=Span(start, start if last is None else last.end),
+    )
+
+
+def _read_id(reader: Reader) -> str:
+    match = LABELLED.match(reader.text, reader.pos)
+    if match is None:
+        match = BOLD_LABEL.match(reader.text, reader.pos)
+        if match is None:
+            return ""
+        reader.loose("LTP104", "a step's id stands without asterisks", *match.span(), f"{match[1]}:")
+    reader.pos = match.end()
+    return match[1]
+
+
+# ---------------------------------------------------------------- output
+
+
+def _read_output(reader: Reader) -> Output | None:
+    if reader.skip() != ">":
+        return None
+    start = reader.pos
+    reader.pos += 1
+    reader.skip()
+    match = _OUTPUT.match(reader.text, reader.pos)
+    if match is None:
+        raise _bad_output(reader)
+    name_end = match.end(2)
+    reader.pos = match.end()
+    _check_output_end(reader)
+    if not match[1]:
+        reader.loose("LTP109", "a variable is written with its $", match.start(), name_end, f"${match[2]}")
+    cast = None
+    written = match["cast"]
+    if written is not None:
+        cast = _CASTS.get(written) or _loose_cast(reader, match, written)
+        if match["before"] or match["after"]:
+            reader.loose(
+                "LTP110", "a type stands right behind its variable", name_end, match.end(), f":{cast}"
+            )
+    return Output(match[2], cast, Span(start, reader.pos))
+
+
+def _loose_cast(reader: Reader, match: re.Match[str], written: str) -> Cast:
+    start, end = match.span("cast")
+    cast = _CASTS.get(written.lower())
+    if cast is not None:
+        if not (match["before"] or match["after"]):
+            reader.loose("LTP105", f"{written} is written {cast}", start, end, str(cast))
+        return cast
+    near = CASTS_MEANT.get(written.lower()) or next(iter(did_you_mean(written, _CASTS)), None)
+    raise reader.error(
+        "LTP051",
+        f"there is no type {shown(written)}",
+        start,
+        end,
+        help=f"did you mean {near}?"
+        if near
+        else f"types are {', '.join(_CASTS)}; without one a value stays as it is",
+        fix=replace(f"write {near}", start, end, near) if near else None,
+    )
+
+
+def _bad_output(reader: Reader) -> Stop:
+    return reader.error(
+        "LTP050", "after > stands the variable that takes the result", help="write > $name; a name is ASCII"
+    )
+
+
+def _check_output_end(reader: Reader) -> None:
+    char = reader.text[reader.pos : reader.pos + 1]
+    if char in {".", "["}:
+        raise reader.error(
+            "LTP050",
+            "a result goes into a whole variable, not into a part of one",
+            help="store it in a variable of its own; $name.part is for reading",
+        )
+    if char == ":":
+        raise reader.error("LTP051", "after : stands a type", help=f"types are {', '.join(_CASTS)}")
+    if char and (char.isalnum() or char == "-") and not reader.text.startswith("->", reader.pos):
+        raise _bad_output(reader)
+
+
+# ---------------------------------------------------------------- the end
+
+
+def _read_end(reader: Reader, in_group: bool) -> str | None:
+    """The remark at the end of the step, after which nothing but another step may stand."""
+    char = reader.skip()
+    if char in {"", "\n"}:
+        return None
+    text, pos = reader.text, reader.pos
+    if char == "#":
+        reader.pos = reader.line_end(pos)
+        return comment_text(text[pos : reader.pos])
+    if char == "}" and in_group:
+        return None
+    if (STEP_START if in_group else NAMED_STEP_START).match(text, pos) or MARKER.match(text, pos):
+        return None
+    raise _text_after_step(reader, char)
+
+
+def _text_after_step(reader: Reader, char: str) -> Stop:
+    text, start = reader.text, reader.pos
+    arrow = _ARROW.match(text, start)
+    if arrow is not None:
+        return reader.error(
+            "LTP052",
+            f"the result is stored with >, not with {arrow[0]}",
+            start,
+            arrow.end(),
+            help="write > $name",
+            fix=replace("write >", start, arrow.end(), ">"),
+        )
+    if char == ">":
+        return reader.error("LTP019", "> $name stands once, right behind the action, before ON_FAIL")
+    if char == ")":
+        return reader.error(
+            "LTP021", "this ) closes no bracket", fix=replace("remove )", start, start + 1, "")
+        )
+    word = _WORD.match(text, start)
+    if word is not None:
+        return _word_after_step(reader, word[0], word.end())
+    end = reader.line_end(start)
+    return reader.error(
+        "LTP019",
+        f"the step ends before {shown(text[start:end])}",
+        start,
+        end,
+        help="one step stands on one line",
+    )
+
+
+def _word_after_step(reader: Reader, word: str, end: int) -> Stop:
+    start = reader.pos
+    upper = word.upper()
+    if upper in {"ELSE", "ELIF", "ELSEIF"}:
+        return reader.error(
+            "LTP015",
+            f"the language has no {upper}",
+            start,
+            end,
+            help="write another step with the opposite condition: ?IF (NOT (…)) THEN …",
+        )
+    near = did_you_mean(upper, ("ON_FAIL",))
+    if near:
+        return reader.error(
+            "LTP060",
+            f"{word} is no word of the language",
+            start,
+            end,
+            help="did you mean ON_FAIL?",
+            fix=replace("write ON_FAIL", start, end, "ON_FAIL"),
+        )
+    line_end = reader.line_end(start)
+    written = shown(reader.text[start:line_end])
+    return reader.error(
+        "LTP019", f"the step ends before {written}", start, line_end, help="one step stands on one line"
+    )

@@ -1,0 +1,81 @@
+"""The words of LTP text: how each is spelled, and what is meant by those that nearly are."""
+
+from __future__ import annotations
+
+import re
+
+from callsheet.frontends.values.reader import LABEL
+
+RESERVED = frozenset(
+    {
+        "RESPOND",
+        "TERMINATE",
+        "GOTO",
+        "REPLAN",
+        "PARALLEL",
+        "RETRY",
+        "IF",
+        "FOREACH",
+        "ELSE",
+        "THEN",
+        "ON_FAIL",
+    }
+)
+"""Names that no tool can have in a plan: they are words of the language, with `@` or without."""
+
+CONTROL = {"RESPOND": "@RESPOND", "TERMINATE": "TERMINATE", "GOTO": "GOTO", "RE-PLAN": "RE-PLAN"}
+"""The words that are actions, and how each is written."""
+
+CONTROL_SPELLINGS = {**{word: word for word in CONTROL}, "REPLAN": "RE-PLAN", "RE_PLAN": "RE-PLAN"}
+
+CASTS_MEANT = {
+    "integer": "int",
+    "number": "float",
+    "double": "float",
+    "boolean": "bool",
+    "array": "list",
+    "dict": "json",
+    "object": "json",
+}
+
+_CONTROL_WORD = r"(?:RESPOND|TERMINATE|GOTO|RE-?PLAN|RE_PLAN)\b"
+
+_GUARD_OR_CALL = rf"(?:@|\?[ \t]*[A-Za-z]|{_CONTROL_WORD})"
+
+MARKER = re.compile(
+    r"(?P<open>\**`?)(?P<word>PLAN_START|PLAN_END)(?P<close>`?\**:?)[ \t\r]*"
+    rf"(?=\n|\Z|\#|\}}|{LABEL}[ \t]*:)",
+    re.IGNORECASE,
+)
+NAMED_STEP_START = re.compile(rf"{LABEL}[ \t]*:[ \t]*{_GUARD_OR_CALL}", re.IGNORECASE)
+"""The beginning of a step that has an id."""
+
+STEP_START = re.compile(
+    rf"{LABEL}[ \t]*:(?!:|//)[ \t]*(?i:{_GUARD_OR_CALL}|IF\b|FOREACH\b)"
+    rf"|@(?!(?i:PARALLEL)\b)|\?[ \t]*[A-Za-z]|(?i:{_CONTROL_WORD})[ \t]*\(|{_CONTROL_WORD}[ \t]*[\"'$]"
+    rf"|(?i:GOTO)[ \t]+{LABEL}[ \t\r]*(?:$|\#)",
+    re.MULTILINE,
+)
+"""What can only be meant as a step, at the position of a step."""
+
+LABELLED = re.compile(rf"({LABEL})[ \t]*:(?!//)")
+RECOVERY_LINE = re.compile(
+    r"^[ \t]*(?:(?:[-*+•]|\d+[.)])[ \t]+)?\**"
+    rf"(?:{LABEL}\**[ \t]*:\**[ \t]*{_GUARD_OR_CALL}|S\d+[ \t]*:[ \t]*[A-Za-z?@]|@[A-Za-z]|\?(?:IF|FOREACH)\b"
+    rf"|{_CONTROL_WORD}[ \t]*[(\"'$]|\}}[ \t\r]*$|PLAN_(?:START|END)[ \t\r]*$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line at which reading goes on after an error, whatever bracket was open."""
+
+PLAN_LIKE = re.compile(
+    r"@[A-Za-z]|\$[A-Za-z_]|\?\s*(?:IF|FOREACH)\b|[{}]|>\s*[A-Za-z_]\w*"
+    r"|\b(?:TERMINATE|GOTO|RE-?PLAN|RESPOND|ON_FAIL|PLAN_START|PLAN_END|PARALLEL|FOREACH|THEN)\b"
+    r"|^\s*(?:S\d+\b|[A-Za-z_]\w*\s*\(.*\)\s*$|[A-Za-z_]\w*\s+[\"'\[]|[A-Za-z]\w*\s*:\s*[A-Z][A-Z_]+\b)"
+)
+"""What makes a line outside the plan look as if it were meant to be part of it."""
+
+BULLET = re.compile(rf"(?:[-+•*]|\d+[.)])[ \t]+(?=\**{LABEL}\**[ \t]*:|[@?]|{_CONTROL_WORD})", re.IGNORECASE)
+BOLD_LABEL = re.compile(rf"\*\*({LABEL})(?:\*\*[ \t]*:|:\*\*)")
+FENCE = re.compile(r"(?:```|~~~)[^\n`]*")
+PARALLEL = re.compile(r"(@?)(PARALLEL)[ \t\r\n]*\{", re.IGNORECASE)
+BLOCK_WORD = re.compile(r"@?([A-Za-z_]+)[ \t]*\{[ \t\r]*(?=\n|\Z|#)")

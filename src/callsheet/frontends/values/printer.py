@@ -1,0 +1,198 @@
+"""Values and conditions in their canonical spelling, which reads back to an equal value.
+
+In: a `Value`. Out: its text. A value that no text can say (an infinite number) is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import assert_never
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.values.reader import MAX_INDEX_DIGITS, NAME
+from callsheet.ir import (
+    And,
+    Compare,
+    Condition,
+    DictExpr,
+    IsEmpty,
+    ListExpr,
+    Literal,
+    Not,
+    NotEmpty,
+    Or,
+    PathPart,
+    Ref,
+    Template,
+    Value,
+)
+
+_NAME = re.compile(NAME)
+_WORD = re.compile(r"\w+")
+_DIGITS = re.compile(r"0|[1-9][0-9]*")
+_UNSEEN = r"\x7f\u0085\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
+"""Characters that a reader cannot see, or that turn the order of what is seen: always escaped."""
+
+_PLAIN = re.compile(rf"[^\"\\$\x00-\x1f{_UNSEEN}]*")
+_ESCAPED = re.compile(rf"[\"\\\x00-\x1f{_UNSEEN}]|\$(?=[A-Za-z_{{$])")
+_RAW_LINE = re.compile(rf"[^\"\x00-\x1f{_UNSEEN}]*")
+_RAW_BLOCK = re.compile(rf"[^\x00-\x08\x0b-\x1f{_UNSEEN}]*")
+_NEEDS_BRACES = re.compile(r"[\w\[]|\.\w")
+_BIGGEST_INT = 10**3_999
+_BIGGEST_INDEX = 10**MAX_INDEX_DIGITS
+_BLOCK_LINES = 3
+
+
+def format_value(value: Value, indent: str = "") -> str:
+    """The canonical spelling of a value.
+
+    `indent` is that of the lines of a text over several lines. Raises CallsheetError (LTP070)
+    for a value that cannot be written.
+
+    >>> format_value(Template(("Hello ", Ref("who", ("name",)), "!")))
+    '"Hello $who.name!"'
+    """
+    match value:
+        case Literal(value=scalar):
+            return format_text(scalar, indent) if isinstance(scalar, str) else _scalar(scalar)
+        case Ref():
+            return "$" + _ref(value, '"')
+        case Template():
+            return _template(value)
+        case ListExpr(items=items):
+            return f"[{', '.join(format_value(v, indent) for v in items)}]"
+        case DictExpr(items=pairs):
+            inside = (f"{_quoted(key)}: {format_value(v, indent)}" for key, v in pairs)
+            return f"{{{', '.join(inside)}}}"
+    assert_never(value)
+
+
+def format_condition(condition: Condition, indent: str = "") -> str:
+    """The canonical spelling of a condition, without parentheses around it."""
+    match condition:
+        case Compare(op=op, left=left, right=right):
+            return f"{format_value(left, indent)} {op} {format_value(right, indent)}"
+        case IsEmpty(value=value):
+            return f"IS_EMPTY({format_value(value, indent)})"
+        case NotEmpty(value=value):
+            return f"NOT_EMPTY({format_value(value, indent)})"
+        case Not(condition=inner):
+            return f"NOT ({format_condition(inner, indent)})"
+        case And(conditions=inner):
+            return _junction(" AND ", inner, indent)
+        case Or(conditions=inner):
+            return _junction(" OR ", inner, indent)
+    assert_never(condition)
+
+
+def _junction(word: str, conditions: tuple[Condition, ...], indent: str) -> str:
+    if not conditions:
+        raise refuse("an AND or an OR of no conditions")
+    written = ((c, format_condition(c, indent)) for c in conditions)
+    return word.join(f"({text})" if isinstance(c, And | Or) else text for c, text in written)
+
+
+def refuse(what: str, help_: str | None = None) -> CallsheetError:
+    """The refusal of what LTP text cannot say."""
+    return CallsheetError.single("LTP070", f"LTP text cannot say {what}", help=help_)
+
+
+def _scalar(value: bool | float | None) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        if abs(value) >= _BIGGEST_INT:
+            raise refuse("a whole number of 4,000 digits or more", "give it as a text")
+        return str(value)
+    if value - value != 0.0:
+        raise refuse(f"the number {value}", "give it as a text")
+    return repr(value)
+
+
+# ---------------------------------------------------------------- texts
+
+
+def format_text(text: str, indent: str = "") -> str:
+    """The canonical spelling of a text without references.
+
+    Plain quotes where nothing needs an escape; a raw text where that avoids all of them; three
+    lines and more stand as lines.
+    """
+    if _PLAIN.fullmatch(text):
+        return f'"{text}"'
+    if text.count("\n") + 1 >= _BLOCK_LINES and '"""' not in text and _RAW_BLOCK.fullmatch(text):
+        prefix = "r" if _ESCAPED.search(text.replace('"', "").replace("\n", "").replace("\t", "")) else ""
+        lines = (f"{indent}{line}" if line else "" for line in text.split("\n"))
+        return f'{prefix}"""\n' + "\n".join(lines) + f'\n{indent}"""'
+    if _ESCAPED.search(text) and _RAW_LINE.fullmatch(text):
+        return f'r"{text}"'
+    return _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return f'"{_escape(text)}"'
+
+
+def _escape(text: str) -> str:
+    """The text with an escape for each character that needs one.
+
+    The second half of a surrogate pair that stands in the text as two characters is left as it
+    is: as two escapes the pair would be read as one character.
+    """
+    return _ESCAPED.sub(_escape_character, text)
+
+
+def _escape_character(match: re.Match[str]) -> str:
+    char = match[0]
+    if char == "$":
+        return "\\$"
+    is_second = "\udc00" <= char <= "\udfff"
+    if is_second and match.start() and "\ud800" <= match.string[match.start() - 1] <= "\udbff":
+        return char
+    return json.dumps(char)[1:-1] if char != "\x7f" else "\\u007f"
+
+
+def _template(value: Template) -> str:
+    out: list[str] = []
+    parts = value.parts
+    for index, part in enumerate(parts):
+        if isinstance(part, str):
+            text = _escape(part)
+            is_last = index + 1 == len(parts)
+            out.append(text[:-1] + "\\$" if part.endswith("$") and not is_last else text)
+            continue
+        following = parts[index + 1] if index + 1 < len(parts) else ""
+        written = _ref(part, "'")
+        needs_braces = isinstance(following, str) and _NEEDS_BRACES.match(following)
+        out.append(f"${{{written}}}" if "[" in written or needs_braces else f"${written}")
+    return f'"{"".join(out)}"'
+
+
+# ---------------------------------------------------------------- references
+
+
+def is_name(name: str) -> bool:
+    """Whether a variable of this name can be written."""
+    return _NAME.fullmatch(name) is not None
+
+
+def _ref(ref: Ref, quote: str) -> str:
+    if not is_name(ref.name):
+        raise refuse(f"the variable name {ref.name!r}", "a name is made of ASCII letters, digits and _")
+    return ref.name + "".join(_path_part(part, quote) for part in ref.path)
+
+
+def _path_part(part: PathPart, quote: str) -> str:
+    if isinstance(part, int):
+        if abs(part) >= _BIGGEST_INDEX:
+            raise refuse(f"the index {part}")
+        return f".{part}" if part >= 0 else f"[{part}]"
+    if _WORD.fullmatch(part) and not _DIGITS.fullmatch(part):
+        return f".{part}"
+    inside = _escape(part)
+    if quote == "'":
+        inside = inside.replace("'", "\\'")
+    return f"[{quote}{inside}{quote}]"

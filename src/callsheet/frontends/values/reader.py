@@ -1,0 +1,198 @@
+"""A cursor over a text that notes what is wrong and unwinds to the next place of recovery.
+
+In: a text. Out: a position that only moves forward, and diagnostics. The reader never raises
+anything but `Stop`, and only after the diagnostic that explains it has been noted.
+"""
+
+from __future__ import annotations
+
+import re
+
+from callsheet.diagnostics import Diagnostic, Edit, Fix, Severity, Span
+
+MAX_DEPTH = 64
+"""How deep brackets may stand in one another."""
+
+MAX_INDEX_DIGITS = 15
+"""Longer digits in a path are a key, not an index."""
+
+LABEL = r"[A-Za-z_][A-Za-z0-9_-]*"
+"""The id of a step, as a pattern."""
+
+NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+"""The name of a variable, as a pattern. ASCII alone: names that look alike are the same."""
+
+STEP_LINE = re.compile(
+    rf"^[ \t]*(?:[-*+•][ \t]+|\d+[.)][ \t]+)?\**{LABEL}\**[ \t]*:\**[ \t]*"
+    r"(?:@|\?[ \t]*[A-Za-z]|(?:TERMINATE|GOTO|RE-?PLAN|RESPOND)\b)",
+    re.MULTILINE,
+)
+"""A line that begins a step, id and all."""
+
+SURE_STEP_LINE = re.compile(
+    rf"^[ \t]*{LABEL}[ \t]*:[ \t]*(?:@[A-Z0-9_]+[ \t\r]*(?:\(|>|$|ON_FAIL\b)|\?(?:IF|FOREACH)\b|GOTO[ \t]"
+    r"|(?:TERMINATE|RE-PLAN)[ \t]*\()",
+    re.MULTILINE,
+)
+"""Such a line in the canonical spelling, which nobody writes by chance: no text in plain quotes runs
+over it."""
+
+_WHITE = frozenset(" \t\r\n#")
+_BLANKS = re.compile(r"[ \t\r]*")
+_SPACE = re.compile(r"[ \t\r\n]*")
+_COMMENT = re.compile(r"#[^\n]*")
+
+
+class Stop(Exception):
+    """The construct at hand cannot be read; the reason stands in the reader's diagnostics."""
+
+
+class Reader:
+    """The text, the position in it, and what was found to say about it."""
+
+    __slots__ = ("_next_step", "comments", "depth", "diagnostics", "errors", "pos", "text")
+
+    def __init__(self, text: str, pos: int = 0) -> None:
+        self.text = text
+        self.pos = pos
+        self.depth = 0
+        """How many brackets are open: inside them a newline is white space."""
+        self.diagnostics: list[Diagnostic] = []
+        self.comments: list[str] = []
+        """Comments met inside brackets, for the step that they stand in."""
+        self.errors = 0
+        """How many errors were noted."""
+        self._next_step = (-1, -1)
+
+    # ------------------------------------------------------------ moving
+
+    def skip(self) -> str:
+        """Go over white space and comments, and over newlines inside brackets; the character there."""
+        text, pos = self.text, self.pos
+        char = text[pos : pos + 1]
+        if char == " ":  # nearly always one blank, or none
+            char = text[pos + 1 : pos + 2]
+            if char not in _WHITE:
+                self.pos = pos + 1
+                return char
+        elif char not in _WHITE:
+            return char
+        if not self.depth:
+            match = _BLANKS.match(text, pos)
+        else:
+            match = _SPACE.match(text, pos)
+            while match is not None and text.startswith("#", match.end()):
+                comment = _COMMENT.match(text, match.end())
+                if comment is None:
+                    break
+                self.comments.append(comment_text(comment[0]))
+                match = _SPACE.match(text, comment.end())
+        if match is not None:
+            self.pos = match.end()
+        return text[self.pos : self.pos + 1]
+
+    def line_end(self, pos: int) -> int:
+        """The offset of the end of the line of `pos`, before its newline."""
+        end = self.text.find("\n", pos)
+        return len(self.text) if end == -1 else end
+
+    def line_start(self, pos: int) -> int:
+        """The offset at which the line of `pos` begins."""
+        return self.text.rfind("\n", 0, pos) + 1
+
+    def next_step_line(self, pos: int) -> int:
+        """The offset of the next line after `pos` that begins a step; the end if there is none."""
+        start, found = self._next_step
+        if not start <= pos < found:
+            match = SURE_STEP_LINE.search(self.text, self.line_end(pos))
+            found = len(self.text) if match is None else match.start()
+            self._next_step = (pos, found)
+        return found
+
+    def open(self) -> None:
+        """Enter the bracket at the position; at most 64 stand in one another."""
+        self.deepen()
+        self.pos += 1
+
+    def deepen(self) -> None:
+        """Go one level down, however that is written. The caller goes up again."""
+        if self.depth >= MAX_DEPTH:
+            raise self.error(
+                "LTP031",
+                f"more than {MAX_DEPTH} brackets stand in one another",
+                help="compute deep data in a step and pass it as a variable",
+            )
+        self.depth += 1
+
+    # ------------------------------------------------------------ saying
+
+    def error(
+        self,
+        code: str,
+        message: str,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        help: str | None = None,  # noqa: A002 - the diagnostic's own word
+        fix: Fix | None = None,
+    ) -> Stop:
+        """Note an error and give back what the caller raises to unwind."""
+        self.errors += 1
+        self._note(Severity.ERROR, code, message, start, end, help, fix)
+        return Stop()
+
+    def warning(self, code: str, message: str, start: int, end: int, *, help: str | None = None) -> None:  # noqa: A002
+        """Note what is read, though perhaps not as it was meant."""
+        self._note(Severity.WARNING, code, message, start, end, help, None)
+
+    def loose(self, code: str, message: str, start: int, end: int, replacement: str | None) -> None:
+        """Note a loose spelling of `start:end` and the canonical one that repairs it."""
+        fix = None
+        if replacement is not None:
+            title = f"write {replacement}" if replacement.strip() else "remove it"
+            fix = replace(title, start, end, replacement)
+        self._note(Severity.HINT, code, message, start, end, None, fix)
+
+    def _on_text(self, pos: int) -> int:
+        """The place itself; where nothing follows on its line, the end of what stands before it."""
+        text = self.text
+        if pos >= len(text) or text[pos] == "\n":
+            while pos and text[pos - 1] in " \t\r\n":
+                pos -= 1
+        return pos
+
+    def _note(
+        self,
+        severity: Severity,
+        code: str,
+        message: str,
+        start: int | None,
+        end: int | None,
+        help_: str | None,
+        fix: Fix | None,
+    ) -> None:
+        start = self._on_text(self.pos) if start is None else start
+        if end is None:
+            end = min(start + 1, self.line_end(start)) if start < len(self.text) else start
+        span = Span(start, max(start, end))
+        self.diagnostics.append(Diagnostic(code, severity, message, span, help_, fix))
+
+
+def replace(title: str, start: int, end: int, text: str) -> Fix:
+    """The repair that puts `text` in the place of `start:end`."""
+    return Fix(title, (Edit(Span(start, end), text),))
+
+
+def comment_text(line: str) -> str:
+    """What a comment says: without its `#`, one blank after it, and blanks at its end.
+
+    >>> comment_text("#  indented ")
+    ' indented'
+    """
+    return line[1:].removeprefix(" ").rstrip()
+
+
+def shown(text: str, most: int = 40) -> str:
+    """A stretch of the text as a message quotes it: on one line, not too long."""
+    line = text.split("\n", 1)[0].strip()
+    return line if len(line) <= most else line[: most - 1] + "…"

@@ -1,0 +1,302 @@
+"""Texts in quotes: where they end, what their escapes mean, and which references they hold.
+
+In: a reader at an opening quote. Out: a `Literal`, `Ref` or `Template`, each reference with its
+own span. What a text holds is decided here once; nothing that is put in later is looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+from callsheet.diagnostics import Span
+from callsheet.frontends.values.printer import format_text
+from callsheet.frontends.values.reader import MAX_INDEX_DIGITS, NAME, Reader, Stop, shown
+from callsheet.ir import Literal, PathPart, Ref, Template
+from callsheet.ir.expr import template
+
+Text: TypeAlias = "Literal | Ref | Template"
+
+_KEY = r"'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\""
+PATH = rf"(?:\.\w+|\[[ \t]*(?:-?\d+|{_KEY})[ \t]*\])*+"
+"""What may follow a variable's name outside texts, and inside them in braces."""
+
+_PATH_PART = re.compile(rf"\.(\w+)|\[[ \t]*(?:(-?\d+)|({_KEY}))[ \t]*\]")
+
+_LINE_STRING = {q: re.compile(rf"(?:[^{q}\\\n]++|\\[^\n])*+{q}") for q in "\"'"}
+_LONG_STRING = {q: re.compile(rf"(?:[^{q}\\]++|\\.)*+{q}", re.DOTALL) for q in "\"'"}
+_BLOCK_STRING = {q: re.compile(rf"(?:[^{q}\\]++|\\.|{q}(?!{q}{q}))*+{q}{q}{q}", re.DOTALL) for q in "\"'"}
+_BLOCK_OPENING = re.compile(r"[ \t]*\r?\n")
+_BLANK = re.compile(r"[ \t]*")
+
+_AFTER_STRING = frozenset(["", *",)]}: \t\r\n=!<>#"])
+"""What can stand right behind a closing quote; before anything else it rather opened a text."""
+
+_ESCAPES = {
+    '"': '"',
+    "'": "'",
+    "\\": "\\",
+    "/": "/",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "$": "$",
+}
+_TOKEN = re.compile(
+    rf"""
+    \\u(?P<high>[dD][89abAB][0-9a-fA-F]{{2}})\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{{2}})
+  | \\u(?P<unit>[0-9a-fA-F]{{4}})
+  | \\(?P<escape>\r\n|.)
+  | (?P<dollars>\$\$)
+  | \$\{{(?P<braced>{NAME}{PATH})\}}
+  | \$(?P<ref>{NAME}(?:\.\w+)*+)
+  | (?P<brace>\$\{{)
+  | (?P<line>\r?\n)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def path_of(text: str, start: int, end: int) -> tuple[PathPart, ...]:
+    """The parts of a path that `PATH` has matched at `start:end`."""
+    parts: list[PathPart] = []
+    for match in _PATH_PART.finditer(text, start, end):
+        word, index, key = match.groups()
+        if word is not None:
+            parts.append(_word_part(word))
+        elif index is not None:
+            parts.append(int(index) if len(index.lstrip("-")) <= MAX_INDEX_DIGITS else index)
+        else:
+            parts.append(_plain(key[1:-1]))
+    return tuple(parts)
+
+
+def _word_part(word: str) -> PathPart:
+    is_index = word.isascii() and word.isdigit() and (word[0] != "0" or word == "0")
+    return int(word) if is_index and len(word) <= MAX_INDEX_DIGITS else word
+
+
+def _plain(body: str) -> str:
+    """The text of a body of escapes without references: a key in brackets."""
+    return _TOKEN.sub(lambda m: _escaped(m) or m[0], body) if "\\" in body else body
+
+
+def _escaped(match: re.Match[str]) -> str | None:
+    """The character of an escape; None if the match is none that JSON knows."""
+    high, low, unit, escape = match.group("high", "low", "unit", "escape")
+    if high is not None:
+        return chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF))
+    if unit is not None:
+        return chr(int(unit, 16))
+    return _ESCAPES.get(escape)
+
+
+def read_string(reader: Reader) -> Text:
+    """The text at the position: `"…"`, `'…'`, triple-quoted, each with or without `r` before it."""
+    text, start = reader.text, reader.pos
+    raw = text[start] in "rR"
+    at = start + raw
+    quote = text[at]
+    if text.startswith(quote * 3, at):
+        opening, closing = at + 3, _block_end(reader, at, quote, raw)
+        body_end = closing - 3
+    else:
+        opening, closing = at + 1, _line_end(reader, at, quote, raw)
+        body_end = closing - 1
+    reader.pos = closing
+    indent = ""
+    if opening == at + 3:
+        opening, body_end, indent = _block_body(text, opening, body_end)
+    value = read_body(reader, Span(start, closing), Span(opening, body_end), indent, raw=raw, quote=quote)
+    if quote == "'" and isinstance(value, Literal):
+        _note_single_quotes(reader, value, Span(opening, body_end), raw)
+    return value
+
+
+# ---------------------------------------------------------------- where a text ends
+
+
+def _line_end(reader: Reader, at: int, quote: str, raw: bool) -> int:
+    text = reader.text
+    if raw:
+        close = text.find(quote, at + 1, reader.line_end(at))
+        if close != -1:
+            return close + 1
+        raise _unterminated(
+            reader, at, reader.line_end(at), f"r{quote * 3}…{quote * 3} may run over several lines"
+        )
+    match = _LINE_STRING[quote].match(text, at + 1)
+    if match is not None:
+        return match.end()
+    match = _LONG_STRING[quote].match(text, at + 1, reader.next_step_line(at))
+    if match is not None and text[match.end() : match.end() + 1] in _AFTER_STRING:
+        return match.end()
+    raise _unterminated(
+        reader,
+        at,
+        reader.line_end(at),
+        f"end it with {quote} before the next step; a backslash before it is written \\\\",
+    )
+
+
+def _block_end(reader: Reader, at: int, quote: str, raw: bool) -> int:
+    text = reader.text
+    if raw:
+        found = text.find(quote * 3, at + 3)
+        close = -1 if found == -1 else found + 3
+    else:
+        match = _BLOCK_STRING[quote].match(text, at + 3)
+        close = -1 if match is None else match.end()
+    if close == -1:
+        raise _unterminated(reader, at, reader.line_end(at), f"end the text with {quote * 3}")
+    follows = text[close : close + 1]
+    if follows not in _AFTER_STRING and reader.next_step_line(at) < close:
+        raise _unterminated(
+            reader,
+            at,
+            reader.line_end(at),
+            f"the next {quote * 3} seems to open another text: close this one before",
+        )
+    return close
+
+
+def _unterminated(reader: Reader, start: int, end: int, help_: str) -> Stop:
+    return reader.error(
+        "LTP020", "this text has no end: its closing quote is missing", start, end, help=help_
+    )
+
+
+# ---------------------------------------------------------------- what a text says
+
+
+def _block_body(text: str, start: int, end: int) -> tuple[int, int, str]:
+    """The body of a triple-quoted text and the indentation that its lines lose.
+
+    It is that of the line on which the closing quotes stand. A newline right after the opening
+    quotes, and one before closing quotes that stand alone, are no part of the text.
+    """
+    last_line = text.rfind("\n", start, end) + 1
+    if not last_line:
+        return start, end, ""
+    blank = _BLANK.match(text, last_line, end)
+    indent = "" if blank is None else blank[0]
+    opening = _BLOCK_OPENING.match(text, start, end)
+    body_start = start if opening is None else opening.end()
+    if last_line + len(indent) == end and last_line > start:
+        end = max(body_start, last_line - 1)
+        if end > body_start and text[end - 1] == "\r":
+            end -= 1
+    return body_start, end, indent
+
+
+def read_body(
+    reader: Reader, span: Span, body: Span, indent: str = "", *, raw: bool = False, quote: str = '"'
+) -> Text:
+    """The value of a text whose quotes are known: `span` with them, `body` without."""
+    text = reader.text
+    start, end = body
+    if indent and body.start > span.start + 3 + raw:
+        start = _without_indent(text, start, end, indent)
+    content = text[start:end]
+    if raw:
+        return Literal(_raw_lines(content, indent), span)
+    if "\\" not in content and "$" not in content and "\r" not in content and not indent:
+        return Literal(content, span)
+    parts: list[str | Ref] = []
+    at = start
+    for match in _TOKEN.finditer(text, start, end):
+        begin, after = match.span()
+        parts.append(text[at:begin])
+        at = after
+        kind = match.lastgroup
+        if kind == "line":
+            parts.append("\n")
+            at = _without_indent(text, after, end, indent)
+        elif kind in {"ref", "braced"} and quote == '"':
+            parts.append(_reference(reader, match, kind, end))
+        elif kind in {"ref", "braced", "dollars", "brace"}:
+            parts.append(match[0])
+            if kind == "brace" and quote == '"':
+                reader.loose(
+                    "LTP119",
+                    "this is not a reference and stays as it is: ${name.path} is one",
+                    begin,
+                    after,
+                    "\\${",
+                )
+        else:
+            parts.append(_escape(reader, match))
+    parts.append(text[at:end])
+    return template(parts, span)
+
+
+def _without_indent(text: str, start: int, end: int, indent: str) -> int:
+    """The offset in a line behind as much of `indent` as it begins with."""
+    at = start
+    for blank in indent:
+        if at >= end or text[at] != blank:
+            break
+        at += 1
+    return at
+
+
+def _raw_lines(content: str, indent: str) -> str:
+    if "\r\n" in content:
+        content = content.replace("\r\n", "\n")
+    if not indent:
+        return content
+    first, *rest = content.split("\n")
+    return "\n".join([first, *(line[_without_indent(line, 0, len(line), indent) :] for line in rest)])
+
+
+def _escape(reader: Reader, match: re.Match[str]) -> str:
+    said = _escaped(match)
+    if said is not None:
+        return said
+    written = match[0]
+    reader.loose(
+        "LTP118",
+        f"{shown(written)} is no escape and stays as it is",
+        match.start(),
+        match.end(),
+        None if "\n" in written else "\\" + written,
+    )
+    return written.replace("\r\n", "\n")
+
+
+def _reference(reader: Reader, match: re.Match[str], kind: str, end: int) -> Ref:
+    text = reader.text
+    start, after = match.span(kind)
+    name_end = start
+    while name_end < after and text[name_end] not in ".[":
+        name_end += 1
+    ref = Ref(text[start:name_end], path_of(text, name_end, after), Span(*match.span()))
+    if kind == "ref" and after < end:
+        follows = text[after]
+        if follows == "[" or (follows.isalnum() and not follows.isascii()):
+            reader.loose(
+                "LTP119",
+                f"the reference ends before {follows!r}; in a text, brackets and other letters need braces",
+                match.start(),
+                after,
+                "${" + text[start:after] + "}",
+            )
+    return ref
+
+
+_LOOKS_LIKE_REF = re.compile(rf"(?<!\\)\$(?:{NAME}|\{{{NAME})")
+
+
+def _note_single_quotes(reader: Reader, value: Literal, body: Span, raw: bool) -> None:
+    start, end = value.span or body
+    reader.loose("LTP108", "texts stand in double quotes", start, end, format_text(str(value.value)))
+    found = None if raw else _LOOKS_LIKE_REF.search(reader.text, body.start, body.end)
+    if found is not None:
+        reader.warning(
+            "LTP120",
+            f"{found[0]} in single quotes is text: nothing is put in its place",
+            *found.span(),
+            help='write "…" for a text with references, or \\$ for a dollar sign',
+        )

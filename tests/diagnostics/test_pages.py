@@ -1,0 +1,49 @@
+"""Every LTP code has a page, whose bad example gives the code and whose good one is clean."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import callsheet.frontends.ltp
+from callsheet.diagnostics import CODES, explain, render_all
+from callsheet.frontends.ltp import parse
+
+LTP_CODES = [code for code in CODES if code.startswith("LTP")]
+WITHOUT_BAD_EXAMPLE = {"LTP006", "LTP070"}  # one needs a thousand lines, the other a plan that is no text
+
+
+def examples(code: str, kind: str) -> list[str]:
+    return re.findall(rf"^```ltp {kind}\n(.*?)^```", explain(code) or "", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("code", LTP_CODES)
+def test_a_page_begins_with_its_code_and_title(code: str) -> None:
+    assert (explain(code) or "").startswith(f"# {code}: {CODES[code].title}\n")
+
+
+@pytest.mark.parametrize("code", LTP_CODES)
+def test_the_bad_example_gives_the_code_and_the_good_one_nothing(code: str) -> None:
+    for text in examples(code, "bad"):
+        assert code in {d.code for d in parse(text).diagnostics}
+    for text in examples(code, "good"):
+        result = parse(text)
+        assert not result.diagnostics, render_all(result.diagnostics, result.source)
+    assert examples(code, "good")
+    assert examples(code, "bad") or code in WITHOUT_BAD_EXAMPLE
+
+
+def test_the_front_end_gives_no_code_without_a_page_and_no_page_is_without_use() -> None:
+    package = Path(callsheet.frontends.ltp.__file__).parents[1]
+    text = "".join(
+        p.read_text(encoding="utf-8") for folder in ("ltp", "values") for p in (package / folder).glob("*.py")
+    )
+    assert set(re.findall(r'"(LTP\d{3})"', text)) == set(LTP_CODES)
+
+
+def test_a_thousand_errors_are_enough() -> None:
+    result = parse("PLAN_START\n" + "what\n" * 5_000)
+    assert [d.code for d in result.diagnostics if d.is_error].count("LTP002") == 1_000
+    assert "LTP006" in {d.code for d in result.diagnostics}
