@@ -1,0 +1,176 @@
+"""Calls against what is called: tools that exist, with the arguments they take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from callsheet.diagnostics import Severity
+from callsheet.ir import Call, CallKind, Value
+from callsheet.ir.expr import refs_of
+from callsheet.passes.finding import Finding, Subject
+from callsheet.passes.schema import Fit, fit, literal_json, wanted
+from callsheet.passes.signatures import OPERATIONS, Operation, ToolSignature
+
+
+def calls(subject: Subject) -> Iterator[Finding]:
+    """CHK040 to CHK046 for each call; tools and transforms only where a catalogue is given."""
+    for number, step in enumerate(subject.plan.steps):
+        if not isinstance(step.action, Call):
+            continue
+        call = step.action
+        if call.kind in (CallKind.MODEL, CallKind.AGENT):
+            yield from _operation(subject, number, call, OPERATIONS[call.tool])
+        elif subject.tools is not None:
+            signature = subject.tools.get(call.tool)
+            if signature is not None:
+                yield from _tool(subject, number, call, signature)
+            elif call.kind is CallKind.TOOL:
+                yield _unknown_tool(subject, number, call)
+
+
+def _unknown_tool(subject: Subject, number: int, call: Call) -> Finding:
+    help_ = subject.suggest(call.tool, subject.tools or (), "@")
+    return Finding(
+        "CHK040",
+        Severity.ERROR,
+        f"no tool is called @{call.tool}",
+        number,
+        call.span,
+        help_ or "`callsheet tools` lists what is reachable",
+        (call.tool,),
+    )
+
+
+# ---------------------------------------------------------------- tools
+
+
+def _tool(subject: Subject, number: int, call: Call, signature: ToolSignature) -> Iterator[Finding]:
+    given = {name for name, _ in call.named}
+    free = [name for name in signature.parameters if name not in given]
+    arguments = [*zip(free, call.positional, strict=False), *call.named]
+    if len(call.positional) > len(free) and signature.is_open is not True:
+        yield _too_many(number, call, signature)
+    for name, value in call.named:
+        if name not in signature.parameters and signature.is_open is not True:
+            yield _unknown_argument(subject, number, call, signature, name, value)
+    missing = signature.required - {name for name, _ in arguments}
+    for name in sorted(missing):
+        yield _missing_argument(number, call, Severity.ERROR, name)
+    for name, value in arguments:
+        yield from _argument(number, call, signature, name, value)
+
+
+def _argument(
+    number: int, call: Call, signature: ToolSignature, name: str, value: Value
+) -> Iterator[Finding]:
+    schema = signature.schema_of(name)
+    found = fit(value, schema)
+    if found is not Fit.YES:
+        yield Finding(
+            "CHK044",
+            Severity.ERROR if found is Fit.NO else Severity.WARNING,
+            f"the argument {name} of @{call.tool} should be {wanted(schema)}",
+            number,
+            value.span or call.span,
+            names=(call.tool, name),
+        )
+    elif signature.check_literal is not None:
+        known, said = literal_json(value)
+        wrong = signature.check_literal(name, said) if known else None
+        if wrong is not None:
+            yield Finding(
+                "CHK045",
+                Severity.ERROR,
+                f"the argument {name} of @{call.tool} cannot work: {wrong}",
+                number,
+                value.span or call.span,
+                names=(call.tool, name),
+            )
+
+
+def _too_many(number: int, call: Call, signature: ToolSignature) -> Finding:
+    names = ", ".join(signature.parameters)
+    return Finding(
+        "CHK043",
+        Severity.ERROR,
+        f"@{call.tool} is given more values than it has arguments",
+        number,
+        call.positional[-1].span or call.span,
+        f"it takes {names}" if names else "it takes none",
+        (call.tool,),
+    )
+
+
+def _unknown_argument(
+    subject: Subject, number: int, call: Call, signature: ToolSignature, name: str, value: Value
+) -> Finding:
+    known = signature.parameters
+    near = subject.suggest(name, known)
+    return Finding(
+        "CHK041",
+        Severity.ERROR if signature.is_open is False else Severity.WARNING,
+        f"@{call.tool} has no argument {name}",
+        number,
+        value.span or call.span,
+        near or ("it takes " + ", ".join(known) if known else "it takes none"),
+        (call.tool, name),
+    )
+
+
+def _missing_argument(number: int, call: Call, severity: Severity, name: str) -> Finding:
+    return Finding(
+        "CHK042",
+        severity,
+        f"@{call.tool} lacks its argument {name}",
+        number,
+        call.span,
+        f"add {name}=…",
+        (call.tool, name),
+    )
+
+
+# ---------------------------------------------------------------- operations
+
+
+def _operation(subject: Subject, number: int, call: Call, operation: Operation) -> Iterator[Finding]:
+    given = {name for name, _ in call.named}
+    own = operation.names
+    if operation.needs_data and not call.positional and given <= {*own} - {"context"} and not _reads(call):
+        yield Finding(
+            "CHK046",
+            Severity.WARNING,
+            f"@{call.tool} is given nothing to work on",
+            number,
+            call.span,
+            f"put the data first: @{call.tool} ($data, …)",
+            (call.tool,),
+        )
+    for name, value in call.named:
+        if name not in own and name != "context":
+            yield _told_argument(subject, number, call, name, value, own)
+    for name in operation.required:
+        if name not in given:
+            yield _missing_argument(number, call, Severity.ERROR, name)
+    for name in operation.expected:
+        if name not in given and len(call.positional) <= 1:
+            yield _missing_argument(number, call, Severity.WARNING, name)
+
+
+def _reads(call: Call) -> bool:
+    return any(next(refs_of(value), None) is not None for _, value in call.named)
+
+
+def _told_argument(
+    subject: Subject, number: int, call: Call, name: str, value: Value, known: tuple[str, ...]
+) -> Finding:
+    """An argument that the operation has not, and that its model is told all the same."""
+    near = subject.suggest(name, known)
+    return Finding(
+        "CHK041",
+        Severity.WARNING if near else Severity.HINT,
+        f"@{call.tool} has no argument {name}; the model is told it as it stands",
+        number,
+        value.span or call.span,
+        near or "it knows " + ", ".join(known),
+        (call.tool, name),
+    )

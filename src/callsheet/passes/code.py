@@ -1,0 +1,35 @@
+"""Data put into arguments that are run as code: what a page says would be executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from callsheet.diagnostics import Severity
+from callsheet.ir import Call, Literal
+from callsheet.ir.expr import refs_of
+from callsheet.passes.finding import Finding, Subject
+
+CODE_ARGUMENTS: Mapping[str, str] = {"EXEC_CODE": "code", "SHELL_EXEC": "code", "HOST_EXEC": "command"}
+"""The argument of a tool that is run as code, or as a command line; by position it is the first."""
+
+
+def data_in_code(subject: Subject) -> Iterator[Finding]:
+    """CHK050 for each reference in an argument that is code."""
+    for number, step in enumerate(subject.plan.steps):
+        if not isinstance(step.action, Call) or step.action.tool not in CODE_ARGUMENTS:
+            continue
+        name = CODE_ARGUMENTS[step.action.tool]
+        value = dict(step.action.named).get(name)
+        if value is None and step.action.positional:
+            value = step.action.positional[0]
+        ref = None if value is None or isinstance(value, Literal) else next(refs_of(value), None)
+        if ref is not None:
+            yield Finding(
+                "CHK050",
+                Severity.WARNING,
+                f"${ref.name} becomes part of the {name} that @{step.action.tool} runs",
+                number,
+                ref.span or step.action.span,
+                "who writes that data writes code: pass it in a file, or use @SELECT, @CALC, @FORMAT",
+                (ref.name,),
+            )

@@ -1,0 +1,92 @@
+"""What a pass is given and what it yields: a plan with its surroundings, and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from callsheet.diagnostics import Diagnostic, Severity, Span, did_you_mean
+from callsheet.ir import Call, Plan, Step
+from callsheet.ir.flow import Flow, Place, Use, uses_of
+from callsheet.passes.signatures import ToolSignature
+
+_MOST_SUGGESTIONS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong with a step (by number), or with the plan as a whole (None).
+
+    `names` are what the message is about (a variable, a target, step ids), for faces that word
+    it themselves; `place` is the part of the step that reads a variable.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    step: int | None = None
+    span: Span | None = None
+    help: str | None = None
+    names: tuple[str, ...] = ()
+    place: Place | None = None
+
+    def diagnostic(self, plan: Plan) -> Diagnostic:
+        """The finding as faces print it."""
+        step = plan.steps[self.step] if self.step is not None else None
+        span = self.span or (step.span if step is not None else None)
+        return Diagnostic(
+            self.code,
+            self.severity,
+            self.message,
+            span,
+            self.help,
+            step=step.id if step is not None else None,
+        )
+
+
+@dataclass(slots=True)
+class Subject:
+    """A plan under examination: its flow, the variables given from outside, the tools known.
+
+    `tools` is None where no catalogue is at hand: then no tool is unknown.
+    """
+
+    plan: Plan
+    flow: Flow
+    inputs: frozenset[str]
+    tools: Mapping[str, ToolSignature] | None
+    given: dict[str, None] = field(init=False)
+    """The variables that have a value before the first step, in a settled order."""
+    uses: list[Use] = field(init=False)
+    """Every read of a variable that its step does not set itself, in text order."""
+    _suggestions: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        names = [name for name, _ in self.plan.variables]
+        self.given = dict.fromkeys([*names, *sorted(self.inputs)])
+        self.uses = [use for number, step in enumerate(self.plan.steps) for use in uses_of(step, number)]
+
+    def suggest(self, word: str, known: Iterable[str], mark: str = "") -> str | None:
+        """A did-you-mean for the first unknown words of a plan, None for the many that follow."""
+        self._suggestions += 1
+        if self._suggestions > _MOST_SUGGESTIONS:
+            return None
+        near = did_you_mean(word, known)
+        return "did you mean " + " or ".join(mark + name for name in near) + "?" if near else None
+
+
+PLACES = {
+    Place.SOURCE: "the FOREACH source",
+    Place.CONDITION: "the condition",
+    Place.ARGUMENTS: "the arguments",
+    Place.FAILURE: "the ON_FAIL message",
+}
+"""The parts of a step in words."""
+
+
+def doing(step: Step) -> str:
+    """What the step does, by its word in a plan: `@FETCH_PAGE`, `@RESPOND`, `GOTO`."""
+    if isinstance(step.action, Call):
+        return f"@{step.action.tool}"
+    word = type(step.action).__name__.upper()
+    return {"RESPOND": "@RESPOND", "REPLAN": "RE-PLAN"}.get(word, word)

@@ -1,0 +1,110 @@
+"""Loops that nothing can end: the run would go round until its step budget is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from callsheet.diagnostics import Severity
+from callsheet.ir import Goto
+from callsheet.ir.flow import Flow, is_guarded
+from callsheet.passes.finding import Finding, Subject
+
+_MOST_NAMED = 6
+
+
+def endless_loops(subject: Subject) -> Iterator[Finding]:
+    """CHK013 for a GOTO to itself, CHK014 for a loop that no edge leaves.
+
+    In a group a GOTO acts only if no member above it does, so there the edges decide.
+    """
+    flow, steps = subject.flow, subject.plan.steps
+    to_itself: set[int] = set()
+    for number, step in enumerate(steps):
+        alone = step.group is None and flow.number_of[step.id] == number
+        if alone and isinstance(step.action, Goto) and step.action.target == step.id and not is_guarded(step):
+            to_itself.add(number)
+            yield Finding(
+                "CHK013",
+                Severity.ERROR,
+                f"{step.id} jumps to itself, always: the plan cannot go on",
+                number,
+                step.action.span,
+                "jump to another step, or guard the jump with ?IF",
+                (step.id,),
+            )
+    for loop in _closed_loops(flow):
+        if to_itself.isdisjoint(loop):
+            yield _loop_finding(subject, loop)
+
+
+def _loop_finding(subject: Subject, loop: Sequence[int]) -> Finding:
+    ids = tuple(subject.plan.steps[number].id for number in loop)
+    shown = ", ".join(ids[:_MOST_NAMED]) + (", …" if len(ids) > _MOST_NAMED else "")
+    return Finding(
+        "CHK014",
+        Severity.ERROR,
+        f"{shown} go round without a way out" if len(ids) > 1 else f"{shown} goes round without a way out",
+        loop[-1],
+        help="guard the jump back with ?IF, or end the plan from inside with @RESPOND or TERMINATE",
+        names=ids,
+    )
+
+
+def _closed_loops(flow: Flow) -> Iterator[list[int]]:
+    """The strongly connected parts that are loops and that no edge leaves, in text order."""
+    part_of = strong_parts(flow.successors, flow.entry)
+    members: dict[int, list[int]] = {}
+    leaves: set[int] = set()
+    loops: set[int] = set()
+    for node, part in enumerate(part_of):
+        if part < 0:
+            continue
+        members.setdefault(part, []).append(node)
+        for following in flow.successors[node]:
+            if part_of[following] != part:
+                leaves.add(part)
+            else:
+                loops.add(part)
+    return iter(sorted(members[part] for part in loops - leaves))
+
+
+def strong_parts(successors: Sequence[Sequence[int]], root: int) -> list[int]:
+    """The strongly connected part of each node that the root leads to, -1 for the others.
+
+    >>> strong_parts([[1], [0, 2], []], 0)
+    [1, 1, 0]
+    """
+    size = len(successors)
+    index = [-1] * size
+    low = [0] * size
+    part_of = [-1] * size
+    open_nodes: list[int] = []
+    parts = 0
+    index[root] = 0
+    counter = 1
+    open_nodes.append(root)
+    stack = [(root, iter(successors[root]))]
+    while stack:
+        node, rest = stack[-1]
+        for following in rest:
+            if index[following] < 0:
+                index[following] = low[following] = counter
+                counter += 1
+                open_nodes.append(following)
+                stack.append((following, iter(successors[following])))
+                break
+            if part_of[following] < 0:
+                low[node] = min(low[node], index[following])
+        else:
+            stack.pop()
+            if stack:
+                above = stack[-1][0]
+                low[above] = min(low[above], low[node])
+            if low[node] == index[node]:
+                while True:
+                    member = open_nodes.pop()
+                    part_of[member] = parts
+                    if member == node:
+                        break
+                parts += 1
+    return part_of

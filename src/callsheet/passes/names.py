@@ -1,0 +1,89 @@
+"""Variables that are read and have no value: set nowhere, set too late, or set on some ways only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from callsheet.diagnostics import Severity
+from callsheet.ir import Order
+from callsheet.ir.flow import Place, Use
+from callsheet.passes.definite import Known, settle
+from callsheet.passes.finding import PLACES, Finding, Subject
+
+
+def unset_variables(subject: Subject) -> Iterator[Finding]:
+    """CHK001 set by no step, CHK002 by none before the read, CHK003 not on every way to it.
+
+    One finding for a variable and a part of a step. A plan of dependencies has CHK001 alone
+    here; what its steps may read is the matter of `graph`.
+    """
+    given = subject.given
+    definitions = subject.flow.definitions
+    defined: list[Use] = []
+    seen: set[tuple[str, Place]] = set()
+    at = -1
+    for use in subject.uses:
+        if use.step != at:
+            at = use.step
+            seen.clear()
+        name = use.ref.name
+        if name in given or (name, use.place) in seen:
+            continue
+        seen.add((name, use.place))
+        if name in definitions:
+            defined.append(use)
+        else:
+            yield _set_nowhere(subject, use)
+    if subject.plan.order is Order.TEXT and defined:
+        for use, known in zip(defined, settle(subject.flow, defined), strict=True):
+            if known is Known.NEVER:
+                yield _set_later(subject, use)
+            elif known is Known.SOMETIMES:
+                yield _set_sometimes(subject, use)
+
+
+def _set_nowhere(subject: Subject, use: Use) -> Finding:
+    name = use.ref.name
+    foreach = subject.plan.steps[use.step].foreach
+    own = (foreach.var,) if foreach is not None else ()
+    help_ = subject.suggest(name, chain(own, subject.flow.definitions, subject.given), "$")
+    return _finding("CHK001", Severity.WARNING, f"no step sets ${name}", use, help_ or _from_outside(name))
+
+
+def _set_later(subject: Subject, use: Use) -> Finding:
+    name = use.ref.name
+    setter = subject.plan.steps[subject.flow.definitions[name][0].step].id
+    own = subject.plan.steps[use.step].id
+    what = (
+        f"only {own} itself sets ${name}" if setter == own else f"{setter} sets ${name}, but not before {own}"
+    )
+    return _finding("CHK002", Severity.WARNING, what, use, "read it behind the step that sets it")
+
+
+def _set_sometimes(subject: Subject, use: Use) -> Finding:
+    name = use.ref.name
+    return _finding(
+        "CHK003",
+        Severity.HINT,
+        f"${name} is not set on every way to {subject.plan.steps[use.step].id}",
+        use,
+        f"where it is not, it is null; ask with ?IF (NOT_EMPTY(${name})) if that matters",
+    )
+
+
+def _from_outside(name: str) -> str:
+    return f"it is null here; give it with --var {name}=… or set it with a step"
+
+
+def _finding(code: str, severity: Severity, message: str, use: Use, help_: str | None) -> Finding:
+    return Finding(
+        code,
+        severity,
+        f"{message} ({PLACES[use.place]})",
+        use.step,
+        use.ref.span,
+        help_,
+        (use.ref.name,),
+        use.place,
+    )

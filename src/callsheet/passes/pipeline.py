@@ -1,0 +1,85 @@
+"""All passes in their order, and the two ways to ask for what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeAlias
+
+from callsheet.diagnostics import Diagnostic
+from callsheet.ir import Order, Plan
+from callsheet.ir.flow import flow_of
+from callsheet.passes.calls import calls
+from callsheet.passes.code import data_in_code
+from callsheet.passes.finding import Finding, Subject
+from callsheet.passes.graph import dependencies
+from callsheet.passes.groups import group_members
+from callsheet.passes.ids import duplicate_ids
+from callsheet.passes.loops import endless_loops
+from callsheet.passes.names import unset_variables
+from callsheet.passes.output import empty_outputs, missing_answer
+from callsheet.passes.reach import unreachable_steps
+from callsheet.passes.shadows import shadowing
+from callsheet.passes.signatures import ToolSignature
+from callsheet.passes.targets import missing_targets
+from callsheet.passes.types import impossible_casts, impossible_paths
+
+Pass: TypeAlias = Callable[[Subject], Iterable[Finding]]
+
+PASSES: tuple[Pass, ...] = (
+    duplicate_ids,
+    missing_targets,
+    dependencies,
+    unreachable_steps,
+    endless_loops,
+    group_members,
+    unset_variables,
+    shadowing,
+    impossible_casts,
+    impossible_paths,
+    empty_outputs,
+    calls,
+    data_in_code,
+    missing_answer,
+)
+"""Every pass, in the order in which findings of one step are told."""
+
+_OF_TEXT_ORDER = frozenset({missing_targets, unreachable_steps, endless_loops, group_members})
+
+
+def findings(
+    plan: Plan,
+    *,
+    tools: Mapping[str, ToolSignature] | None = None,
+    inputs: Collection[str] = (),
+) -> tuple[Finding, ...]:
+    """What the passes find, by step in text order; what concerns the whole plan comes last.
+
+    `tools` is the catalogue by canonical name, None for none; `inputs` are variables, without
+    `$`, that the run will be given. Linear in the size of the plan, or near it.
+    """
+    subject = Subject(plan, flow_of(plan), frozenset(inputs), tools)
+    found: list[Finding] = []
+    for examine in PASSES:
+        if plan.order is Order.TEXT or examine not in _OF_TEXT_ORDER:
+            found.extend(examine(subject))
+    last = len(plan.steps)
+    return tuple(sorted(found, key=lambda f: last if f.step is None else f.step))
+
+
+def check(
+    plan: Plan,
+    *,
+    tools: Mapping[str, ToolSignature] | None = None,
+    inputs: Collection[str] = (),
+) -> tuple[Diagnostic, ...]:
+    """What is wrong with a plan, or could be better, as diagnostics; empty for a good plan.
+
+    An error means that the plan must not run. Never raises for a plan, however odd.
+
+    >>> from callsheet.ir import Plan, Ref, Respond, Step
+    >>> [d.code for d in check(Plan((Step("S1", Respond((Ref("x"),))),)))]
+    ['CHK001']
+    >>> check(Plan((Step("S1", Respond((Ref("x"),))),)), inputs={"x"})
+    ()
+    """
+    return tuple(f.diagnostic(plan) for f in findings(plan, tools=tools, inputs=inputs))

@@ -1,0 +1,64 @@
+"""Text for fixed columns: what can be printed, how wide it is, and how it is cut."""
+
+from __future__ import annotations
+
+import unicodedata
+
+CUT = "…"
+_JOINER = "\u200d"
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def printable(text: str) -> str:
+    """The text in one line and without control characters, so that data cannot drive a terminal.
+
+    >>> printable("a\\n\\tb\\x1b[1m")
+    'a  b\\ufffd[1m'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else " " if c.isspace() else _REPLACEMENT for c in text)
+
+
+def width(text: str) -> int:
+    """The columns that a terminal needs: wide characters take two, combining marks none.
+
+    >>> width("abc"), width("日本")
+    (3, 4)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(_width_of(c) for c in text)
+
+
+def _width_of(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def cut(text: str, most: int) -> str:
+    """The text in at most that many columns, its end replaced by `…` if it is longer.
+
+    >>> cut("abcdef", 4), cut("abc", 4)
+    ('abc…', 'abc')
+    """
+    if len(text) * 2 <= most or (len(text) < most * 8 and width(text) <= most):
+        return text
+    kept: list[str] = []
+    room = most - 1
+    for char in text:
+        room -= _width_of(char)
+        if room < 0:
+            break
+        kept.append(char)
+    return "".join(kept) + CUT
+
+
+def pad(text: str, columns: int) -> str:
+    """The text followed by spaces up to that many columns.
+
+    >>> pad("日", 4) + "|"
+    '日  |'
+    """
+    return text + " " * (columns - width(text))

@@ -1,0 +1,201 @@
+"""A step, an action, a condition or a value in one short line of plain text.
+
+The same words in every picture. Everything is cut: a value of any size costs a bounded time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import assert_never
+
+from callsheet.ir import (
+    Action,
+    And,
+    Call,
+    Compare,
+    Condition,
+    DictExpr,
+    Goto,
+    IsEmpty,
+    ListExpr,
+    Literal,
+    Not,
+    NotEmpty,
+    OnFail,
+    Or,
+    Ref,
+    Replan,
+    Respond,
+    Step,
+    Template,
+    Terminate,
+    Value,
+)
+from callsheet.views.columns import CUT, cut, printable
+
+VALUE_WIDTH = 48
+"""The columns that one value may take."""
+
+_MOST_ITEMS = 12
+_MOST_DEPTH = 6
+
+
+def describe_value(value: Value, most: int = VALUE_WIDTH) -> str:
+    """A value much as it is written.
+
+    >>> describe_value(Ref("page", ("items", 0)))
+    '$page.items.0'
+    """
+    return cut(printable(_value(value, most, 0)), most)
+
+
+def _value(value: Value, most: int, depth: int) -> str:
+    if depth > _MOST_DEPTH:
+        return CUT
+    match value:
+        case Literal(value=scalar):
+            return _scalar(scalar, most)
+        case Ref():
+            return _ref(value)
+        case Template(parts=parts):
+            shown = (part if isinstance(part, str) else _ref(part) for part in parts[:_MOST_ITEMS])
+            return f'"{_text("".join(part[:most] for part in shown), most)}"'
+        case ListExpr(items=items):
+            return f"[{_joined((_value(item, most, depth + 1) for item in items[:_MOST_ITEMS]), len(items))}]"
+        case DictExpr(items=pairs):
+            shown = (
+                f"{_scalar(key, most)}: {_value(item, most, depth + 1)}" for key, item in pairs[:_MOST_ITEMS]
+            )
+            return f"{{{_joined(shown, len(pairs))}}}"
+    assert_never(value)
+
+
+def _joined(shown: Iterable[str], count: int) -> str:
+    return ", ".join([*shown, CUT] if count > _MOST_ITEMS else shown)
+
+
+def _scalar(scalar: bool | float | str | None, most: int) -> str:
+    if isinstance(scalar, str):
+        return f'"{_text(scalar, most)}"'
+    if isinstance(scalar, int) and not isinstance(scalar, bool) and scalar.bit_length() > 256:
+        return "a large number"
+    return json.dumps(scalar)
+
+
+def _text(text: str, most: int) -> str:
+    return cut(text[: most * 2], most - 2)
+
+
+def _ref(ref: Ref) -> str:
+    return "$" + ".".join([ref.name, *(str(part) for part in ref.path[:_MOST_ITEMS])])
+
+
+def describe_condition(condition: Condition) -> str:
+    """A condition as it is written, without the brackets around it.
+
+    >>> from callsheet.ir import CompareOp
+    >>> describe_condition(Compare(CompareOp.GT, Ref("rate"), Literal(5)))
+    '$rate > 5'
+    """
+    return _condition(condition, 0)
+
+
+def _condition(condition: Condition, depth: int) -> str:
+    if depth > _MOST_DEPTH:
+        return CUT
+    match condition:
+        case Compare(op=op, left=left, right=right):
+            return f"{describe_value(left)} {op} {describe_value(right)}"
+        case IsEmpty(value=value):
+            return f"IS_EMPTY({describe_value(value)})"
+        case NotEmpty(value=value):
+            return f"NOT_EMPTY({describe_value(value)})"
+        case Not(condition=inner):
+            return f"NOT ({_condition(inner, depth + 1)})"
+        case And(conditions=inner):
+            return _chain(" AND ", inner, depth)
+        case Or(conditions=inner):
+            return _chain(" OR ", inner, depth)
+    assert_never(condition)
+
+
+def _chain(word: str, conditions: tuple[Condition, ...], depth: int) -> str:
+    shown = [_condition(c, depth + 1) for c in conditions[:_MOST_ITEMS]]
+    grouped = [
+        f"({text})" if isinstance(c, And | Or) else text for c, text in zip(conditions, shown, strict=False)
+    ]
+    return word.join([*grouped, CUT] if len(conditions) > _MOST_ITEMS else grouped)
+
+
+def describe_action(action: Action) -> str:
+    """What an action does, with its arguments.
+
+    >>> describe_action(Call("READ_FILE", named=(("path", Literal("a.txt")),)))
+    '@READ_FILE (path="a.txt")'
+    """
+    match action:
+        case Call(tool=tool, positional=positional, named=named):
+            shown = [describe_value(value) for value in positional[:_MOST_ITEMS]]
+            shown += [f"{printable(name)}={describe_value(value)}" for name, value in named[:_MOST_ITEMS]]
+            more = [CUT] if max(len(positional), len(named)) > _MOST_ITEMS else []
+            return f"@{printable(tool)} ({', '.join(shown + more)})" if shown else f"@{printable(tool)}"
+        case Respond(values=values):
+            return _worded("@RESPOND", values)
+        case Terminate(values=values):
+            return _worded("TERMINATE", values)
+        case Replan(values=values):
+            return _worded("RE-PLAN", values)
+        case Goto(target=target):
+            return f"GOTO {printable(target)}"
+    assert_never(action)
+
+
+def _worded(word: str, values: tuple[Value, ...]) -> str:
+    if not values:
+        return word
+    return f"{word} ({_joined((describe_value(value) for value in values[:_MOST_ITEMS]), len(values))})"
+
+
+def describe_guard(step: Step) -> str:
+    """The step's guards in front of its action, empty if it has none."""
+    parts: list[str] = []
+    if step.foreach is not None:
+        parts.append(f"FOREACH ${printable(step.foreach.var)} IN {describe_value(step.foreach.source)}")
+    if step.condition is not None:
+        parts.append(f"IF {describe_condition(step.condition)}")
+    return " ".join(parts)
+
+
+def describe_failure(on_fail: OnFail) -> str:
+    """What becomes of a failure, after the word ON_FAIL: `retry 3, GOTO S9`."""
+    parts: list[str] = []
+    if on_fail.retry is not None:
+        parts.append(f"retry {on_fail.retry.count}")
+    if on_fail.then is not None:
+        parts.append(describe_action(on_fail.then))
+    return ", ".join(parts)
+
+
+def describe_output(step: Step) -> str:
+    """Where the result goes: `> $var:cast`, empty if nowhere."""
+    if step.output is None:
+        return ""
+    cast = f":{step.output.cast}" if step.output.cast is not None else ""
+    return f"> ${printable(step.output.var)}{cast}"
+
+
+def describe_step(step: Step) -> str:
+    """A step in one line: id, guards, action, output, failure.
+
+    >>> from callsheet.ir import Output
+    >>> describe_step(Step("S1", Call("GET", (Ref("u"),)), output=Output("page")))
+    'S1: @GET ($u) > $page'
+    """
+    guard = describe_guard(step)
+    text = f"{printable(step.id)}: {guard + ' THEN ' if guard else ''}{describe_action(step.action)}"
+    if step.output is not None:
+        text += f" {describe_output(step)}"
+    if step.on_fail is not None:
+        text += f" ON_FAIL {describe_failure(step.on_fail)}"
+    return text

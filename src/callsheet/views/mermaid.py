@@ -1,0 +1,210 @@
+"""A plan as a Mermaid flowchart, text only; whatever the plan holds, the diagram stays whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from callsheet.ir import Call, Goto, Order, Plan, Replan, Respond, Step, Terminate
+from callsheet.ir.flow import Flow, flow_of, is_guarded
+from callsheet.views.columns import cut, printable
+from callsheet.views.describe import describe_action, describe_condition, describe_guard, describe_output
+
+_SAFE_ID = re.compile(r"[A-Z][A-Za-z]{0,20}[0-9]{1,9}")
+_MOST_LABEL = 120
+_ESCAPES = {'"': "'", "#": "#35;", "`": "#96;", "&": "#amp;", "\\": "#92;"}
+_SPECIAL = re.compile(r'["#`&\\]|<(?![ =])|%(?=%)')
+
+
+def mermaid(plan: Plan) -> str:
+    """The plan as `graph TD`, without a fence.
+
+    Sequence and jumps are arrows, conditions the labels of the arrows into a step, failures
+    dotted arrows; a group is a subgraph. Its size is linear in the plan's.
+
+    >>> from callsheet.ir import Literal, Respond
+    >>> print(mermaid(Plan((Step("S1", Respond((Literal("hi"),))),))))
+    graph TD
+        S1(["S1: @RESPOND ('hi')"])
+    """
+    if not plan.steps:
+        return 'graph TD\n    empty["Empty plan"]'
+    names = _node_names(plan)
+    lines = ["graph TD", *_nodes(plan, names)]
+    lines.extend(_dependencies(plan, names) if plan.order is Order.DAG else _Edges(plan, names).lines())
+    return "\n".join(lines)
+
+
+def escape_label(text: str) -> str:
+    """The text as it may stand between the quotes of a label, cut to 120 characters.
+
+    A double quote becomes a single one, which stays legible everywhere.
+
+    >>> escape_label('say "a" & <b>')
+    "say 'a' #amp; #lt;b>"
+    """
+    return _SPECIAL.sub(_escaped, cut(printable(text[: _MOST_LABEL * 4]), _MOST_LABEL))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    char = match.group()
+    return _ESCAPES.get(char) or ("#lt;" if char == "<" else "#37;")
+
+
+# ---------------------------------------------------------------- nodes
+
+
+def _node_names(plan: Plan) -> list[str]:
+    """A node's name for each step: its id where that is harmless and unique, else `step_NUMBER`."""
+    taken: set[str] = set()
+    names: list[str] = []
+    for number, step in enumerate(plan.steps):
+        harmless = _SAFE_ID.fullmatch(step.id) is not None and step.id not in taken
+        taken.add(step.id)
+        names.append(step.id if harmless else f"step_{number + 1}")
+    return names
+
+
+def _nodes(plan: Plan, names: list[str]) -> Iterator[str]:
+    groups = 0
+    open_group: int | None = None
+    for step, name in zip(plan.steps, names, strict=True):
+        if step.group != open_group:
+            if open_group is not None:
+                yield "    end"
+            if step.group is not None:
+                yield f'    subgraph parallel_{groups}["parallel"]'
+                groups += 1
+            open_group = step.group
+        indent = "    " if open_group is None else "        "
+        yield f"{indent}{name}{_shape(step)}"
+    if open_group is not None:
+        yield "    end"
+
+
+def _shape(step: Step) -> str:
+    text = describe_action(step.action)
+    if step.title is not None:
+        text = f"{cut(printable(step.title[:200]), 40)} · {text}"
+    if step.foreach is not None:
+        text = f"{describe_guard(step)} THEN {text}"
+    text = cut(f"{cut(printable(step.id[:80]), 24)}: {text}", _MOST_LABEL - 30)
+    if step.output is not None:
+        text += f" {describe_output(step)}"
+    if step.on_fail is not None and step.on_fail.retry is not None:
+        text = f"{cut(text, _MOST_LABEL - 12)} ↻ {min(step.on_fail.retry.count, 999_999)}"
+    label = escape_label(text)
+    return f'(["{label}"])' if isinstance(step.action, Respond | Terminate) else f'["{label}"]'
+
+
+# ---------------------------------------------------------------- edges
+
+
+def _edge(start: str, end: str, label: str = "", *, dotted: bool = False) -> str:
+    arrow = "-.->" if dotted else "-->"
+    return f'    {start} {arrow}|"{escape_label(label)}"| {end}' if label else f"    {start} {arrow} {end}"
+
+
+def _entry_label(step: Step) -> str:
+    """The condition on the way into a step; that of a FOREACH is asked for each item, inside."""
+    if step.condition is None or step.foreach is not None:
+        return ""
+    return f"IF {describe_condition(step.condition)}"
+
+
+def _may_pass(step: Step) -> bool:
+    """Whether an arrow leads on from the step; not from one that always answers, ends or jumps."""
+    return is_guarded(step) or isinstance(step.action, Call)
+
+
+class _Edges:
+    """The arrows of a plan of text order."""
+
+    def __init__(self, plan: Plan, names: list[str]) -> None:
+        self._steps = plan.steps
+        self._names = names
+        self._flow: Flow = flow_of(plan)
+        self._missing: dict[str, str] = {}
+
+    def lines(self) -> Iterator[str]:
+        """All arrows, with the nodes that only arrows lead to."""
+        blocks = list(self._blocks())
+        yield from self._beginning(blocks[0])
+        for block, following in pairwise(blocks):
+            yield from self._onwards(block, following)
+        for number, step in enumerate(self._steps):
+            yield from self._leaving(number, step)
+        for target, name in self._missing.items():
+            yield f'    {name}["{escape_label(cut(printable(target[:80]), 24) + " does not exist")}"]'
+
+    def _blocks(self) -> Iterator[range]:
+        """Single steps and groups, in text order."""
+        start = 0
+        while start < len(self._steps):
+            end = self._flow.group_end[start]
+            yield range(start, end + 1)
+            start = end + 1
+
+    def _beginning(self, block: range) -> Iterator[str]:
+        labels = [_entry_label(self._steps[number]) for number in block]
+        if any(labels):
+            yield '    start(("start"))'
+            for number, label in zip(block, labels, strict=True):
+                yield _edge("start", self._names[number], label)
+
+    def _onwards(self, block: range, following: range) -> Iterator[str]:
+        """From a block to the next; between two groups through a point, so that arrows stay few."""
+        if following[0] not in self._flow.successors[block[-1]]:
+            return
+        leaving = [number for number in block if _may_pass(self._steps[number])]
+        if len(leaving) > 1 and len(following) > 1:
+            point = f"join_{following[0]}"
+            yield f'    {point}((" "))'
+            yield from (_edge(self._names[number], point, self._else(number)) for number in leaving)
+            yield from (_edge(point, self._names[n], _entry_label(self._steps[n])) for n in following)
+            return
+        for number in leaving:
+            for entered in following:
+                label = _entry_label(self._steps[entered])
+                other = self._else(number)
+                both = f"{other}, {label}" if other and label else other or label
+                yield _edge(self._names[number], self._names[entered], both)
+
+    def _else(self, number: int) -> str:
+        """The label on the way past a control that its guard may leave out."""
+        return "" if isinstance(self._steps[number].action, Call) else "else"
+
+    def _leaving(self, number: int, step: Step) -> Iterator[str]:
+        name = self._names[number]
+        match step.action:
+            case Goto(target=target):
+                yield _edge(name, self._target(target), "GOTO")
+            case Replan():
+                yield f'    {name}_replan(["new plan"])'
+                yield _edge(name, f"{name}_replan", "RE-PLAN", dotted=True)
+            case Call() | Respond() | Terminate():
+                pass
+        failure = step.on_fail.then if step.on_fail is not None else None
+        if isinstance(failure, Goto):
+            yield _edge(name, self._target(failure.target), "ON_FAIL GOTO", dotted=True)
+        elif failure is not None:
+            yield f'    {name}_fail(["{escape_label(describe_action(failure))}"])'
+            yield _edge(name, f"{name}_fail", "ON_FAIL", dotted=True)
+
+    def _target(self, target: str) -> str:
+        number = self._flow.number_of.get(target)
+        if number is not None:
+            return self._names[number]
+        return self._missing.setdefault(target, f"missing_{len(self._missing) + 1}")
+
+
+def _dependencies(plan: Plan, names: list[str]) -> Iterable[str]:
+    """The arrows of a plan of dependencies: into each step from those it waits for."""
+    number_of: dict[str, str] = {}
+    for step, name in zip(plan.steps, names, strict=True):
+        number_of.setdefault(step.id, name)
+    for step, name in zip(plan.steps, names, strict=True):
+        for other in step.depends_on or ():
+            if other in number_of:
+                yield _edge(number_of[other], name, _entry_label(step))

@@ -1,0 +1,121 @@
+"""A plan as lines for a terminal: status, group, id, action, output, and what each step reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from callsheet.ir import Order, Plan, Step
+from callsheet.ir.flow import feeders
+from callsheet.views.columns import cut, pad, printable, width
+from callsheet.views.describe import describe_action, describe_failure, describe_guard, describe_output
+
+
+class StepStatus(StrEnum):
+    """How far a step is."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+_MARKS = {
+    StepStatus.PENDING: ("○", ""),
+    StepStatus.RUNNING: ("◉", "36"),
+    StepStatus.DONE: ("●", "32"),
+    StepStatus.FAILED: ("✗", "31"),
+    StepStatus.SKIPPED: ("–", "2"),
+}
+_MOST_ID = 12
+_MOST_READS = 4
+_LEAST_TEXT = 24
+
+
+def terminal_graph(
+    plan: Plan, status: Mapping[str, str] | None = None, *, ansi: bool = False, columns: int = 100
+) -> str:
+    """The plan, a step a line, in about `columns` columns; `ansi` colours the status.
+
+    `status` tells how far steps are by id (`pending`, `running`, `done`, `failed`, `skipped`);
+    a step it does not name is pending. At the end of a line stand the steps whose outputs it
+    reads, or in a plan of dependencies the steps that it waits for.
+
+    >>> from callsheet.ir import Literal, Respond
+    >>> print(terminal_graph(Plan((Step("S1", Respond((Literal("hi"),))),)), {"S1": "done"}))
+    ● S1  @RESPOND ("hi")
+    """
+    if not plan.steps:
+        return "(empty plan)"
+    known = status or {}
+    sources = _sources(plan)
+    brackets = _brackets(plan)
+    ids = [cut(printable(step.id), _MOST_ID) for step in plan.steps]
+    id_width = max(map(width, ids))
+    bracket_width = 2 if any(brackets) else 0
+    most = max(columns - id_width - bracket_width - 4 - _widest_source(sources), _LEAST_TEXT)
+    texts = [_text(step, most) for step in plan.steps]
+    text_width = max((width(t) for t, s in zip(texts, sources, strict=True) if s), default=0)
+    lines: list[str] = []
+    for step, id_, bracket, text, source in zip(plan.steps, ids, brackets, texts, sources, strict=True):
+        mark = _mark(known.get(step.id, StepStatus.PENDING), ansi)
+        line = f"{mark} {pad(bracket, bracket_width)}{pad(id_, id_width)}  "
+        lines.append(line + (f"{pad(text, text_width)}  {source}" if source else text))
+    return "\n".join(lines)
+
+
+def _widest_source(sources: list[str]) -> int:
+    widest = max(map(width, sources))
+    return widest + 2 if widest else 0
+
+
+def _mark(status: str, ansi: bool) -> str:
+    mark, colour = _MARKS.get(StepStatus(status) if status in _STATUSES else StepStatus.PENDING, ("○", ""))
+    return f"\x1b[{colour}m{mark}\x1b[0m" if ansi and colour else mark
+
+
+_STATUSES = frozenset(str(status) for status in StepStatus)
+
+
+def _text(step: Step, most: int) -> str:
+    """What the step does; where there is no room, the action is cut before the output is."""
+    guard, action = describe_guard(step), describe_action(step.action)
+    if step.title:
+        action = f"{cut(printable(step.title[:200]), 40)}  [{action}]"
+    if guard:
+        action = f"?{guard}: {action}"
+    tail = [describe_output(step)] if step.output is not None else []
+    if step.on_fail is not None:
+        tail.append(f"! {describe_failure(step.on_fail)}")
+    end = cut(" ".join(["", *tail]), most // 2) if tail else ""
+    return cut(action, most - width(end)) + end
+
+
+def _sources(plan: Plan) -> list[str]:
+    """After what a step stands: `← S1, S2`, empty if it reads nothing."""
+    steps = plan.steps
+    if plan.order is Order.DAG:
+        return [_arrow("← after: ", list(step.depends_on or ())) for step in steps]
+    return [_arrow("← ", [steps[number].id for number in found]) for found in feeders(plan)]
+
+
+def _arrow(mark: str, ids: list[str]) -> str:
+    if not ids:
+        return ""
+    shown = [cut(printable(id_), _MOST_ID) for id_ in ids[-_MOST_READS:]]
+    return mark + ", ".join(["…", *shown] if len(ids) > _MOST_READS else shown)
+
+
+def _brackets(plan: Plan) -> list[str]:
+    """The left edge of the groups, as a line beside their members."""
+    groups = [step.group for step in plan.steps]
+    edges: list[str] = []
+    for number, group in enumerate(groups):
+        if group is None:
+            edges.append("")
+            continue
+        above = number > 0 and groups[number - 1] == group
+        below = number + 1 < len(groups) and groups[number + 1] == group
+        edges.append("│" if above and below else "┌" if below else "└" if above else "∥")
+    return edges

@@ -1,0 +1,153 @@
+"""Calls against signatures: names, arguments, types, and data that becomes code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from callsheet.diagnostics import Diagnostic
+from callsheet.frontends.ltp import parse
+from callsheet.ir import ListExpr, Literal, Ref, Template
+from callsheet.passes import OPERATIONS, ToolSignature, check
+from callsheet.passes.schema import Fit, fit
+
+CLOSED = ToolSignature.from_schema(
+    {
+        "properties": {
+            "url": {"type": "string"},
+            "limit": {"type": "integer"},
+            "kind": {"enum": ["page", "raw"]},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        },
+        "required": ["url"],
+        "additionalProperties": False,
+    }
+)
+OPEN = ToolSignature.from_schema({"properties": {"url": {}}})
+UNKNOWN = ToolSignature()
+
+
+def found(call: str, tools: Mapping[str, ToolSignature] | None = None) -> list[Diagnostic]:
+    plan = parse(f"S1: {call} > $r\nS2: @RESPOND ($r)").plan
+    assert plan is not None
+    known = {"FETCH": CLOSED, "OPEN": OPEN, "ANY": UNKNOWN} if tools is None else tools
+    return list(check(plan, tools=known, inputs={"x"}))
+
+
+def codes(call: str) -> list[tuple[str, str]]:
+    return [(d.code, str(d.severity)) for d in found(call)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        '@FETCH ("u")',
+        '@FETCH (url="u", limit=3, kind="raw", tags=["a", $x], maybe=null)',
+        '@FETCH ("u", 3, "page", ["a"], 4)',
+        "@FETCH ($x, limit=$x)",
+        '@FETCH (3.0, url="u")',
+        "@ANY (1, 2, 3, a=4)",
+    ],
+)
+def test_what_the_declaration_allows_is_not_reported(call: str) -> None:
+    assert [c for c in codes(call) if c[1] == "error"] == []
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "severity"),
+    [
+        ("@FETSH ($x)", "CHK040", "error"),
+        ('@FETCH (url="u", lmit=3)', "CHK041", "error"),
+        ('@OPEN (url="u", other=3)', "CHK041", "warning"),
+        ("@FETCH ()", "CHK042", "error"),
+        ('@FETCH ("u", 3, "page", [], null, 6)', "CHK043", "error"),
+        ('@FETCH ("u", "many")', "CHK044", "error"),
+        ('@FETCH ("u", "3")', "CHK044", "warning"),
+        ('@FETCH ("u", kind="odd")', "CHK044", "error"),
+        ('@FETCH ("u", tags=[{}])', "CHK044", "error"),
+        ('@FETCH ("u", tags="a $x")', "CHK044", "error"),
+        ('@FETCH ("u", maybe=[])', "CHK044", "error"),
+        ("@FETCH (5)", "CHK044", "warning"),
+    ],
+)
+def test_what_it_does_not_allow_is(call: str, code: str, severity: str) -> None:
+    assert codes(call) == [(code, severity)]
+
+
+def test_unknown_names_come_with_the_nearest_known_one() -> None:
+    assert found("@FETSH ($x)")[0].help == "did you mean @FETCH?"
+    assert found('@FETCH (url="u", lmit=3)')[0].help == "did you mean limit?"
+
+
+def test_without_a_catalogue_no_tool_is_unknown() -> None:
+    plan = parse("S1: @WHATEVER (a=1) > $r\nS2: @RESPOND ($r)").plan
+    assert plan is not None
+    assert check(plan) == ()
+
+
+def test_a_tool_may_know_more_about_its_literals_than_its_schema() -> None:
+    tools = {"Q": ToolSignature(("query",), check_literal=lambda name, said: f"{name} {said!r} is odd")}
+
+    (finding,) = found('@Q ("a[")', tools)
+    assert (finding.code, finding.message) == (
+        "CHK045",
+        "the argument query of @Q cannot work: query 'a[' is odd",
+    )
+    assert found("@Q ($x)", tools) == []
+
+
+def test_classify_needs_its_categories() -> None:
+    assert codes("@LLM_CLASSIFY ($x)") == [("CHK042", "error")]
+
+
+def test_an_operation_is_told_other_arguments_and_a_misspelt_one_is_a_warning() -> None:
+    assert codes('@LLM_CLASSIFY ($x, categories=["a"], tone="warm")') == [("CHK041", "hint")]
+    assert codes('@LLM_EXTRACT ($x, targte="name", target="t")') == [("CHK041", "warning")]
+
+
+@pytest.mark.parametrize("tool", sorted(OPERATIONS))
+def test_an_operation_with_data_and_all_it_expects_is_fine(tool: str) -> None:
+    operation = OPERATIONS[tool]
+    given = ", ".join(["$x", *(f'{name}=["a"]' for name in operation.required + operation.expected)])
+    assert codes(f"@{tool} ({given})") == []
+
+
+@pytest.mark.parametrize(
+    ("call", "reported"),
+    [
+        ('@EXEC_CODE (code="print($x)")', True),
+        ("@EXEC_CODE ($x)", True),
+        ("@HOST_EXEC (command=$x)", True),
+        ('@EXEC_CODE (code="print(1)", note=$x)', False),
+        ("@READ_FILE (path=$x)", False),
+    ],
+)
+def test_data_in_code_is_a_warning(call: str, reported: bool) -> None:
+    plan = parse(f'S1: {call}\nS2: @RESPOND ("x")').plan
+    assert plan is not None
+    assert ("CHK050" in [d.code for d in check(plan, inputs={"x"})]) is reported
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "expected"),
+    [
+        (Ref("x"), {"type": "integer"}, Fit.YES),
+        (Literal(2.0), {"type": "integer"}, Fit.YES),
+        (Literal(2.5), {"type": "integer"}, Fit.NO),
+        (Literal(2), {"type": "number"}, Fit.YES),
+        (Literal(True), {"type": "integer"}, Fit.NO),
+        (Literal(True), {"enum": [1]}, Fit.NO),
+        (Literal("a"), {"const": "b"}, Fit.NO),
+        (Template(("a", Ref("x"))), {"type": "object"}, Fit.NO),
+        (Template(("1", Ref("x"))), {"type": "number"}, Fit.LOOSELY),
+        (ListExpr((Literal(1),)), {"type": "array", "items": {"type": "string"}}, Fit.LOOSELY),
+        (Literal("a"), {"type": ["string", "null"]}, Fit.YES),
+        (Literal("a"), {"oneOf": [{"type": "integer"}, {"type": "string"}]}, Fit.YES),
+        (Literal("a"), {"type": 7, "enum": 5, "anyOf": 3}, Fit.YES),
+    ],
+)
+def test_values_against_schemas(value: Any, schema: dict[str, Any], expected: Fit) -> None:
+    assert fit(value, schema) is expected

@@ -1,0 +1,108 @@
+"""Laws of the checks, for any plan; and that their time grows with the plan, not its square."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from time import process_time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.strategies import ids, plans
+
+from callsheet.diagnostics import CODES
+from callsheet.ir import Call, Goto, NotEmpty, OnFail, Order, Output, Plan, Ref, Respond, Step
+from callsheet.passes import ToolSignature, check
+
+LAWS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+TOOLS = {
+    "READ_FILE": ToolSignature.from_schema({"properties": {"a": {"type": "integer"}}, "required": ["a"]})
+}
+
+
+@given(plans())
+@LAWS
+def test_any_plan_can_be_checked_and_every_code_has_an_entry(plan: Plan) -> None:
+    """check never raises, names only codes of the table, and its steps are the plan's."""
+    found = check(plan, tools=TOOLS, inputs={"a"})
+
+    assert {d.code for d in found} <= set(CODES)
+    assert {d.step for d in found} - {None} <= {step.id for step in plan.steps}
+    assert found == check(plan, tools=TOOLS, inputs={"a"})
+
+
+@given(plans(), st.lists(st.lists(ids(), max_size=3).map(tuple), min_size=4, max_size=4))
+@LAWS
+def test_any_graph_can_be_checked(plan: Plan, waits: list[tuple[str, ...]]) -> None:
+    steps = tuple(replace(s, depends_on=w, group=None) for s, w in zip(plan.steps, waits, strict=False))
+    assert {d.code for d in check(Plan(steps, order=Order.DAG))} <= set(CODES)
+
+
+def _chain(count: int) -> Plan:
+    calls = [
+        Step(
+            f"S{i}", Call("T", (Ref(f"v{i - 1}"),)), output=Output(f"v{i}"), on_fail=OnFail(None, Goto("S9"))
+        )
+        for i in range(count)
+    ]
+    return Plan((*calls, Step("end", Respond((Ref("v3"),)))))
+
+
+def _skipping(count: int) -> Plan:
+    """Every second step may be jumped over, and reads what was set far above."""
+    return Plan(
+        tuple(
+            Step(f"S{i}", Goto(f"S{i + 2}"), condition=NotEmpty(Ref(f"v{i // 2}")))
+            if i % 2
+            else Step(f"S{i}", Call("T", (Ref(f"v{i // 3}"),)), output=Output(f"v{i}"))
+            for i in range(count)
+        )
+    )
+
+
+def _one_variable(count: int) -> Plan:
+    guard = NotEmpty(Ref("a"))
+    return Plan(tuple(Step(f"S{i}", Call("T"), condition=guard, output=Output("a")) for i in range(count)))
+
+
+def _unknown(count: int) -> Plan:
+    return Plan(
+        tuple(Step(f"S{i}", Call("T", (Ref(f"u{i}"),)), output=Output(f"v{i}")) for i in range(count))
+    )
+
+
+def _group(count: int) -> Plan:
+    return Plan(
+        tuple(
+            Step(f"S{i}", Call("T", (Ref(f"v{i - 1}"),)), output=Output(f"v{i}"), group=1)
+            for i in range(count)
+        )
+    )
+
+
+def _graph(count: int) -> Plan:
+    return Plan(
+        tuple(
+            Step(
+                f"S{i}",
+                Call("T", (Ref("v0"),)),
+                output=Output(f"v{i}"),
+                depends_on=(f"S{i - 1}",) if i else (),
+            )
+            for i in range(count)
+        ),
+        order=Order.DAG,
+    )
+
+
+@pytest.mark.parametrize("build", [_chain, _skipping, _one_variable, _unknown, _group, _graph])
+def test_eight_times_the_steps_take_far_less_than_the_square_of_it(build: Callable[[int], Plan]) -> None:
+    def seconds(count: int) -> float:
+        plan = build(count)
+        start = process_time()
+        check(plan)
+        return process_time() - start
+
+    check(build(100))
+    assert seconds(8_000) < 30 * max(seconds(1_000), 0.02)

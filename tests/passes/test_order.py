@@ -1,0 +1,117 @@
+"""Where a plan goes: unreachable steps, jumps, loops, groups, ids, answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from callsheet.frontends.ltp import parse
+from callsheet.ir import Call, Order, Output, Plan, Ref, Step
+from callsheet.passes import Finding, check, findings
+
+
+def told(text: str) -> list[Finding]:
+    plan = parse(text).plan
+    assert plan is not None
+    return list(findings(plan))
+
+
+def codes(text: str) -> list[str]:
+    return [f.code for f in told(text)]
+
+
+@pytest.mark.parametrize("end", ['@RESPOND ("a")', 'TERMINATE ("a")', "GOTO S4"])
+def test_steps_behind_one_that_never_goes_on_are_unreachable(end: str) -> None:
+    (finding,) = told(f'S1: {end}\nS2: @A ()\nS3: @RESPOND ("c")\nS4: @RESPOND ("d")')[:1]
+
+    assert finding.code == "CHK010"
+    assert finding.names[:2] == ("S2", "S3")
+
+
+@pytest.mark.parametrize("guard", ["?IF ($a == 1) THEN", "?FOREACH ($i IN $a) THEN"])
+def test_a_guarded_end_may_be_passed(guard: str) -> None:
+    assert codes(f'S1: @A () > $a\nS2: {guard} @RESPOND ("x")\nS3: @RESPOND ($a)') == []
+
+
+def test_targets_of_jumps_and_what_follows_them_are_reachable() -> None:
+    text = "S1: @A () > $a ON_FAIL GOTO S3\nS2: @RESPOND ($a)\nS3: @B () > $b\nS4: @RESPOND ($b)"
+    assert "CHK010" not in codes(text)
+
+
+def test_an_answer_that_may_be_empty_may_be_passed() -> None:
+    (finding,) = told("S1: @A () > $a\nS2: @RESPOND ($a)\nS3: @RESPOND (1)")
+
+    assert (finding.code, finding.names) == ("CHK011", ("S3",))
+
+
+def test_an_answer_with_a_text_in_it_is_never_empty() -> None:
+    assert codes('S1: @A () > $a\nS2: @RESPOND ("So: $a")\nS3: @RESPOND (1)') == ["CHK010"]
+
+
+def test_a_member_that_always_ends_ends_the_plan_behind_its_group() -> None:
+    text = '@PARALLEL {\nS1: TERMINATE ("x")\nS2: @A ()\n}\nS3: @RESPOND ("y")'
+    assert [f.names for f in told(text)] == [("S3",)]
+
+
+def test_missing_targets_are_named_with_the_nearest_id() -> None:
+    first, second = told('S1: @A () ON_FAIL GOTO S33\nS2: GOTO nowhere\nS3: @RESPOND ("x")')[:2]
+
+    assert (first.code, first.names, first.help) == ("CHK012", ("S33",), "did you mean S3?")
+    assert (second.code, second.names) == ("CHK012", ("nowhere",))
+
+
+def test_a_loop_ends_if_anything_in_it_can_leave_it() -> None:
+    assert "CHK014" not in codes("S1: @A () > $a\nS2: ?IF ($a == 1) THEN @RESPOND ($a)\nS3: GOTO S1")
+    assert "CHK014" not in codes('S1: @A () > $a ON_FAIL TERMINATE ("x")\nS2: GOTO S1')
+    assert "CHK014" in codes("S1: @A () > $a\nS2: ?IF ($a == 1) THEN @B ()\nS3: GOTO S1\nS4: @RESPOND (1)")
+
+
+def test_a_group_member_can_close_a_loop() -> None:
+    text = "S1: @A ()\n@PARALLEL {\nS2: @B ()\nS3: GOTO S1\n}\nS4: @RESPOND (1)"
+    assert [f.names for f in told(text) if f.code == "CHK014"] == [("S1", "S2", "S3")]
+
+
+def test_a_retry_by_jumping_to_itself_ends_when_the_step_succeeds() -> None:
+    assert codes("S1: @A () > $a ON_FAIL GOTO S1\nS2: @RESPOND ($a)") == []
+
+
+def test_the_later_of_two_steps_with_one_id_is_reported() -> None:
+    finding = next(f for f in told("S1: @A ()\nS2: @B ()\nS2: @C ()\nS3: @RESPOND (1)") if f.code == "CHK016")
+
+    assert (finding.step, finding.names) == (2, ("2",))
+
+
+def test_findings_stand_in_the_order_of_the_steps_and_the_whole_plan_comes_last() -> None:
+    assert codes("S1: @A ($x)\nS1: @B ($y)\nS3: @C () ON_FAIL GOTO S9") == [
+        "CHK001",
+        "CHK016",
+        "CHK001",
+        "CHK012",
+        "CHK015",
+    ]
+
+
+def _graph(*steps: Step) -> list[str]:
+    return [d.code for d in check(Plan(steps, order=Order.DAG))]
+
+
+def test_a_dependency_must_exist() -> None:
+    assert _graph(Step("1", Call("A"), depends_on=("9",))) == ["CHK060"]
+
+
+def test_steps_must_not_wait_for_one_another() -> None:
+    one, two = Step("1", Call("A"), depends_on=("2",)), Step("2", Call("B"), depends_on=("1",))
+    assert _graph(one, two) == ["CHK061"]
+    assert _graph(Step("1", Call("A"), depends_on=("1",))) == ["CHK061"]
+
+
+def test_a_step_reads_only_what_it_waits_for() -> None:
+    first = Step("1", Call("A"), output=Output("a"), depends_on=())
+    middle = Step("2", Call("B"), depends_on=("1",))
+    reader = Call("C", (Ref("a"),))
+
+    assert _graph(first, middle, Step("3", reader, depends_on=("2",))) == []
+    assert _graph(first, middle, Step("3", reader, depends_on=())) == ["CHK062"]
+
+
+def test_a_graph_needs_no_answer_and_its_unknown_variables_are_reported() -> None:
+    assert _graph(Step("1", Call("A", (Ref("x"),)), depends_on=())) == ["CHK001"]

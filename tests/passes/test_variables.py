@@ -1,0 +1,127 @@
+"""Variables without a value: set nowhere, set later, set on some ways only."""
+
+from __future__ import annotations
+
+import pytest
+
+from callsheet.diagnostics import Severity
+from callsheet.frontends.ltp import parse
+from callsheet.ir import Plan
+from callsheet.passes import check
+
+
+def plan_of(text: str) -> Plan:
+    plan = parse(text).plan
+    assert plan is not None
+    return plan
+
+
+def found(text: str, *inputs: str) -> list[tuple[str, str | None]]:
+    """Code and step of what is said about variables."""
+    return [
+        (d.code, d.step)
+        for d in check(plan_of(text), inputs=inputs)
+        if d.code in ("CHK001", "CHK002", "CHK003", "CHK005")
+    ]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "S1: @RESPOND ($x)",
+        'S1: @RESPOND ("so: $x.a")',
+        'S1: ?IF ($x == "1") THEN @RESPOND ("y")',
+        "S1: ?FOREACH ($i IN $x) THEN @A ($i)",
+        'S1: @A (q=[{"k": $x}])',
+        'S1: @A () ON_FAIL TERMINATE ("lost $x")',
+        'S1: RE-PLAN ("why $x")',
+    ],
+)
+def test_a_variable_that_nothing_sets_is_reported_wherever_it_is_read(step: str) -> None:
+    assert ("CHK001", "S1") in found(step)
+
+
+def test_the_finding_stands_at_the_reference() -> None:
+    text = 'S1: @A () > $page\nS2: @RESPOND ("so", $pages)'
+    (finding,) = [d for d in check(plan_of(text)) if d.code == "CHK001"]
+
+    assert finding.span is not None
+    assert text[finding.span.start : finding.span.end] == "$pages"
+    assert finding.help == "did you mean $page?"
+    assert finding.severity is Severity.WARNING
+
+
+def test_variables_given_from_outside_are_set() -> None:
+    assert found("S1: @RESPOND ($x)", "x") == []
+
+
+def test_the_loop_variable_is_set_in_its_step_and_nowhere_else() -> None:
+    text = (
+        "S1: ?FOREACH ($i IN [1, 2]) THEN ?IF ($i > 1) THEN @A ($i) ON_FAIL TERMINATE ($i)\nS2: @RESPOND ($i)"
+    )
+    assert found(text) == [("CHK001", "S2")]
+
+
+def test_the_source_of_a_loop_does_not_see_the_loop_variable() -> None:
+    assert found("S1: ?FOREACH ($i IN $i) THEN @A ($i)") == [("CHK001", "S1")]
+
+
+def test_a_failure_message_sees_the_error_in_its_own_output() -> None:
+    assert found('S1: @A () > $a ON_FAIL TERMINATE ("no: $a")\nS2: @RESPOND ($a)') == []
+
+
+def test_a_variable_that_is_set_further_down_is_not_set_yet() -> None:
+    assert found("S1: @B ($a)\nS2: @A () > $a\nS3: @RESPOND ($a)") == [("CHK002", "S1")]
+
+
+def test_a_step_cannot_read_what_it_sets_itself() -> None:
+    assert found("S1: @A ($a) > $a\nS2: @RESPOND ($a)") == [("CHK002", "S1")]
+
+
+def test_a_jump_over_the_step_that_sets_a_variable_leaves_it_unset() -> None:
+    assert found("S1: GOTO S3\nS2: @A () > $a\nS3: @RESPOND ($a)") == [("CHK002", "S3")]
+
+
+def test_a_jump_back_sets_a_variable_for_the_second_round() -> None:
+    text = "S1: @B ($a)\nS2: @A () > $a\nS3: ?IF ($a == 1) THEN GOTO S1\nS4: @RESPOND ($a)"
+    assert found(text) == [("CHK003", "S1")]
+
+
+def test_a_guarded_step_sets_a_variable_on_some_ways() -> None:
+    text = "S1: @A () > $a\nS2: ?IF ($a == 1) THEN @B () > $b\nS3: @RESPOND ($b)"
+    assert found(text) == [("CHK003", "S3")]
+
+
+def test_a_variable_set_on_both_branches_is_set() -> None:
+    text = (
+        "S1: @A () > $a\nS2: ?IF ($a == 1) THEN GOTO S5\nS3: @B () > $b\nS4: GOTO S6\n"
+        "S5: @C () > $b\nS6: @RESPOND ($b)"
+    )
+    assert found(text) == []
+
+
+def test_a_failed_step_has_set_its_output_before_it_jumps() -> None:
+    assert found('S1: @A () > $a ON_FAIL GOTO S3\nS2: @RESPOND ($a)\nS3: @RESPOND ("no", $a)') == []
+
+
+def test_a_loop_sets_its_output_whatever_its_items_are() -> None:
+    assert found("S1: ?FOREACH ($i IN []) THEN ?IF ($i == 1) THEN @A ($i) > $o\nS2: @RESPOND ($o)") == []
+
+
+def test_members_of_a_group_read_what_was_set_before_the_brace() -> None:
+    text = "S1: @A () > $a\n@PARALLEL {\nS2: @B ($a) > $b\nS3: @C ($a) > $c\n}\nS4: @RESPOND ($b, $c)"
+    assert check(plan_of(text)) == ()
+
+
+def test_an_empty_answer_goes_on_without_what_follows_being_set() -> None:
+    text = "S1: @A () > $a\nS2: @RESPOND ($a)\nS3: @RESPOND ($a, $b)\nS4: @B () > $b"
+    assert ("CHK002", "S3") in found(text)
+
+
+def test_one_finding_for_a_variable_and_a_part_of_a_step() -> None:
+    assert len(found('S1: ?IF ($x == $x.y) THEN @RESPOND ($x, "$x $x", $y)')) == 3
+
+
+def test_a_loop_variable_that_hides_another_is_reported() -> None:
+    text = "S1: @A () > $i\nS2: ?FOREACH ($i IN [1]) THEN @B ($i)\nS3: ?FOREACH ($j IN [1]) THEN @B ($j)\n"
+    assert found(text + "S4: @RESPOND ($i)") == [("CHK005", "S2")]
