@@ -1,0 +1,33 @@
+"""The journal: what happened in every run, append-only, hash-chained, durable before it is believed.
+
+Nothing else stores the state of a run. Events go in through a run's one writer; everybody
+else only reads.
+"""
+
+from callsheet.store.errors import Fenced, JournalError, JournalWriteFailed, NotStorable, WrongProcess
+from callsheet.store.events import Event, EventType
+from callsheet.store.ids import check_run_id, new_run_id
+from callsheet.store.journal import Journal
+from callsheet.store.place import default_journal_path
+from callsheet.store.reader import BadEvent, RunInfo
+from callsheet.store.schema import Durability
+from callsheet.store.writer import RunStatus, RunWriter
+
+__all__ = [
+    "BadEvent",
+    "Durability",
+    "Event",
+    "EventType",
+    "Fenced",
+    "Journal",
+    "JournalError",
+    "JournalWriteFailed",
+    "NotStorable",
+    "RunInfo",
+    "RunStatus",
+    "RunWriter",
+    "WrongProcess",
+    "check_run_id",
+    "default_journal_path",
+    "new_run_id",
+]

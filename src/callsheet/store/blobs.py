@@ -1,0 +1,95 @@
+"""Large bodies, stored once by their SHA-256: up to 1 MiB in the database, above it in files.
+
+A file is complete, and on the disk where the durability asks for it, before any event names
+it: it is written under another name, synced, renamed, and its folder synced.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from hashlib import sha256
+from pathlib import Path
+
+INLINE_LIMIT = 64 * 1024
+"""A body of more bytes than this is a blob."""
+
+ROW_LIMIT = 1024 * 1024
+"""A blob of more bytes than this is a file."""
+
+CODEC = "raw"
+
+
+class BlobMissing(Exception):
+    """A blob that an event names is not there, or is not what its hash says."""
+
+
+def blob_path(folder: Path, name: str) -> Path:
+    """The file of a blob, by the hexadecimal digits of its hash."""
+    return folder / name[:2] / name[2:]
+
+
+def write_blob_file(folder: Path, name: str, data: bytes, *, sync: bool) -> None:
+    """Put a large blob into its file; returns at once if a sound one is there. Raises OSError."""
+    path = blob_path(folder, name)
+    if _is_sound(path, name):
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        _write_all(temporary, data, sync=sync)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if sync:
+        for directory in (path.parent, folder, folder.parent):
+            _sync_directory(directory)
+
+
+def _write_all(path: Path, data: bytes, *, sync: bool) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        if sync:
+            os.fsync(file.fileno())
+
+
+def _sync_directory(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _is_sound(path: Path, name: str) -> bool:
+    try:
+        return sha256(path.read_bytes()).hexdigest() == name
+    except FileNotFoundError:
+        return False
+
+
+def insert_blob(cursor: sqlite3.Cursor, name: str, data: bytes, now: float) -> None:
+    """Note a blob in the open transaction, with its bytes unless they are in a file."""
+    cursor.execute(
+        "INSERT OR IGNORE INTO blobs (hash, size, codec, data, created) VALUES (?, ?, ?, ?, ?)",
+        (name, len(data), CODEC, data if len(data) <= ROW_LIMIT else None, now),
+    )
+
+
+def read_blob(connection: sqlite3.Connection, folder: Path, name: str) -> bytes:
+    """The bytes of a blob; raises BlobMissing if they are gone or not what the hash says."""
+    row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (name,)).fetchone()
+    if row is None:
+        raise BlobMissing("its large value is not in the journal")
+    data = row[0]
+    if data is None:
+        try:
+            data = blob_path(folder, name).read_bytes()
+        except OSError as error:
+            raise BlobMissing(f"the file of its large value cannot be read: {error.strerror}") from error
+    if not isinstance(data, bytes) or sha256(data).hexdigest() != name:
+        raise BlobMissing("its large value is not what was written")
+    return data

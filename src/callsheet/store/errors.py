@@ -1,0 +1,61 @@
+"""What the journal refuses, each with its code: callers catch the classes, people read the pages."""
+
+from __future__ import annotations
+
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+
+
+class JournalError(CallsheetError):
+    """A journal or a run that cannot be used as asked; its diagnostic has a JRN code."""
+
+    def __init__(self, code: str, message: str, way_out: str | None = None) -> None:
+        super().__init__([Diagnostic(code, Severity.ERROR, message, help=way_out)])
+
+
+class JournalWriteFailed(JournalError):
+    """A commit did not reach the disk; its events are kept in memory and a later commit may succeed.
+
+    `reason` is what the operating system or SQLite said.
+    """
+
+    def __init__(self, run_id: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            "JRN006",
+            f"the journal of run {run_id} could not be written: {reason}",
+            way_out="free space or repair the disk; nothing is lost while this process lives",
+        )
+
+
+class Fenced(JournalError):
+    """Another process has taken the run over; this one must not write it any more."""
+
+    def __init__(self, run_id: str, epoch: int, current: int | None) -> None:
+        now = "it is not in the journal any more" if current is None else f"its epoch is {current}"
+        super().__init__(
+            "JRN005",
+            f"run {run_id} was taken over while this process held epoch {epoch}; {now}",
+            way_out="stop this process; the other one carries the run on",
+        )
+
+
+class NotStorable(JournalError):
+    """An event's body is not JSON data (NaN, an infinity, an object, too deep); nothing was appended."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(
+            "JRN007",
+            f"the {what} event cannot be written to the journal: {reason}",
+            way_out="hand over JSON data: null, true, false, finite numbers, text, lists and objects",
+        )
+
+
+class WrongProcess(JournalError):
+    """A handle was used in a process that forked from the one which opened it."""
+
+    def __init__(self, opened_by: int) -> None:
+        super().__init__(
+            "JRN013",
+            f"this journal handle belongs to process {opened_by}; a forked process cannot use it",
+            way_out="open the journal in the new process",
+        )

@@ -1,0 +1,213 @@
+"""The journal of all runs: open it, begin or take over a run, read what happened.
+
+One file on a local disk. A process has one connection that writes, made with the first run
+that it owns, and one that reads.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from callsheet.ir import Plan
+from callsheet.store.errors import JournalError
+from callsheet.store.events import GENESIS, Event, EventType
+from callsheet.store.ids import check_run_id
+from callsheet.store.ledger import Ledger, run_exists
+from callsheet.store.lock import RunLock
+from callsheet.store.pending import Pending, RunRow, plan_row
+from callsheet.store.place import Place, place_of
+from callsheet.store.reader import BadEvent, Reader, RunInfo
+from callsheet.store.schema import Durability, prepare
+from callsheet.store.writer import RunStatus, RunWriter
+
+if TYPE_CHECKING:
+    from callsheet.store.group import GroupWriter
+
+
+class Journal:
+    """An open journal; made by `Journal.open`, used by the process that opened it."""
+
+    def __init__(
+        self,
+        place: Place,
+        durability: Durability,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._place = place
+        self._durability = durability
+        self._clock = clock
+        self._monotonic = monotonic
+        self._pid = os.getpid()
+        self._ledger = Ledger(place, durability, clock)
+        self._reader = Reader(place)
+        self._group: GroupWriter | None = None
+        self._group_mutex = threading.Lock()
+        self._is_closed = False
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        durability: Durability = Durability.FULL,
+        *,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> Journal:
+        """Open the journal at `path`, making it and its folder if need be.
+
+        `clock` and `monotonic` give the events their times, in seconds. Raises JournalError
+        JRN008 (another program's file), JRN009 (a newer format), JRN010 (a place that cannot
+        be written) or JRN011 (a network file system).
+        """
+        place = place_of(path)
+        prepare(place)
+        return cls(place, durability, clock, monotonic)
+
+    @property
+    def path(self) -> Path:
+        """The database file."""
+        return self._place.database
+
+    @property
+    def durability(self) -> Durability:
+        """What a committed event survives."""
+        return self._durability
+
+    def create_run(
+        self,
+        run_id: str,
+        plan: Plan,
+        source: str,
+        start: Mapping[str, Any],
+        *,
+        parent: str | None = None,
+        core_version: str = "",
+    ) -> RunWriter:
+        """Begin a run and own it; it is in the journal with the first commit, `start` event and all.
+
+        `source` is the text the plan was written as, `parent` the run that started this one,
+        `core_version` the version of the machine that runs it. Raises JournalError: JRN001 for
+        an id that is none, JRN003 if there is such a run, JRN004 if another process begins it
+        now; NotStorable if `start` is not JSON data.
+        """
+        check_run_id(run_id)
+        self._ledger.check_process()
+        pending = Pending(run_id, number=0, epoch=1, last_seq=0, last_hash=GENESIS)
+        row = plan_row(plan, source)
+        pending.plans.append(row)
+        pending.run = RunRow(row.plan_hash, parent, core_version, _owner(), self._clock())
+        writer = self._writer(pending, self._lock(run_id))
+        try:
+            if self._reader.run(run_id) is not None:
+                raise run_exists(run_id)
+            writer.append(EventType.START, body=start)
+        except BaseException:
+            writer.close()
+            raise
+        return writer
+
+    def claim(self, run_id: str) -> RunWriter:
+        """Take over a run that no process owns, to carry it on; its former owner is fenced off.
+
+        Raises JournalError: JRN001 for an id that is none, JRN002 if there is no such run,
+        JRN004 if a process owns it; JournalWriteFailed if the journal cannot be written.
+        """
+        check_run_id(run_id)
+        self._ledger.check_process()
+        if self._reader.run(run_id) is None:
+            raise self._reader.unknown_run(run_id)
+        lock = self._lock(run_id)
+        try:
+            pending = self._ledger.claim(run_id, _owner())
+            if pending is None:
+                raise self._reader.unknown_run(run_id)
+        except BaseException:
+            lock.close()
+            raise
+        return self._writer(pending, lock)
+
+    def events(self, run_id: str, after: int = 0) -> Iterator[Event]:
+        """The durable events of a run after sequence number `after`, in order, with their whole bodies.
+
+        Raises JournalError: JRN002 for an unknown run, JRN012 at an event that cannot be read.
+        """
+        return self._reader.events(run_id, after)
+
+    def runs(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:
+        """The runs, the newest first, at most `limit`, of one `status` if given."""
+        return self._reader.runs(limit, status)
+
+    def find_run(self, text: str) -> RunInfo:
+        """The run of this id, of the only id that starts so, or for `last` the newest.
+
+        Raises JournalError (JRN002) if there is none or more than one, with the nearest ids.
+        """
+        return self._reader.find_run(text)
+
+    def plan(self, plan_hash: str) -> tuple[Plan, str]:
+        """A stored plan and the text it was written as.
+
+        Raises JournalError: JRN014 if there is none, JRN012 if it is not what was written.
+        """
+        return self._reader.plan(plan_hash)
+
+    def verify(self, run_id: str) -> BadEvent | None:
+        """The first event of a run that is missing or changed, or None if its chain is whole.
+
+        Raises JournalError (JRN002) for an unknown run.
+        """
+        return self._reader.verify(run_id)
+
+    def close(self) -> None:
+        """End the writer thread and close the connections; writers of this journal are of no use then."""
+        if os.getpid() != self._pid:
+            return
+        with self._group_mutex:
+            self._is_closed = True
+            group, self._group = self._group, None
+        if group is not None:
+            group.close()
+        self._reader.close()  # first: the last connection checkpoints, and a reader cannot
+        self._ledger.close()
+
+    def _lock(self, run_id: str) -> RunLock:
+        try:
+            return RunLock(self._place.run_locks, run_id, self._clock())
+        except OSError as error:
+            raise JournalError(
+                "JRN010",
+                f"the lock of run {run_id} in {self._place.run_locks} cannot be taken: {error.strerror}",
+                way_out="name a journal in a folder that you can write: set CALLSHEET_JOURNAL or --journal",
+            ) from error
+
+    def _writer(self, pending: Pending, lock: RunLock) -> RunWriter:
+        return RunWriter(pending, lock, self._ledger, self._group_writer, self._clock, self._monotonic)
+
+    def _group_writer(self) -> GroupWriter:
+        with self._group_mutex:
+            if self._is_closed:
+                raise ValueError("the journal is closed")
+            if self._group is None:
+                from callsheet.store.group import GroupWriter  # noqa: PLC0415 - brings asyncio
+
+                self._group = GroupWriter(self._ledger)
+            return self._group
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _owner() -> str:
+    return f"process {os.getpid()} on {os.uname().nodename}"

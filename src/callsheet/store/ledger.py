@@ -1,0 +1,275 @@
+"""The one writing connection of a process: a transaction for everything that is due, all or nothing.
+
+In: what runs have pending. Out: the same in the journal, or a JournalError for each run that
+could not be written. Processes take turns under the write lock, threads under a mutex.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from callsheet.store.blobs import ROW_LIMIT, insert_blob, write_blob_file
+from callsheet.store.errors import Fenced, JournalError, JournalWriteFailed, WrongProcess
+from callsheet.store.events import GENESIS
+from callsheet.store.lock import WriteLock
+from callsheet.store.pending import PLAIN_ROWS, Pending, Portion, Row, RunRow
+from callsheet.store.place import Place
+from callsheet.store.schema import SEQ_BITS, Durability, connect_writing
+
+_T = TypeVar("_T")
+
+_INSERT_EVENT = (
+    "INSERT INTO events (id, epoch, type, key, step, idx, attempt, ts, mono, body, blob, hash)"
+    " VALUES (? + ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_INSERT_FENCED = [
+    "INSERT INTO events SELECT * FROM (VALUES "
+    + ", ".join(["(? + ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * count)
+    + ") WHERE (SELECT epoch FROM runs WHERE number = ?) = ?"
+    for count in range(PLAIN_ROWS + 1)
+]
+_INSERT_PLAN = (
+    "INSERT OR IGNORE INTO plans (plan_hash, ir_version, id, title, body, source, created)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_INSERT_RUN = (
+    "INSERT INTO runs (run_id, plan_hash, parent_run, core_version, owner, status, epoch, created, updated)"
+    " VALUES (?, ?, ?, ?, ?, 'running', 1, ?, ?)"
+)
+
+
+class _Due(NamedTuple):
+    pending: Pending
+    portion: Portion
+
+
+class Ledger:
+    """Writes the journal; nothing else in the process does. Connects with the first transaction."""
+
+    def __init__(self, place: Place, durability: Durability, clock: Callable[[], float]) -> None:
+        self._place = place
+        self._durability = durability
+        self._clock = clock
+        self._mutex = threading.Lock()
+        self._pid = os.getpid()
+        self._lock: WriteLock | None = None
+        self._cursor: sqlite3.Cursor | None = None
+        self._is_closed = False
+
+    def check_process(self) -> None:
+        """Raise WrongProcess in a forked child: its copy of the connection must not be touched."""
+        if os.getpid() != self._pid:
+            raise WrongProcess(self._pid)
+
+    def write(self, dues: Sequence[tuple[Pending, int]]) -> list[JournalError | None]:
+        """Write each run's events up to a sequence number, all in one transaction.
+
+        Gives, run by run, None or why it was not written; what was not stays pending.
+        """
+        with self._mutex:
+            errors = self._write([_Due(pending, pending.take(upto)) for pending, upto in dues])
+        for (pending, _), error in zip(dues, errors, strict=True):
+            if error is not None:
+                pending.blocked = error
+        return errors
+
+    def write_own(self, pending: Pending) -> None:
+        """Write all that a run has pending, for the thread that appends to it; raises the JournalError."""
+        with self._mutex:
+            rows = pending.plain_rows()
+            if rows is not None and self._write_plain(pending, rows):
+                pending.written_plain()
+                return
+        if pending.is_empty:
+            return
+        (error,) = self.write([(pending, pending.last_seq)])
+        if error is not None:
+            raise error
+
+    def _write_plain(self, pending: Pending, rows: list[Row]) -> bool:
+        """Insert a few rows by one statement, which checks the epoch and is a transaction of its own.
+
+        Gives False if nothing was written: the long way finds out why. Raises JournalWriteFailed
+        if the lock was not to be had.
+        """
+        cursor, lock = self._cursor, self._lock
+        if cursor is None or lock is None:
+            return False
+        base = pending.number << SEQ_BITS
+        values: list[object] = []
+        for row in rows:
+            values.append(base)
+            values += row
+        values += (pending.number, pending.epoch)
+        try:
+            with lock:
+                cursor.execute(_INSERT_FENCED[len(rows)], values)
+        except sqlite3.DatabaseError:
+            return False
+        except OSError as error:
+            pending.blocked = self._failed(pending, error)
+            raise pending.blocked from error
+        return cursor.rowcount == len(rows)
+
+    def claim(self, run_id: str, owner: str) -> Pending | None:
+        """Become the owner of a run, in the next epoch; None if there is no such run."""
+
+        def work(cursor: sqlite3.Cursor) -> Pending | None:
+            cursor.execute("UPDATE runs SET epoch = epoch + 1, owner = ? WHERE run_id = ?", (owner, run_id))
+            run = cursor.execute("SELECT number, epoch FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+            if run is None:
+                return None
+            number, epoch = run
+            base = number << SEQ_BITS
+            last = cursor.execute(
+                "SELECT id, hash FROM events WHERE id > ? AND id < ? ORDER BY id DESC LIMIT 1",
+                (base, base + (1 << SEQ_BITS)),
+            ).fetchone()
+            seq, hashed = (last[0] - base, last[1]) if last else (0, GENESIS)
+            return Pending(run_id, number=number, epoch=epoch, last_seq=seq, last_hash=hashed)
+
+        with self._mutex:
+            try:
+                return self._transact(work)
+            except (sqlite3.DatabaseError, OSError) as error:
+                raise JournalWriteFailed(run_id, _reason(error)) from error
+
+    def close(self) -> None:
+        """Close the connection; SQLite checkpoints with it if it is the database's last."""
+        with self._mutex:
+            self._is_closed = True
+            cursor, lock = self._cursor, self._lock
+            self._cursor = self._lock = None
+            if cursor is not None and lock is not None:
+                try:
+                    with lock:
+                        cursor.connection.close()
+                except TimeoutError:
+                    cursor.connection.close()  # another process writes: not the last, no checkpoint
+            if lock is not None:
+                lock.close()
+
+    def _write(self, dues: list[_Due]) -> list[JournalError | None]:
+        errors: list[JournalError | None] = [None] * len(dues)
+        try:
+            self._write_files(dues)
+            numbers = self._transact(lambda cursor: self._insert_all(cursor, dues, errors))
+        except sqlite3.IntegrityError:
+            if len(dues) > 1:
+                return [error for due in dues for error in self._write([due])]
+            (pending, portion), *_ = dues
+            return [_taken(pending, portion)]
+        except (sqlite3.DatabaseError, OSError) as error:
+            return [self._failed(due.pending, error) for due in dues]
+        for (pending, portion), number, error in zip(dues, numbers, errors, strict=True):
+            if error is None:
+                pending.written(portion, number)
+        return errors
+
+    def _failed(self, pending: Pending, error: Exception) -> JournalWriteFailed:
+        failure = JournalWriteFailed(pending.run_id, _reason(error))
+        failure.__cause__ = error
+        return failure
+
+    def _write_files(self, dues: list[_Due]) -> None:
+        for _, portion in dues:
+            for blob in portion.blobs:
+                if len(blob.data) > ROW_LIMIT:
+                    sync = self._durability is Durability.FULL
+                    write_blob_file(self._place.blobs, blob.name, blob.data, sync=sync)
+
+    def _transact(self, work: Callable[[sqlite3.Cursor], _T]) -> _T:
+        self.check_process()
+        if self._is_closed:
+            raise sqlite3.ProgrammingError("the journal is closed")
+        if self._lock is None:
+            self._lock = WriteLock(self._place.write_lock)
+        with self._lock:
+            cursor = self._cursor
+            if cursor is None:
+                cursor = self._cursor = connect_writing(self._place.database, self._durability).cursor()
+            try:
+                cursor.execute("BEGIN IMMEDIATE")
+                result = work(cursor)
+                cursor.execute("COMMIT")
+            except BaseException:
+                if cursor.connection.in_transaction:
+                    cursor.execute("ROLLBACK")
+                raise
+        return result
+
+    def _insert_all(
+        self, cursor: sqlite3.Cursor, dues: list[_Due], errors: list[JournalError | None]
+    ) -> list[int]:
+        numbers: list[int] = []
+        for at, (pending, portion) in enumerate(dues):
+            errors[at] = None
+            number = pending.number
+            if number:
+                row = cursor.execute("SELECT epoch FROM runs WHERE number = ?", (number,)).fetchone()
+                if row is None or row[0] != pending.epoch:
+                    errors[at] = Fenced(pending.run_id, pending.epoch, row and row[0])
+                    numbers.append(number)
+                    continue
+            numbers.append(self._insert(cursor, pending.run_id, number, portion))
+        return numbers
+
+    def _insert(self, cursor: sqlite3.Cursor, run_id: str, number: int, portion: Portion) -> int:
+        if portion.plans:
+            now = self._clock()
+            cursor.executemany(_INSERT_PLAN, [(*plan, now) for plan in portion.plans])
+        if portion.run is not None:
+            number = _insert_run(cursor, run_id, portion.run)
+        for blob in portion.blobs:
+            insert_blob(cursor, blob.name, blob.data, self._clock())
+        base = number << SEQ_BITS
+        for row in portion.rows:
+            cursor.execute(_INSERT_EVENT, (base, *row))
+        if portion.records_head:
+            self._update_run(cursor, number, portion)
+        return number
+
+    def _update_run(self, cursor: sqlite3.Cursor, number: int, portion: Portion) -> None:
+        sets = "head_seq = ?, head_hash = ?, updated = ?"
+        values: list[object] = [portion.upto, portion.hash, self._clock()]
+        if portion.status is not None:
+            sets += ", status = ?, wake_at = ?"
+            values += [portion.status.status, portion.status.wake_at]
+        cursor.execute(f"UPDATE runs SET {sets} WHERE number = ?", [*values, number])
+
+
+def _insert_run(cursor: sqlite3.Cursor, run_id: str, run: RunRow) -> int:
+    cursor.execute(
+        _INSERT_RUN,
+        (run_id, run.plan_hash, run.parent_run, run.core_version, run.owner, run.created, run.created),
+    )
+    number = cursor.lastrowid
+    assert number is not None, "an INSERT gives a row id"
+    return number
+
+
+def _taken(pending: Pending, portion: Portion) -> JournalError:
+    """Why the key of a row was there already: somebody else has written this run."""
+    if portion.run is not None:
+        return run_exists(pending.run_id)
+    return Fenced(pending.run_id, pending.epoch, pending.epoch)
+
+
+def run_exists(run_id: str) -> JournalError:
+    """The refusal of a second run of the same id."""
+    return JournalError(
+        "JRN003",
+        f"there is a run {run_id} already",
+        way_out="leave the id out for a fresh one, or resume that run",
+    )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    name = getattr(error, "sqlite_errorname", None)
+    return f"{error} ({name})" if name else str(error)

@@ -1,0 +1,31 @@
+"""Whether a process owns a run now, asked without becoming its owner.
+
+In: a journal's place and a run's id. Out: yes or no, true for the moment of asking.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from callsheet.store.ids import check_run_id
+from callsheet.store.place import Place
+
+
+def is_owned(place: Place, run_id: str) -> bool:
+    """Whether a process that lives holds the run's lock.
+
+    The question takes a shared lock for an instant. Raises JournalError (JRN001) for what is no id.
+    """
+    path = place.run_locks / f"{check_run_id(run_id)}.lock"
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False

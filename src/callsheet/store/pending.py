@@ -1,0 +1,205 @@
+"""The events of a run that are not in the journal yet: a buffer that hashes and never touches a disk.
+
+Events enter at the end, in order; what a transaction has made durable leaves at the front.
+A failed transaction takes nothing away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple, TypeAlias
+
+from callsheet.ir import IR_VERSION, Plan, plan_to_json
+from callsheet.ir.canon import canonical_bytes
+from callsheet.store.blobs import INLINE_LIMIT
+from callsheet.store.errors import JournalError, NotStorable
+from callsheet.store.events import NO_BODY, EventType, Head, encode_body, link
+
+PLAIN_ROWS = 4
+_RECORD_EVERY = 256
+
+
+class PlanRow(NamedTuple):
+    """A plan as it is stored."""
+
+    plan_hash: str
+    ir_version: int
+    id: str | None
+    title: str | None
+    body: bytes
+    source: bytes
+
+
+class RunRow(NamedTuple):
+    """A new run as it is stored."""
+
+    plan_hash: str
+    parent_run: str | None
+    core_version: str
+    owner: str
+    created: float
+
+
+class StatusChange(NamedTuple):
+    """A new status of a run, and the last event that must stand before it."""
+
+    after_seq: int
+    status: str
+    wake_at: float | None
+
+
+class Blob(NamedTuple):
+    """A large body on its way into the journal, and the event that names it."""
+
+    seq: int
+    name: str
+    data: bytes
+
+
+Row: TypeAlias = """tuple[
+    int, int, str, str | None, str | None, int | None, int | None, float, float,
+    bytes | None, str | None, bytes
+]"""
+"""An event as it is stored: its head, then body, blob and hash."""
+
+
+class Portion(NamedTuple):
+    """What one transaction writes of a run: everything up to the event `upto`, whose hash is `hash`."""
+
+    upto: int
+    rows: list[Row]
+    blobs: list[Blob]
+    plans: list[PlanRow]
+    run: RunRow | None
+    status: StatusChange | None
+    hash: bytes
+    records_head: bool
+    """Whether the run's row notes this end of the chain."""
+
+
+class Pending:
+    """What a run has still to write: events, large bodies, plans, its own row, a status.
+
+    `last_seq` and `last_hash` are the end of the chain, written or not; `durable_seq` is the
+    last event that the journal has. `number` is 0 until the run's row is in the journal.
+    `blocked` is why the last transaction failed, None if it did not. One thread appends while
+    another may write: it appends only at the ends of the lists, the other takes from their fronts.
+    """
+
+    def __init__(self, run_id: str, *, number: int, epoch: int, last_seq: int, last_hash: bytes) -> None:
+        self.run_id = run_id
+        self.number = number
+        self.epoch = epoch
+        self.last_seq = self.durable_seq = self.recorded_seq = last_seq
+        self.last_hash = self.durable_hash = last_hash
+        self.rows: list[Row] = []
+        self.blobs: list[Blob] = []
+        self.plans: list[PlanRow] = []
+        self.run: RunRow | None = None
+        self.status: StatusChange | None = None
+        self.blocked: JournalError | None = None
+
+    def append(
+        self,
+        kind: EventType,
+        key: str | None,
+        step: str | None,
+        index: int | None,
+        attempt: int | None,
+        ts: float,
+        mono: float,
+        body: Mapping[str, Any] | None,
+    ) -> int:
+        """Buffer an event and give its sequence number; raises NotStorable and then changes nothing."""
+        seq = self.last_seq + 1
+        what = kind.value
+        data: bytes | None = None
+        name: str | None = None
+        digest = NO_BODY
+        if body is not None:
+            data = encode_body(what, body)
+            digest = sha256(data).digest()
+        head: Head = (seq, self.epoch, what, key, step, index, attempt, ts, mono)
+        try:
+            hashed = link(self.last_hash, self.run_id, head, digest)
+        except UnicodeEncodeError as error:
+            raise NotStorable(what, f"its key or step is not Unicode text ({error.reason})") from error
+        if data is not None and len(data) > INLINE_LIMIT:
+            name = digest.hex()
+            self.blobs.append(Blob(seq, name, data))
+            data = None
+        self.rows.append((*head, data, name, hashed))
+        self.last_seq = seq
+        self.last_hash = hashed
+        return seq
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything is in the journal."""
+        return not (self.rows or self.status or self.plans or self.run)
+
+    def plain_rows(self) -> list[Row] | None:
+        """The events due if there are only a few and nothing else is: the common case, made cheap."""
+        if self.status or self.blobs or self.plans or self.run or not 0 < len(self.rows) <= PLAIN_ROWS:
+            return None
+        return None if self.last_seq - self.recorded_seq >= _RECORD_EVERY else self.rows
+
+    def written_plain(self) -> None:
+        """Let go of all events: `plain_rows` are in the journal now."""
+        self.rows = []
+        self.durable_seq = self.last_seq
+        self.durable_hash = self.last_hash
+        self.blocked = None
+
+    def take(self, upto: int) -> Portion:
+        """What a transaction should write: the events up to `upto` and what belongs before them."""
+        upto = max(upto, self.durable_seq)  # a commit may have overtaken the flush that asks
+        rows = self.rows[: upto - self.durable_seq]
+        status = self.status
+        if status is not None and status.after_seq > upto:
+            status = None
+        return Portion(
+            upto,
+            rows,
+            [blob for blob in self.blobs if blob.seq <= upto] if self.blobs else [],
+            self.plans[:],
+            self.run,
+            status,
+            rows[-1][-1] if rows else self.durable_hash,
+            status is not None or upto - self.recorded_seq >= _RECORD_EVERY,
+        )
+
+    def written(self, portion: Portion, number: int) -> None:
+        """Let go of a portion that is in the journal now, in the run of that number."""
+        self.number = number
+        self.run = None
+        self.durable_seq = portion.upto
+        self.durable_hash = portion.hash
+        self.blocked = None
+        del self.rows[: len(portion.rows)]
+        if portion.blobs:
+            del self.blobs[: len(portion.blobs)]
+        if portion.plans:
+            del self.plans[: len(portion.plans)]
+        if portion.records_head:
+            self.recorded_seq = portion.upto
+        if self.status is portion.status:
+            self.status = None
+
+
+def plan_row(plan: Plan, source: str) -> PlanRow:
+    """A plan with the text it was written as."""
+    body = canonical_bytes(plan_to_json(plan))
+    return PlanRow(
+        sha256(body).hexdigest(),
+        IR_VERSION,
+        _sayable(plan.id),
+        _sayable(plan.title),
+        body,
+        source.encode("utf-8", "surrogatepass"),
+    )
+
+
+def _sayable(text: str | None) -> str | None:
+    return None if text is None else text.encode("utf-8", "replace").decode()

@@ -1,0 +1,87 @@
+"""Where a journal lies: the default path, the files beside it, and places it must not be.
+
+In: paths. Out: paths, or a JournalError for a network file system, whose locks cannot be
+trusted. Nothing is opened here but the kernel's table of mounts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from callsheet.store.errors import JournalError
+
+_NETWORK = frozenset(
+    {
+        *("afs", "beegfs", "ceph", "cifs", "glusterfs", "lustre", "ncpfs", "nfs", "nfs4"),
+        *("smb2", "smb3", "smbfs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs"),
+    }
+)
+_MOUNTS = Path("/proc/self/mounts")
+
+
+class Place(NamedTuple):
+    """The files of one journal: the database and what stands beside it."""
+
+    database: Path
+    write_lock: Path
+    """Held by the process that is in a write transaction."""
+    run_locks: Path
+    """A folder with one lock file for each run that a process owns."""
+    blobs: Path
+    """A folder with the values over 1 MiB, by their hash."""
+
+
+def place_of(path: Path) -> Place:
+    """The files of the journal at `path`, made absolute."""
+    database = Path(os.path.abspath(path))
+    return Place(
+        database,
+        database.with_name(f"{database.name}.write-lock"),
+        database.with_name(f"{database.name}.runs"),
+        database.with_name(f"{database.name}.blobs"),
+    )
+
+
+def default_journal_path() -> Path:
+    """The journal used when none is named: $CALLSHEET_JOURNAL, else in the user's data folder."""
+    named = os.environ.get("CALLSHEET_JOURNAL")
+    if named:
+        return Path(named).expanduser()
+    from platformdirs import user_data_dir  # noqa: PLC0415 - only where no journal is named
+
+    return Path(user_data_dir("callsheet", appauthor=False)) / "journal.db"
+
+
+def refuse_network_file_system(path: Path, mounts: Path = _MOUNTS) -> None:
+    """Raise JournalError (JRN011) if `path` lies on a network file system, where that can be told.
+
+    `mounts` is the kernel's table; where there is none (outside Linux) nothing is refused.
+    """
+    try:
+        table = mounts.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return
+    kind = _file_system_of(os.path.realpath(path), table)
+    if kind in _NETWORK:
+        raise JournalError(
+            "JRN011",
+            f"{path} is on a network file system ({kind}); a journal there could be damaged",
+            way_out="keep the journal on a local disk: set CALLSHEET_JOURNAL or --journal",
+        )
+
+
+def _file_system_of(real_path: str, table: str) -> str | None:
+    """The type of the mount that holds the path: the longest mount point on its way."""
+    best, kind = "", None
+    for line in table.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        point = re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), fields[1])
+        leads_there = real_path == point or real_path.startswith(point.rstrip("/") + "/")
+        if leads_there and len(point) >= len(best):
+            best, kind = point, fields[2]
+    return kind

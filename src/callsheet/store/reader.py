@@ -1,0 +1,282 @@
+"""The reading side: runs, their events and plans, and the proof that a run's chain is whole.
+
+In: one connection that cannot write. Out: values. No read transaction outlives a call, or a
+page of events, so that readers never hold a checkpoint back.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from callsheet.diagnostics import did_you_mean
+from callsheet.ir import Plan, plan_from_json
+from callsheet.store.blobs import BlobMissing, read_blob
+from callsheet.store.errors import JournalError
+from callsheet.store.events import GENESIS, NO_BODY, Event, EventType, decode_body, link
+from callsheet.store.ids import may_begin_run_id
+from callsheet.store.place import Place
+from callsheet.store.schema import SEQ_BITS, connect_reading
+from callsheet.store.writer import RunStatus
+
+_PAGE = 500
+
+_RUNS = f"""
+SELECT run_id, status, runs.plan_hash, plans.id, plans.title, parent_run, owner, runs.epoch, wake_at,
+       runs.created, updated, COALESCE(last.id - (number << {SEQ_BITS}), 0), last.hash, last.ts, core_version
+FROM runs JOIN plans USING (plan_hash)
+LEFT JOIN events AS last ON last.id = (
+    SELECT max(id) FROM events WHERE id > number << {SEQ_BITS} AND id < (number + 1) << {SEQ_BITS}
+)
+"""
+_EVENTS = """
+SELECT id, epoch, type, key, step, idx, attempt, ts, mono, body, blob, hash
+FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
+"""
+
+
+class RunInfo(NamedTuple):
+    """A run as a list shows it.
+
+    `events` is how many events it has, `head_hash` the last one's hash; `created`, `updated`
+    and `wake_at` are seconds since 1970; `plan_id` and `title` are its plan's.
+    """
+
+    run_id: str
+    status: RunStatus
+    plan_hash: str
+    plan_id: str | None
+    title: str | None
+    parent_run: str | None
+    owner: str | None
+    epoch: int
+    wake_at: float | None
+    created: float
+    updated: float
+    events: int
+    head_hash: bytes | None
+    core_version: str
+
+
+class BadEvent(NamedTuple):
+    """The first event of a run that is not what was written, and why."""
+
+    seq: int
+    why: str
+
+
+class Reader:
+    """Reads a journal through one connection; for any thread."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._mutex = threading.Lock()
+        self._connection = connect_reading(place.database)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._mutex:
+            self._connection.close()
+
+    def runs(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:
+        """The runs, the newest first, at most `limit`, of one `status` if given."""
+        return self._infos(
+            "WHERE ? IS NULL OR status = ? ORDER BY runs.created DESC, number DESC LIMIT ?",
+            (status, status, -1 if limit is None else limit),
+        )
+
+    def run(self, run_id: str) -> RunInfo | None:
+        """The run of exactly this id, or None."""
+        return next(iter(self._infos("WHERE run_id = ?", (run_id,))), None)
+
+    def find_run(self, text: str) -> RunInfo:
+        """The run of this id, of the only id that starts so, or for `last` the newest.
+
+        Raises JournalError (JRN002) if there is none or more than one.
+        """
+        if not may_begin_run_id(text):
+            raise self.unknown_run(text)
+        found = self.run(text)
+        if found is None and text == "last":
+            found = next(iter(self.runs(limit=1)), None)
+        if found is not None:
+            return found
+        near = self._infos("WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT 4", (text, text + "\x7f"))
+        if len(near) == 1:
+            return near[0]
+        if not near:
+            raise self.unknown_run(text)
+        shown = ", ".join(info.run_id for info in near[:3]) + (", …" if len(near) > 3 else "")
+        raise JournalError("JRN002", f"more than one run starts with {text}: {shown}", "give more of the id")
+
+    def unknown_run(self, text: str) -> JournalError:
+        """That there is no such run, with the nearest ids."""
+        near = did_you_mean(text, (info.run_id for info in self.runs(limit=500)))
+        way_out = f"did you mean {' or '.join(near)}?" if near else "`callsheet runs` lists them"
+        return JournalError("JRN002", f"there is no run {text[:80]!a} in this journal", way_out)
+
+    def events(self, run_id: str, after: int = 0) -> Iterator[Event]:
+        """The events of a run after a sequence number, in order, with their whole bodies.
+
+        Raises JournalError: JRN002 for an unknown run, JRN012 at an event that cannot be read.
+        """
+        base = self._number(run_id) << SEQ_BITS
+        while page := self._page(base, after):
+            for row in page:
+                yield self._event(run_id, base, row)
+            after = page[-1][0] - base
+
+    def plan(self, plan_hash: str) -> tuple[Plan, str]:
+        """A stored plan and its source text, by its hash.
+
+        Raises JournalError: JRN014 if there is none, JRN012 if it is not what was written.
+        """
+        with self._reading():
+            row = self._connection.execute(
+                "SELECT body, source FROM plans WHERE plan_hash = ?", (plan_hash,)
+            ).fetchone()
+        if row is None:
+            raise JournalError("JRN014", f"there is no plan {plan_hash[:80]!a} in this journal")
+        body, source = row
+        if not isinstance(body, bytes) or sha256(body).hexdigest() != plan_hash:
+            raise _damaged(f"plan {plan_hash[:12]} is not what was written")
+        return plan_from_json(decode_body(body)), source.decode("utf-8", "surrogatepass")
+
+    def verify(self, run_id: str) -> BadEvent | None:
+        """The first event of a run that is missing or changed, or None if the chain is whole.
+
+        Besides the chain: the end that the run's row noted must be on it, and a run that has
+        ended must have an `end` event. Raises JournalError (JRN002) for an unknown run.
+        """
+        base = self._number(run_id) << SEQ_BITS
+        with self._reading():
+            status, head_seq, head_hash = self._connection.execute(
+                "SELECT status, head_seq, head_hash FROM runs WHERE run_id = ?", (run_id,)
+            ).fetchone()
+        seq, prev, has_ended = 0, GENESIS, False
+        while page := self._page(base, seq):
+            for row in page:
+                bad = self._check(run_id, seq + 1, prev, base, row)
+                if bad is not None:
+                    return bad
+                seq, prev = row[0] - base, row[-1]
+                has_ended = has_ended or row[2] == EventType.END
+                if seq == head_seq and prev != head_hash:
+                    return BadEvent(seq, "its hash is not the one that the run noted")
+        if seq < head_seq:
+            return BadEvent(seq + 1, f"it is missing: the run noted {head_seq} events")
+        if status not in _STATUSES:
+            return BadEvent(seq, f"the run's status {status!r} is unknown")
+        if RunStatus(status).is_final and not has_ended:
+            return BadEvent(seq + 1, f"it is missing: the run is {status} without an end event")
+        return None
+
+    def _infos(self, rest: str, values: tuple[object, ...]) -> list[RunInfo]:
+        with self._reading():
+            rows: list[tuple[Any, ...]] = self._connection.execute(f"{_RUNS} {rest}", values).fetchall()
+        return [_info(row) for row in rows]
+
+    def _number(self, run_id: str) -> int:
+        if may_begin_run_id(run_id):
+            with self._reading():
+                row = self._connection.execute(
+                    "SELECT number FROM runs WHERE run_id = ?", (run_id,)
+                ).fetchone()
+            if row is not None:
+                return row[0]
+        raise self.unknown_run(run_id)
+
+    def _page(self, base: int, after: int) -> list[tuple[Any, ...]]:
+        with self._reading():
+            return self._connection.execute(_EVENTS, (base + after, base + (1 << SEQ_BITS), _PAGE)).fetchall()
+
+    def _event(self, run_id: str, base: int, row: tuple[Any, ...]) -> Event:
+        row_id, epoch, kind, key, step, index, attempt, ts, mono, body, blob, hashed = row
+        try:
+            if blob is not None:
+                body = self._blob(blob)
+            data = None if body is None else decode_body(body)
+            return Event(
+                run_id,
+                row_id - base,
+                epoch,
+                EventType(kind),
+                key,
+                step,
+                index,
+                attempt,
+                ts,
+                mono,
+                data,
+                hashed,
+            )
+        except (BlobMissing, ValueError, AttributeError, RecursionError) as error:
+            raise _damaged(f"event {row_id - base} of run {run_id} cannot be read: {error}") from error
+
+    def _blob(self, name: str) -> bytes:
+        with self._reading():
+            return read_blob(self._connection, self._place.blobs, name)
+
+    def _check(
+        self, run_id: str, expected: int, prev: bytes, base: int, row: tuple[Any, ...]
+    ) -> BadEvent | None:
+        row_id, epoch, kind, key, step, index, attempt, ts, mono, body, blob, hashed = row
+        seq = row_id - base
+        if seq != expected:
+            return BadEvent(expected, f"it is missing: event {seq} follows")
+        try:
+            digest = NO_BODY
+            if blob is not None:
+                digest = sha256(self._blob(blob)).digest()
+            elif body is not None:
+                digest = sha256(body).digest()
+            said = link(prev, run_id, (seq, epoch, kind, key, step, index, attempt, ts, mono), digest)
+        except BlobMissing as error:
+            return BadEvent(seq, str(error))
+        except (TypeError, ValueError, struct.error):
+            return BadEvent(seq, "a field has another type than what was written")
+        return (
+            None
+            if said == hashed
+            else BadEvent(seq, "it is not what was written, or does not follow its predecessor")
+        )
+
+    @contextmanager
+    def _reading(self) -> Generator[None]:
+        with self._mutex:
+            try:
+                yield
+            except sqlite3.ProgrammingError:
+                raise
+            except sqlite3.DatabaseError as error:
+                raise _damaged(f"{self._place.database} cannot be read: {error}") from error
+
+
+_STATUSES = frozenset(RunStatus)
+
+
+def _info(row: tuple[Any, ...]) -> RunInfo:
+    run_id, status, plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated, *last = row
+    events, head_hash, last_ts, core_version = last
+    try:
+        known = RunStatus(status)
+    except ValueError:
+        known = RunStatus.CORRUPT
+    updated = max(updated, last_ts or updated)
+    return RunInfo(
+        run_id, known, plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated, events,
+        head_hash, core_version,
+    )  # fmt: skip
+
+
+def _damaged(what: str) -> JournalError:
+    return JournalError(
+        "JRN012",
+        f"the journal is damaged: {what}",
+        "restore it from a copy; `callsheet show RUN` verifies a run",
+    )

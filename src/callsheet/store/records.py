@@ -1,0 +1,132 @@
+"""The machine's events as journal events and back; the one place that knows both.
+
+The bodies: start {inputs, facts, limits, pins, launch}, intent {tool} or none, ok {value},
+err {error}, timer {due}, plan {plan, facts}, decided {decision}, cancel {reason},
+end {status, response, terminated, error, steps_executed}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, assert_never
+
+from callsheet.ir import JSON, Effect, Plan, plan_hash
+from callsheet.machine import (
+    Cancelled,
+    Decided,
+    Decision,
+    Event,
+    Failed,
+    Limits,
+    PlanCompiled,
+    Result,
+    Started,
+    Succeeded,
+    TimerFired,
+    ToolFacts,
+)
+from callsheet.store.events import Event as Row
+from callsheet.store.events import EventType
+
+PlanOf = Callable[[str], Plan]
+"""The plan of a hash."""
+
+
+class Start(NamedTuple):
+    """What a run was started with, as its first event says.
+
+    `pins` are the hashes of the declarations of the tools that the plan calls; `launch` is for
+    the face that started the run, so that it can find the same tools again.
+    """
+
+    inputs: dict[str, JSON]
+    facts: dict[str, ToolFacts]
+    limits: Limits
+    pins: dict[str, str]
+    launch: dict[str, JSON]
+
+    def to_json(self) -> dict[str, Any]:
+        """The body of the start event."""
+        return {
+            "inputs": self.inputs,
+            "facts": facts_to_json(self.facts),
+            "limits": self.limits.to_json(),
+            "pins": self.pins,
+            "launch": self.launch,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Start:
+        """The start that a body tells of."""
+        return cls(
+            inputs=dict(body["inputs"]),
+            facts=facts_from_json(body["facts"]),
+            limits=Limits(**body["limits"]),
+            pins=dict(body["pins"]),
+            launch=dict(body["launch"]),
+        )
+
+
+def facts_to_json(facts: Mapping[str, ToolFacts]) -> dict[str, Any]:
+    """The facts about tools as JSON data."""
+    return {name: [str(fact.effect), list(fact.parameters)] for name, fact in facts.items()}
+
+
+def facts_from_json(data: Mapping[str, Any]) -> dict[str, ToolFacts]:
+    """The facts that JSON data tells of."""
+    return {name: ToolFacts(Effect(effect), tuple(names)) for name, (effect, names) in data.items()}
+
+
+def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | None]:
+    """The type, key and body under which the journal keeps an event of the machine."""
+    match event:
+        case Succeeded(key=key, value=value):
+            return EventType.OK, key, {"value": value}
+        case Failed(key=key, error=error):
+            return EventType.ERR, key, {"error": error}
+        case TimerFired(key=key):
+            return EventType.FIRED, key, None
+        case PlanCompiled(key=key, plan=plan, facts=facts):
+            return EventType.PLAN, key, {"plan": plan_hash(plan), "facts": facts_to_json(facts)}
+        case Decided(key=key, decision=decision):
+            return EventType.DECIDED, key, {"decision": str(decision)}
+        case Cancelled(reason=reason):
+            return EventType.CANCEL, None, {"reason": reason}
+        case Started():
+            raise ValueError("a start is recorded with all that the run was started with")
+    assert_never(event)
+
+
+def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
+    """The event that a journal event tells the machine of; None for one that it is not told of."""
+    body = row.body or {}
+    key = row.key or ""
+    match row.type:
+        case EventType.START:
+            return Started(Start.from_json(body).inputs)
+        case EventType.OK:
+            return Succeeded(key, body["value"])
+        case EventType.ERR:
+            return Failed(key, body["error"])
+        case EventType.FIRED:
+            return TimerFired(key)
+        case EventType.PLAN:
+            return PlanCompiled(key, plan_of(body["plan"]), facts_from_json(body["facts"]))
+        case EventType.DECIDED:
+            return Decided(key, Decision(body["decision"]))
+        case EventType.CANCEL:
+            return Cancelled(body["reason"])
+        case _:
+            return None
+
+
+def result_body(result: Result) -> dict[str, Any]:
+    """The body of the end event; the variables follow from the fold."""
+    return {
+        "status": str(result.status),
+        "response": result.response,
+        "terminated": result.terminated,
+        "error": result.error,
+        "steps_executed": result.steps_executed,
+        "ended_at": result.ended_at,
+    }

@@ -1,0 +1,134 @@
+"""A journal folded back into a machine: what the run has done, and what it still waits for.
+
+In: the events of a run. Out: the machine as it was after the last of them (or after event n),
+with every command that has no outcome yet. Nothing is carried out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from callsheet.ir import Effect, Plan
+from callsheet.machine import (
+    Awaited,
+    CallModel,
+    CallTool,
+    Command,
+    Compile,
+    Finish,
+    Machine,
+    RunAgent,
+    Sleep,
+    ToolFacts,
+    compile_plan,
+)
+from callsheet.machine.machine import Observer
+from callsheet.store.errors import JournalError
+from callsheet.store.events import Event as Row
+from callsheet.store.events import EventType
+from callsheet.store.records import PlanOf, Start, facts_from_json, recorded_event
+
+
+@dataclass(slots=True)
+class Folded:
+    """A run as its journal tells it.
+
+    `waiting` are the commands without an outcome by key; `launched` holds, of those, the wall
+    time of the intent, for calls that left; `due` the wall time at which a timer is due.
+    """
+
+    start: Start
+    machine: Machine
+    facts: dict[str, ToolFacts]
+    waiting: dict[str, Awaited] = field(default_factory=dict[str, Awaited])
+    launched: dict[str, float] = field(default_factory=dict[str, float])
+    due: dict[str, float] = field(default_factory=dict[str, float])
+    asked: set[str] = field(default_factory=set[str])
+    """Keys for which the journal already says that they are in doubt."""
+    ended: bool = False
+    """Whether the journal holds the end of the run."""
+
+    def effect_of(self, command: Awaited) -> Effect:
+        """What carrying out this command may do to the world."""
+        match command:
+            case CallTool(tool=tool):
+                return self.facts.get(tool, ToolFacts()).effect
+            case RunAgent():
+                return Effect.UNSAFE
+            case CallModel() | Compile():
+                return Effect.LLM
+            case Sleep():
+                return Effect.PURE
+
+    def in_doubt(self) -> dict[str, Awaited]:
+        """The calls that left, have no outcome, and must not be repeated unasked."""
+        return {
+            key: command
+            for key, command in self.waiting.items()
+            if key in self.launched and not self.effect_of(command).may_rerun
+        }
+
+
+def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | None = None) -> Folded:
+    """Fold the events of a run, the first of which is its start.
+
+    Raises JournalError (JRN020) where the events do not begin with a start, or one of them
+    cannot be read by this version.
+    """
+    folded: Folded | None = None
+    for row in rows:
+        try:
+            if folded is None:
+                folded = _begin(plan, row, observer)
+            else:
+                _note(folded, row)
+            event = recorded_event(row, plan_of)
+        except (KeyError, TypeError, ValueError) as error:
+            raise JournalError(
+                "JRN020",
+                f"event {row.seq} ({row.type}) of run {row.run_id} cannot be read: {error!r}",
+                way_out="it was written by another version of callsheet, or changed since",
+            ) from error
+        if event is not None:
+            if row.key is not None:
+                folded.waiting.pop(row.key, None)
+            _await(folded, folded.machine.feed(event))
+    if folded is None:
+        raise JournalError("JRN020", "the run has no events", way_out="it was never started")
+    return folded
+
+
+def _begin(plan: Plan, row: Row, observer: Observer | None) -> Folded:
+    if row.type is not EventType.START:
+        raise ValueError("a run begins with its start")
+    start = Start.from_json(row.body or {})
+    machine = Machine(compile_plan(plan, start.facts), start.limits, observer)
+    return Folded(start, machine, dict(start.facts))
+
+
+def _note(folded: Folded, row: Row) -> None:
+    """Keep what an event says about the calls themselves."""
+    key, body = row.key or "", row.body or {}
+    match row.type:
+        case EventType.INTENT:
+            folded.launched[key] = row.ts
+        case EventType.TIMER:
+            folded.due[key] = float(body["due"])
+        case EventType.IN_DOUBT:
+            folded.asked.add(key)
+        case EventType.DECIDED:
+            folded.launched.pop(key, None)
+            folded.asked.discard(key)
+        case EventType.PLAN:
+            folded.facts.update(facts_from_json(body["facts"]))
+        case EventType.END:
+            folded.ended = True
+        case _:
+            pass
+
+
+def _await(folded: Folded, commands: list[Command]) -> None:
+    for command in commands:
+        if not isinstance(command, Finish):
+            folded.waiting[command.key] = command

@@ -1,0 +1,226 @@
+"""The tables of a journal file, and how a file is made, recognised and connected to.
+
+In: a path. Out: SQLite connections, one kind that writes and one that can only read, or a
+JournalError that says why the file is not a journal this version can use.
+
+An event's key is one integer, the run's number above its sequence number: rows of a run stay
+together and appends go to the end of a table B-tree, which costs half of what a WITHOUT ROWID
+table with the key (run_id, seq) does. The view `log` shows the events with run ids.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from enum import StrEnum
+from pathlib import Path
+
+from callsheet.store.errors import JournalError
+from callsheet.store.lock import WriteLock
+from callsheet.store.place import Place, refuse_network_file_system
+
+APPLICATION_ID = 0x43414C53
+SCHEMA_VERSION = 1
+SEQ_BITS = 32
+"""An event's id is `run number << SEQ_BITS | seq`."""
+
+_BUSY_SECONDS = 10.0
+_CHECKPOINT_PAGES = 4000
+
+_SCHEMA = f"""
+CREATE TABLE plans (
+    plan_hash TEXT PRIMARY KEY,
+    ir_version INTEGER NOT NULL,
+    id TEXT,
+    title TEXT,
+    body BLOB NOT NULL,
+    source BLOB NOT NULL,
+    created REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE runs (
+    number INTEGER PRIMARY KEY,
+    run_id TEXT NOT NULL UNIQUE,
+    parent_run TEXT,
+    forked_at INTEGER,
+    plan_hash TEXT NOT NULL REFERENCES plans,
+    core_version TEXT NOT NULL,
+    status TEXT NOT NULL,
+    owner TEXT,
+    epoch INTEGER NOT NULL DEFAULT 0,
+    head_seq INTEGER NOT NULL DEFAULT 0,
+    head_hash BLOB,
+    wake_at REAL,
+    created REAL NOT NULL,
+    updated REAL NOT NULL
+);
+CREATE INDEX runs_by_time ON runs (created);
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY,
+    epoch INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    key TEXT,
+    step TEXT,
+    idx INTEGER,
+    attempt INTEGER,
+    ts REAL NOT NULL,
+    mono REAL NOT NULL,
+    body BLOB,
+    blob TEXT,
+    hash BLOB NOT NULL
+);
+CREATE TABLE blobs (
+    hash TEXT PRIMARY KEY,
+    size INTEGER NOT NULL,
+    codec TEXT NOT NULL,
+    data BLOB,
+    created REAL NOT NULL
+);
+CREATE TABLE inbox (
+    run_id TEXT NOT NULL,
+    topic TEXT NOT NULL,
+    msg_id TEXT NOT NULL,
+    payload BLOB,
+    ts REAL NOT NULL,
+    PRIMARY KEY (run_id, msg_id)
+) WITHOUT ROWID;
+CREATE VIEW log AS
+    SELECT run_id, events.id - (number << {SEQ_BITS}) AS seq, events.epoch, type, key, step, idx, attempt,
+           datetime(ts, 'unixepoch') AS time, CAST(body AS TEXT) AS body, blob, lower(hex(hash)) AS hash
+    FROM runs JOIN events ON events.id > number << {SEQ_BITS} AND events.id < (number + 1) << {SEQ_BITS};
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+
+
+class Durability(StrEnum):
+    """What a committed event survives: SQLite's `synchronous`."""
+
+    FULL = "full"
+    """A loss of power."""
+    NORMAL = "normal"
+    """A crash of the process or the system; a loss of power may take the last events."""
+    OFF = "off"
+    """A crash of the process."""
+
+
+def prepare(place: Place) -> None:
+    """Make the journal file if there is none, and check that it is one this version can use.
+
+    Raises JournalError: JRN008 for another program's file, JRN009 for a newer journal, JRN010
+    for a place that cannot be used, JRN011 for a network file system.
+    """
+    path = place.database
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        refuse_network_file_system(path)
+        if not path.exists() or path.stat().st_size == 0:
+            _create(place)
+        with os.fdopen(os.open(path, os.O_RDWR | os.O_CLOEXEC)):
+            pass
+    except (OSError, sqlite3.OperationalError) as error:
+        raise _unusable(path, error) from error
+    _check(path)
+
+
+def _unusable(path: Path, error: Exception) -> JournalError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return JournalError(
+        "JRN010",
+        f"the journal {path} cannot be used: {reason}",
+        way_out="name a file in a folder that you can write: set CALLSHEET_JOURNAL or --journal",
+    )
+
+
+def _create(place: Place) -> None:
+    """Make the file under another name and rename it, so that no crash leaves half a journal."""
+    lock = WriteLock(place.write_lock)
+    unfinished = place.database.with_name(f"{place.database.name}.new")
+    try:
+        with lock:
+            if place.database.exists() and place.database.stat().st_size > 0:
+                return
+            unfinished.unlink(missing_ok=True)
+            # Readable by its owner alone; SQLite gives the files beside it the same mode.
+            os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            _create_tables(unfinished)
+            unfinished.replace(place.database)
+    finally:
+        lock.close()
+
+
+def _create_tables(path: Path) -> None:
+    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+    try:
+        connection.executescript(f"BEGIN EXCLUSIVE; {_SCHEMA} COMMIT;")
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    finally:
+        connection.close()
+
+
+def _check(path: Path) -> None:
+    connection = connect_reading(path)
+    try:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.OperationalError as error:
+        raise _unusable(path, error) from error
+    except sqlite3.DatabaseError as error:
+        raise _foreign(path) from error
+    finally:
+        connection.close()
+    if application != APPLICATION_ID:
+        raise _foreign(path)
+    if version != SCHEMA_VERSION:
+        raise JournalError(
+            "JRN009",
+            f"the journal {path} has format {version}; this callsheet reads format {SCHEMA_VERSION}",
+            way_out="use the callsheet that wrote it, or a newer one",
+        )
+
+
+def _foreign(path: Path) -> JournalError:
+    return JournalError(
+        "JRN008",
+        f"{path} is not a journal of callsheet",
+        way_out="name another file; callsheet makes a journal where there is none",
+    )
+
+
+def connect_reading(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write; any thread may use it, one at a time.
+
+    Text that is damaged comes with surrogates in it, not as an error, so that it can be named.
+    """
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode=ro",
+        uri=True,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    connection.text_factory = _lenient_text
+    return connection
+
+
+def _lenient_text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def connect_writing(path: Path, durability: Durability) -> sqlite3.Connection:
+    """The connection that writes; any thread may use it, one at a time, under the write lock."""
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode=rw",
+        uri=True,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        connection.execute(f"PRAGMA synchronous = {durability.name}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection

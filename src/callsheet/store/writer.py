@@ -1,0 +1,168 @@
+"""The handle of the one process that may write a run: append, then commit or flush.
+
+An event is believed only after a commit: launch nothing that an uncommitted event speaks of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from callsheet.ir import Plan
+from callsheet.store.errors import Fenced, JournalError
+from callsheet.store.events import EventType
+from callsheet.store.ledger import Ledger
+from callsheet.store.lock import RunLock
+from callsheet.store.pending import Pending, StatusChange, plan_row
+
+if TYPE_CHECKING:
+    from callsheet.store.group import GroupWriter
+
+
+class RunStatus(StrEnum):
+    """What the journal says of a run as a whole."""
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    IN_DOUBT = "in_doubt"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    CORRUPT = "corrupt"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a run of this status has ended; its events then include an `end`."""
+        return self in _FINAL
+
+
+_FINAL = frozenset({RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED})
+
+
+class RunWriter:
+    """Owns a run from `Journal.create_run` or `Journal.claim` until `close`.
+
+    For one event loop or thread at a time; it cannot be used in a forked process.
+    """
+
+    def __init__(
+        self,
+        pending: Pending,
+        lock: RunLock,
+        ledger: Ledger,
+        group: Callable[[], GroupWriter],
+        clock: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._pending = pending
+        self._lock = lock
+        self._ledger = ledger
+        self._group = group
+        self._clock = clock
+        self._monotonic = monotonic
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self._pending.run_id
+
+    @property
+    def epoch(self) -> int:
+        """How many owners the run has had, this one counted."""
+        return self._pending.epoch
+
+    @property
+    def last_seq(self) -> int:
+        """The sequence number of the last event appended, 0 before the first."""
+        return self._pending.last_seq
+
+    @property
+    def durable_seq(self) -> int:
+        """The sequence number of the last event that is in the journal."""
+        return self._pending.durable_seq
+
+    @property
+    def head_hash(self) -> bytes:
+        """The hash of the last event appended; the next one is chained to it."""
+        return self._pending.last_hash
+
+    @property
+    def blocked(self) -> JournalError | None:
+        """Why the last commit failed; None again when one succeeds."""
+        return self._pending.blocked
+
+    def append(
+        self,
+        type: EventType,  # noqa: A002 - the event's own word
+        *,
+        key: str | None = None,
+        step: str | None = None,
+        index: int | None = None,
+        attempt: int | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Add an event to the next commit and give its sequence number.
+
+        Raises NotStorable if the body is not JSON data; then nothing was appended.
+        """
+        if not self._lock.is_held:
+            self._refuse()
+        return self._pending.append(type, key, step, index, attempt, self._clock(), self._monotonic(), body)
+
+    def set_status(self, status: RunStatus, wake_at: float | None = None) -> None:
+        """Change the run's status with the next commit.
+
+        `wake_at` is when its next timer is due, in seconds since 1970.
+        """
+        if not self._lock.is_held:
+            self._refuse()
+        self._pending.status = StatusChange(self._pending.last_seq, status.value, wake_at)
+
+    def add_plan(self, plan: Plan, source: str) -> str:
+        """Store another plan of this run (a re-plan's) with the next commit; gives its hash."""
+        if not self._lock.is_held:
+            self._refuse()
+        row = plan_row(plan, source)
+        self._pending.plans.append(row)
+        return row.plan_hash
+
+    def commit(self) -> None:
+        """Write everything appended so far, in one transaction; returns when it is durable.
+
+        Raises JournalWriteFailed if the disk did not take it (what was appended is kept, a
+        later commit may succeed) and Fenced if another process has taken the run over.
+        """
+        self._ledger.write_own(self._begin())
+
+    async def flush(self) -> None:
+        """As `commit`, without blocking the event loop, and sharing the sync with all who flush now."""
+        pending = self._begin()
+        if not pending.is_empty:
+            await self._group().submit(pending)
+
+    def close(self) -> None:
+        """Free the run for other owners; what was not committed is dropped."""
+        self._lock.close()
+
+    def _begin(self) -> Pending:
+        self._ledger.check_process()
+        if not self._lock.is_held:
+            self._refuse()
+        blocked = self._pending.blocked
+        if isinstance(blocked, Fenced):
+            raise blocked
+        return self._pending
+
+    def _refuse(self) -> None:
+        self._ledger.check_process()
+        raise ValueError(f"the writer of run {self.run_id} is closed")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from callsheet.ir import Plan, Respond, Step
+from callsheet.store import Durability, EventType, Journal, RunStatus, RunWriter
+
+_PLAN = Plan((Step("S1", Respond(())),))
+
+_json = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=())),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+_event = st.tuples(
+    st.sampled_from(EventType),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "key": st.text(max_size=12),
+            "step": st.text(max_size=5),
+            "index": st.integers(0, 2**31),
+            "attempt": st.integers(1, 99),
+            "body": st.dictionaries(st.text(max_size=5), _json, max_size=3)
+            | st.builds(lambda n: {"v": "y" * n}, st.sampled_from([65_000, 66_000, 1_100_000])),
+        },
+    ),
+)
+_act = st.one_of(_event, st.sampled_from(["commit", "flush", "claim again", "reopen", "lose", "status"]))
+
+
+class _History:
+    """A run under test and what the journal must say of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "journal.db"
+        self.journal = Journal.open(self.path, Durability.OFF)
+        self.writer: RunWriter = self.journal.create_run("r", _PLAN, "", {"inputs": {}})
+        self.durable: list[tuple[Any, ...]] = []
+        self.pending: list[tuple[Any, ...]] = [(EventType.START, None, None, None, None, {"inputs": {}})]
+
+    def append(self, kind: EventType, fields: dict[str, Any]) -> None:
+        self.writer.append(kind, **fields)
+        self.pending.append(
+            (kind, *(fields.get(name) for name in ("key", "step", "index", "attempt", "body")))
+        )
+
+    def commit(self, *, flush: bool = False) -> None:
+        if flush:
+            asyncio.run(self.writer.flush())
+        else:
+            self.writer.commit()
+        self.durable += self.pending
+        self.pending = []
+
+    def begin_again(self, *, reopen: bool) -> None:
+        self.writer.close()
+        if reopen:
+            self.journal.close()
+            self.journal = Journal.open(self.path, Durability.OFF)
+        if self.durable:
+            self.writer = self.journal.claim("r")
+            self.pending = []
+        else:
+            self.writer = self.journal.create_run("r", _PLAN, "", {"inputs": {}})
+            self.pending = self.pending[:1]
+
+    def check(self) -> None:
+        if not self.durable:
+            assert self.journal.runs() == []
+            return
+        events = list(self.journal.events("r"))
+        assert [event.seq for event in events] == list(range(1, len(self.durable) + 1))
+        said = [(e.type, e.key, e.step, e.index, e.attempt, e.body) for e in events]
+        assert repr(said) == repr([tuple(row) for row in self.durable])
+        assert self.journal.verify("r") is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(acts=st.lists(_act, max_size=25))
+def test_what_was_committed_and_only_that_reads_back_equal(acts: list[Any]) -> None:
+    """For every history of appends, commits, losses and reopenings: events read = events committed."""
+    with tempfile.TemporaryDirectory() as folder:
+        history = _History(Path(folder))
+        try:
+            for act in acts:
+                match act:
+                    case "commit":
+                        history.commit()
+                    case "flush":
+                        history.commit(flush=True)
+                    case "status":
+                        history.writer.set_status(RunStatus.WAITING)
+                    case "claim again" | "lose":
+                        history.begin_again(reopen=False)
+                    case "reopen":
+                        history.begin_again(reopen=True)
+                    case (kind, fields):
+                        history.append(kind, fields)
+            history.check()
+        finally:
+            history.writer.close()
+            history.journal.close()

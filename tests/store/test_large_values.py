@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from callsheet.ir import Plan
+from callsheet.store import Durability, EventType, Journal, JournalError, JournalWriteFailed
+from callsheet.store.blobs import INLINE_LIMIT, ROW_LIMIT
+
+_FRAME = len(b'{"v":""}')
+
+
+def _blobs(journal: Journal) -> list[tuple[str, int, bool]]:
+    connection = sqlite3.connect(journal.path)
+    try:
+        return connection.execute("SELECT hash, size, data IS NULL FROM blobs ORDER BY size").fetchall()
+    finally:
+        connection.close()
+
+
+def _files(journal: Journal) -> list[Path]:
+    return [file for file in journal.path.with_name("journal.db.blobs").rglob("*") if file.is_file()]
+
+
+@pytest.mark.parametrize(
+    ("size", "blobs", "files"),
+    [(INLINE_LIMIT, 0, 0), (INLINE_LIMIT + 1, 1, 0), (ROW_LIMIT, 1, 0), (ROW_LIMIT + 1, 1, 1)],
+)
+def test_a_value_goes_where_its_size_says_and_comes_back(
+    journal: Journal, plan: Plan, size: int, blobs: int, files: int
+) -> None:
+    body = {"v": "x" * (size - _FRAME)}
+    with journal.create_run("r", plan, "", {}) as writer:
+        writer.append(EventType.OK, body=body)
+        writer.commit()
+    assert [event.body for event in journal.events("r", after=1)] == [body]
+    assert (len(_blobs(journal)), len(_files(journal))) == (blobs, files)
+    assert journal.verify("r") is None
+
+
+@pytest.mark.parametrize("size", [INLINE_LIMIT * 2, ROW_LIMIT * 2])
+def test_equal_values_are_stored_once(journal: Journal, plan: Plan, size: int) -> None:
+    body = {"v": "x" * size}
+    for run_id in ("a", "b"):
+        with journal.create_run(run_id, plan, "", body) as writer:
+            writer.append(EventType.OK, body=body)
+            writer.append(EventType.OK, body=body)
+            writer.commit()
+    assert len(_blobs(journal)) == 1
+    assert len(_files(journal)) == (1 if size > ROW_LIMIT else 0)
+    assert journal.verify("a") is journal.verify("b") is None
+
+
+def test_a_file_is_named_by_its_hash_and_private(journal: Journal, plan: Plan) -> None:
+    with journal.create_run("r", plan, "", {"v": "x" * 2 * ROW_LIMIT}) as writer:
+        writer.commit()
+    ((name, _, _),) = _blobs(journal)
+    (file,) = _files(journal)
+    assert file.parent.name + file.name == name
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_is_on_the_disk_before_its_event(
+    path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def noted(name: str, call: Callable[..., object]) -> Callable[..., object]:
+        def noting(*args: object, **named: object) -> object:
+            done.append(name)
+            return call(*args, **named)
+
+        return noting
+
+    monkeypatch.setattr(os, "fsync", noted("sync", os.fsync))
+    monkeypatch.setattr(Path, "replace", noted("rename", Path.replace))
+    for durability, expected in (
+        (Durability.FULL, ["sync", "rename", "sync", "sync", "sync"]),
+        (Durability.NORMAL, ["rename"]),
+    ):
+        with Journal.open(path, durability) as journal:
+            body = {"v": durability.value * ROW_LIMIT}
+            with journal.create_run(durability.value, plan, "", body) as writer:
+                done.clear()
+                writer.commit()
+                assert done == expected
+
+
+def test_a_damaged_file_is_written_anew(journal: Journal, plan: Plan) -> None:
+    body = {"v": "x" * 2 * ROW_LIMIT}
+    with journal.create_run("a", plan, "", body) as writer:
+        writer.commit()
+    (file,) = _files(journal)
+    file.write_bytes(b"\0" * file.stat().st_size)
+    with pytest.raises(JournalError, match="JRN012"):
+        list(journal.events("a"))
+    with journal.create_run("b", plan, "", body) as writer:
+        writer.commit()
+    assert journal.verify("a") is journal.verify("b") is None
+
+
+def test_a_file_that_is_gone_is_found_by_verify(journal: Journal, plan: Plan) -> None:
+    with journal.create_run("r", plan, "", {"v": "x" * 2 * ROW_LIMIT}) as writer:
+        writer.commit()
+    (file,) = _files(journal)
+    file.unlink()
+    bad = journal.verify("r")
+    assert bad is not None
+    assert bad.seq == 1
+    assert "cannot be read" in bad.why
+
+
+def test_a_file_that_cannot_be_written_blocks_and_loses_nothing(journal: Journal, plan: Plan) -> None:
+    folder = journal.path.with_name("journal.db.blobs")
+    with journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+        folder.write_text("in the way")
+        writer.append(EventType.OK, body={"v": "x" * 2 * ROW_LIMIT})
+        with pytest.raises(JournalWriteFailed):
+            writer.commit()
+        assert journal.runs()[0].events == 1
+        folder.unlink()
+        writer.append(EventType.END)
+        writer.commit()
+    assert [event.seq for event in journal.events("r")] == [1, 2, 3]
+    assert journal.verify("r") is None

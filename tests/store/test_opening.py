@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from callsheet.ir import Plan
+from callsheet.store import Durability, Journal, JournalError
+from callsheet.store.place import place_of
+from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_writing
+
+
+def test_a_new_journal_says_whose_it_is(journal: Journal) -> None:
+    connection = sqlite3.connect(journal.path)
+    try:
+        assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    finally:
+        connection.close()
+
+
+def test_only_its_owner_can_read_it(journal: Journal) -> None:
+    assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(journal.path.parent.stat().st_mode) == 0o700
+
+
+def test_an_empty_file_becomes_a_journal(tmp_path: Path) -> None:
+    (tmp_path / "j.db").touch()
+    with Journal.open(tmp_path / "j.db") as journal:
+        assert journal.runs() == []
+
+
+def test_what_a_crash_left_of_a_creation_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "j.db.new").write_bytes(b"half a journal")
+    with Journal.open(tmp_path / "j.db") as journal:
+        assert journal.runs() == []
+
+
+@pytest.mark.parametrize(("durability", "level"), [("FULL", 2), ("NORMAL", 1), ("OFF", 0)])
+def test_durability_is_sqlites_synchronous(journal: Journal, durability: str, level: int) -> None:
+    connection = connect_writing(journal.path, Durability[durability])
+    try:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
+        assert connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
+    finally:
+        connection.close()
+
+
+def test_a_newer_format_is_refused(path: Path) -> None:
+    Journal.open(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.close()
+    with pytest.raises(JournalError, match=r"JRN009.*format 2"):
+        Journal.open(path)
+
+
+def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.db"
+    connection = sqlite3.connect(file)
+    connection.execute("CREATE TABLE t (x)")
+    connection.commit()
+    connection.close()
+    before = file.read_bytes()
+    with pytest.raises(JournalError, match="JRN008"):
+        Journal.open(file)
+    assert file.read_bytes() == before
+    assert os.listdir(tmp_path) == ["theirs.db"]
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "photo.jpg"
+    file.write_bytes(b"\xff\xd8 a picture" * 100)
+    with pytest.raises(JournalError, match="JRN008"):
+        Journal.open(file)
+    assert file.read_bytes() == b"\xff\xd8 a picture" * 100
+
+
+def test_a_folder_in_its_place_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="JRN010"):
+        Journal.open(tmp_path)
+
+
+def test_a_file_in_the_place_of_its_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").touch()
+    with pytest.raises(JournalError, match="JRN010"):
+        Journal.open(tmp_path / "data" / "journal.db")
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+    if os.access(folder, os.W_OK):  # permissions do not bind root, but the kernel's own folders do
+        folder = Path("/proc/self")
+    with pytest.raises(JournalError, match="JRN010"):
+        Journal.open(folder / "journal.db")
+
+
+def test_reading_alone_makes_no_writing_connection(journal: Journal) -> None:
+    assert journal.runs() == []
+    assert not place_of(journal.path).run_locks.exists()
+    assert not journal.path.with_name("journal.db-wal").exists() or (
+        journal.path.with_name("journal.db-wal").stat().st_size == 0
+    )
+
+
+def test_a_reader_never_checkpoints(path: Path, plan: Plan) -> None:
+    with Journal.open(path, Durability.NORMAL) as writing:
+        with writing.create_run("r", plan, "", {}) as writer:
+            writer.commit()
+        wal = path.with_name("journal.db-wal")
+        size = wal.stat().st_size
+        reader = Journal.open(path)
+        assert len(reader.runs()) == 1
+        reader.close()
+        assert wal.stat().st_size == size > 0
+
+
+def test_a_closed_journal_is_one_file(path: Path, plan: Plan) -> None:
+    with Journal.open(path, Durability.NORMAL) as journal, journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+        assert path.with_name("journal.db-wal").exists()
+    assert sorted(os.listdir(path.parent)) == ["journal.db", "journal.db.runs", "journal.db.write-lock"]
+    assert os.listdir(path.with_name("journal.db.runs")) == []

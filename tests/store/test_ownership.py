@@ -1,0 +1,283 @@
+"""One process at a time writes a run, and none writes through what it inherited."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from callsheet.ir import Plan
+from callsheet.store import (
+    Durability,
+    EventType,
+    Fenced,
+    Journal,
+    JournalError,
+    JournalWriteFailed,
+    WrongProcess,
+)
+from callsheet.store.place import place_of
+
+Spawn = Callable[[str], "subprocess.Popen[str]"]
+
+
+def _begin(journal: Journal, plan: Plan) -> None:
+    with journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+
+
+def test_a_claim_begins_the_next_epoch_where_the_chain_ended(journal: Journal, plan: Plan) -> None:
+    _begin(journal, plan)
+    for epoch in (2, 3):
+        with journal.claim("r") as writer:
+            assert writer.epoch == epoch
+            assert writer.append(EventType.INTENT, key="k") == epoch
+            writer.commit()
+    assert [event.epoch for event in journal.events("r")] == [1, 2, 3]
+    assert journal.verify("r") is None
+
+
+def test_a_run_that_is_owned_cannot_be_claimed(journal: Journal, plan: Plan) -> None:
+    with journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+        with pytest.raises(
+            JournalError, match=rf"JRN004: run r is owned by process {os.getpid()} since \d\d\d\d-"
+        ):
+            journal.claim("r")
+        with Journal.open(journal.path) as other, pytest.raises(JournalError, match="JRN004"):
+            other.claim("r")
+    journal.claim("r").close()
+
+
+def test_a_run_that_is_being_begun_cannot_be_begun(journal: Journal, plan: Plan) -> None:
+    with journal.create_run("r", plan, "", {}), pytest.raises(JournalError, match="JRN004"):
+        journal.create_run("r", plan, "", {})
+
+
+def test_of_two_processes_one_owns_the_run_until_it_dies(journal: Journal, plan: Plan, spawn: Spawn) -> None:
+    _begin(journal, plan)
+    child = spawn("""
+writer = Journal.open(PATH).claim("r")
+print("claimed")
+sys.stdin.read()
+""")
+    assert child.stdout is not None
+    assert child.stdout.readline() == "claimed\n"
+    with pytest.raises(JournalError, match=f"owned by process {child.pid} since"):
+        journal.claim("r")
+    child.kill()
+    child.wait()
+    with journal.claim("r") as writer:
+        assert writer.epoch == 3
+
+
+def test_of_many_claimers_at_once_one_wins(journal: Journal, plan: Plan, spawn: Spawn) -> None:
+    _begin(journal, plan)
+    children = [
+        spawn("""
+journal = Journal.open(PATH)
+print("ready")
+sys.stdin.readline()
+try:
+    writer = journal.claim("r")
+    print("won")
+except JournalError as error:
+    print(error.diagnostics[0].code)
+sys.stdin.readline()
+""")
+        for _ in range(3)
+    ]
+    answers: list[str] = []
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    for child in children:
+        assert child.stdout is not None
+        answers.append(child.stdout.readline().strip())
+    assert sorted(answers) == ["JRN004", "JRN004", "won"]
+
+
+def test_an_owner_that_was_overtaken_is_fenced_off(journal: Journal, plan: Plan) -> None:
+    _begin(journal, plan)
+    stale = journal.claim("r")
+    (place_of(journal.path).run_locks / "r.lock").unlink()  # somebody tidied up
+    with Journal.open(journal.path, Durability.NORMAL) as other, other.claim("r") as owner:
+        stale.append(EventType.INTENT, key="stale")
+        with pytest.raises(Fenced, match=r"JRN005: run r .* epoch 2; its epoch is 3"):
+            stale.commit()
+        stale.append(EventType.INTENT, key="stale too")
+        with pytest.raises(Fenced):
+            stale.commit()
+        owner.append(EventType.INTENT, key="owner")
+        owner.commit()
+    stale.close()
+    assert [event.key for event in journal.events("r")] == [None, "owner"]
+    assert journal.verify("r") is None
+
+
+async def test_a_flush_is_fenced_off_and_the_others_are_not(journal: Journal, plan: Plan) -> None:
+    _begin(journal, plan)
+    stale = journal.claim("r")
+    (place_of(journal.path).run_locks / "r.lock").unlink()
+    with (
+        Journal.open(journal.path, Durability.NORMAL) as other,
+        other.claim("r"),
+        journal.create_run("s", plan, "", {}) as healthy,
+    ):
+        stale.append(EventType.INTENT, key="stale")
+        outcomes = await asyncio.gather(stale.flush(), healthy.flush(), return_exceptions=True)
+        with pytest.raises(Fenced):
+            await stale.flush()
+    stale.close()
+    assert [type(outcome) for outcome in outcomes] == [Fenced, type(None)]
+    assert journal.find_run("s").events == 1
+    assert journal.find_run("r").events == 1
+
+
+def test_closing_removes_no_lock_of_another_owner(journal: Journal, plan: Plan) -> None:
+    _begin(journal, plan)
+    stale = journal.claim("r")
+    (place_of(journal.path).run_locks / "r.lock").unlink()
+    with journal.claim("r"):
+        stale.close()
+        with pytest.raises(JournalError, match="JRN004"):
+            journal.claim("r")
+
+
+def _in_fork(act: Callable[[], object]) -> str:
+    """What `act` raises in a forked child, by class name."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        said = "nothing"
+        try:
+            act()
+        except BaseException as error:
+            said = type(error).__name__
+        os.write(write, said.encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        said = pipe.read()
+    os.waitpid(pid, 0)
+    return said
+
+
+def test_a_forked_process_cannot_write(journal: Journal, plan: Plan) -> None:
+    with journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+        for act in (
+            writer.commit,
+            lambda: asyncio.run(writer.flush()),
+            lambda: writer.append(EventType.END),
+            lambda: journal.claim("r"),
+            lambda: journal.create_run("s", plan, "", {}),
+        ):
+            assert _in_fork(act) == WrongProcess.__name__
+        assert _in_fork(journal.close) == _in_fork(writer.close) == "nothing"
+        with pytest.raises(JournalError, match="JRN004"):
+            journal.claim("r")
+        writer.append(EventType.END)
+        writer.commit()
+    assert journal.verify("r") is None
+
+
+def test_a_forked_process_keeps_no_lock_alive(journal: Journal, plan: Plan, spawn: Spawn) -> None:
+    _begin(journal, plan)
+    child = spawn("""
+writer = Journal.open(PATH).claim("r")
+grandchild = os.fork()
+if grandchild == 0:
+    os.close(1)
+    sys.stdin.read()
+    os._exit(0)
+print("claimed")
+signal.pause()
+""")
+    assert child.stdout is not None
+    assert child.stdout.readline() == "claimed\n"
+    time.sleep(0.05)
+    child.kill()
+    child.wait()
+    journal.claim("r").close()
+
+
+def test_processes_take_turns_in_writing(journal: Journal, plan: Plan, spawn: Spawn) -> None:
+    children = [
+        spawn(f"""
+journal = Journal.open(PATH, Durability.NORMAL)
+with journal.create_run("child-{n}", PLAN, "", {{}}) as writer:
+    for i in range(150):
+        writer.append(EventType.OK, key=str(i), body={{"v": "x" * 500}})
+        writer.commit()
+journal.close()
+print("done")
+""")
+        for n in range(2)
+    ]
+    with journal.create_run("parent", plan, "", {}) as writer:
+        for i in range(150):
+            writer.append(EventType.OK, key=str(i))
+            writer.commit()
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "done\n"
+    for info in journal.runs():
+        assert info.events == 151
+        assert journal.verify(info.run_id) is None
+
+
+def test_a_writer_that_never_ends_is_not_waited_for_without_end(
+    journal: Journal, plan: Plan, monkeypatch: pytest.MonkeyPatch, spawn: Spawn
+) -> None:
+    monkeypatch.setattr("callsheet.store.lock._WAIT_SECONDS", 0.05)
+    with journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+        child = spawn("""
+import fcntl
+fd = os.open(f"{PATH}.write-lock", os.O_RDWR)
+fcntl.flock(fd, fcntl.LOCK_EX)
+print("locked")
+sys.stdin.read()
+""")
+        assert child.stdout is not None
+        assert child.stdout.readline() == "locked\n"
+        writer.append(EventType.OK, key="k")
+        with pytest.raises(JournalWriteFailed, match="another process has been writing"):
+            writer.commit()
+        child.kill()
+        child.wait()
+        writer.commit()
+    assert [event.key for event in journal.events("r")] == [None, "k"]
+
+
+def test_a_writer_waits_for_its_turn(journal: Journal, plan: Plan) -> None:
+    import fcntl
+
+    with journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+        fd = os.open(place_of(journal.path).write_lock, os.O_RDWR)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        release = threading.Timer(0.05, os.close, (fd,))
+        release.start()
+        writer.append(EventType.OK, key="k")
+        writer.commit()
+        release.join()
+    assert journal.find_run("r").events == 2
+
+
+def test_a_lock_that_cannot_be_made_is_refused(journal: Journal, plan: Plan) -> None:
+    place_of(journal.path).run_locks.write_text("in the way")
+    with pytest.raises(JournalError, match="JRN010"):
+        journal.create_run("r", plan, "", {})
+    assert Path(journal.path).exists()

@@ -1,0 +1,159 @@
+"""The chain finds every change that does not rewrite all that follows it."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from callsheet.ir import Plan
+from callsheet.store import EventType, Journal, RunStatus
+
+_BASE = "(SELECT number << 32 FROM runs WHERE run_id = 'r')"
+
+
+@pytest.fixture
+def ended(journal: Journal, plan: Plan) -> Journal:
+    """Another run, and the run `r` of 6 events, the fourth one large, the last its end."""
+    for run_id in ("other", "r"):
+        with journal.create_run(run_id, plan, "", {"inputs": {"a": 1}}) as writer:
+            writer.append(EventType.INTENT, key="S1.0.1", step="S1", index=0, attempt=1)
+            writer.append(EventType.OK, key="S1.0.1", step="S1", index=0, attempt=1, body={"value": "abc"})
+            writer.append(EventType.OK, key="S2.0.1", body={"value": "x" * 70_000})
+            writer.append(EventType.INTENT, key="S3.0.1")
+            writer.append(EventType.END)
+            writer.set_status(RunStatus.DONE)
+            writer.commit()
+    return journal
+
+
+def _change(journal: Journal, *statements: str) -> None:
+    connection = sqlite3.connect(journal.path)
+    for statement in statements:
+        assert connection.execute(statement.replace(":r", _BASE)).rowcount == 1
+    connection.commit()
+    connection.close()
+
+
+def test_a_whole_chain_is_whole(ended: Journal) -> None:
+    assert ended.verify("r") is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "type = 'err'",
+        "key = 'S1.0.2'",
+        "key = NULL",
+        "key = CAST(x'53ff' AS TEXT)",
+        "step = 'S2'",
+        "step = '', key = key || 'S1'",
+        "idx = 1",
+        "idx = NULL",
+        "attempt = 2",
+        "ts = ts + 0.001",
+        "mono = mono + 1",
+        "epoch = 2",
+        "body = replace(body, 'abc', 'abd')",
+        "body = NULL",
+        "body = 'text'",
+        "ts = 'soon'",
+        "epoch = -1",
+        "hash = zeroblob(32)",
+        "blob = (SELECT hash FROM blobs LIMIT 1), body = NULL",
+    ],
+)
+def test_an_edited_field_is_found(ended: Journal, change: str) -> None:
+    _change(ended, f"UPDATE events SET {change} WHERE id = :r + 3")
+    bad = ended.verify("r")
+    assert bad is not None
+    assert bad.seq == 3
+    assert ended.verify("other") is None
+
+
+@pytest.mark.parametrize("seq", [1, 2, 6])
+def test_a_deleted_event_is_found(ended: Journal, seq: int) -> None:
+    _change(ended, f"DELETE FROM events WHERE id = :r + {seq}")
+    bad = ended.verify("r")
+    assert bad is not None
+    assert bad.seq == seq
+    assert "missing" in bad.why
+
+
+def test_swapped_events_are_found(ended: Journal) -> None:
+    _change(
+        ended,
+        "UPDATE events SET id = :r + 99 WHERE id = :r + 2",
+        "UPDATE events SET id = :r + 2 WHERE id = :r + 5",
+        "UPDATE events SET id = :r + 5 WHERE id = :r + 99",
+    )
+    bad = ended.verify("r")
+    assert bad is not None
+    assert bad.seq == 2
+
+
+def test_an_event_of_another_run_does_not_fit(ended: Journal) -> None:
+    _change(
+        ended,
+        "DELETE FROM events WHERE id = :r + 2",
+        "UPDATE events SET id = :r + 2 WHERE id = (SELECT number << 32 FROM runs WHERE run_id = 'other') + 2",
+    )
+    bad = ended.verify("r")
+    assert bad is not None
+    assert bad.seq == 2
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM blobs", "UPDATE blobs SET data = zeroblob(70000)"])
+def test_a_changed_large_value_is_found(ended: Journal, change: str) -> None:
+    _change(ended, change)
+    bad = ended.verify("r")
+    assert bad is not None
+    assert bad.seq == 4
+
+
+def test_a_head_that_is_not_on_the_chain_is_found(ended: Journal) -> None:
+    _change(ended, "UPDATE runs SET head_hash = zeroblob(32) WHERE run_id = 'r'")
+    bad = ended.verify("r")
+    assert bad is not None
+    assert bad.seq == 6
+
+
+def test_an_end_status_needs_an_end_event(journal: Journal, plan: Plan) -> None:
+    with journal.create_run("r", plan, "", {}) as writer:
+        writer.set_status(RunStatus.DONE)
+        writer.commit()
+    bad = journal.verify("r")
+    assert bad is not None
+    assert bad.seq == 2
+    assert "end event" in bad.why
+
+
+def test_an_unknown_status_is_found(ended: Journal) -> None:
+    _change(ended, "UPDATE runs SET status = 'fine' WHERE run_id = 'r'")
+    bad = ended.verify("r")
+    assert bad is not None
+    assert "'fine'" in bad.why
+    assert ended.find_run("r").status is RunStatus.CORRUPT
+
+
+def test_every_flipped_bit_of_a_row_is_found(journal: Journal, plan: Plan) -> None:
+    with journal.create_run("r", plan, "", {"a": "bcd"}) as writer:
+        writer.commit()
+    (event,) = journal.events("r")
+    for at in range(len(event.hash) + len(b'{"a":"bcd"}')):
+        _flip(journal, at, len(event.hash))
+        bad = journal.verify("r")
+        assert bad is not None
+        assert bad.seq == 1
+        _flip(journal, at, len(event.hash))
+    assert journal.verify("r") is None
+
+
+def _flip(journal: Journal, at: int, hash_length: int) -> None:
+    column, at = ("hash", at) if at < hash_length else ("body", at - hash_length)
+    connection = sqlite3.connect(journal.path)
+    (data,) = connection.execute(f"SELECT {column} FROM events").fetchone()
+    flipped = data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]
+    connection.execute(f"UPDATE events SET {column} = ?", (flipped,))
+    connection.commit()
+    connection.close()
