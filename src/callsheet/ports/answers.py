@@ -1,0 +1,116 @@
+"""The answer of a documented executor, `{"success": …, "output": …}`, as a value or a failure.
+
+In: whatever a function that somebody else wrote gave back. Out: JSON, or ToolFailed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from callsheet.ir import JSON
+from callsheet.ports.tools import ToolFailed
+
+_MAX_DEPTH = 200
+_LARGEST = 10**4_000
+"""Integers are written with fewer digits than Python is willing to read again."""
+_SMALL = 1 << 62
+
+
+def read_answer(answer: object) -> JSON:
+    """The value in an executor's answer; raises ToolFailed where it says, or is, a failure.
+
+    - `success` true: the value is `output`, null if there is none.
+    - `success` false: a failure with the text of `error`, else of `output`.
+    - no `success`: `output` is the value, unless there is an `error` text.
+    - anything else is an answer in no known shape, which is a failure.
+
+    A text that speaks of errors is a value like any other.
+
+    >>> read_answer({"success": True, "output": "error: none"})
+    'error: none'
+    >>> read_answer({"success": False, "error": "503"})
+    Traceback (most recent call last):
+    ...
+    callsheet.ports.tools.ToolFailed: 503
+    """
+    if not isinstance(answer, Mapping):
+        raise ToolFailed(f"the tool answered in no known shape: {_kind(answer)} instead of a dict")
+    fields = cast("Mapping[Any, Any]", answer)
+    if "success" not in fields and "output" not in fields and "error" not in fields:
+        raise ToolFailed("the tool answered in no known shape: a dict without success and output")
+    success = fields.get("success")
+    if success is None:
+        success = not fields.get("error")
+    if not isinstance(success, bool):
+        raise ToolFailed(
+            f"the tool answered in no known shape: success is {_kind(success)}, not true or false"
+        )
+    if not success:
+        raise ToolFailed(_failure_text(fields))
+    return as_json(fields.get("output"))
+
+
+def _failure_text(fields: Mapping[Any, Any]) -> str:
+    for name in ("error", "output"):
+        value = fields.get(name)
+        if value not in (None, "", [], {}):
+            return value if isinstance(value, str) else _compact(value)
+    return "the tool reported a failure and gave no reason"
+
+
+def _compact(value: object) -> str:
+    import json  # noqa: PLC0415 - only for an odd answer
+
+    try:
+        return json.dumps(as_json(value), ensure_ascii=False, separators=(",", ":"))
+    except ToolFailed:
+        return _kind(value)
+
+
+def as_json(value: object, depth: int = 0) -> JSON:
+    """A Python value as JSON of its own, sharing no list or dict with what was given.
+
+    Tuples and sets become lists, keys text; raises ToolFailed for what has no JSON. NaN and
+    the infinities have none and become null.
+    """
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return cast("JSON", value)
+    if kind is int and -_SMALL < cast("int", value) < _SMALL:
+        return cast("JSON", value)
+    if depth > _MAX_DEPTH:
+        raise ToolFailed(f"the tool's result is nested deeper than {_MAX_DEPTH} levels")
+    if kind is dict:
+        pairs = cast("dict[Any, Any]", value)
+        return {
+            key if type(key) is str else str(key): as_json(item, depth + 1) for key, item in pairs.items()
+        }
+    if kind is list:
+        return [as_json(item, depth + 1) for item in cast("list[object]", value)]
+    return _made_json(value, depth)
+
+
+def _made_json(value: object, depth: int) -> JSON:
+    """JSON for what is not JSON of exact types."""
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        if not -_LARGEST < value < _LARGEST:
+            raise ToolFailed("the tool's result holds an integer of more than 4,000 digits")
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[Any, Any]", value)
+        return {str(key): as_json(item, depth + 1) for key, item in pairs.items()}
+    if isinstance(value, set | frozenset):
+        value = sorted(cast("set[object]", value), key=repr)
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
+        return [as_json(item, depth + 1) for item in cast("Sequence[object]", value)]
+    raise ToolFailed(f"the tool's result holds {_kind(value)}, which is not JSON")
+
+
+def _kind(value: Any) -> str:
+    return "nothing" if value is None else f"a value of type {type(value).__name__}"

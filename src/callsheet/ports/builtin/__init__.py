@@ -1,0 +1,46 @@
+"""The tools that are there without any server: web, files, code, memory; the host on request.
+
+In: the operator's settings. Out: tools for a registry. Importing this is cheap: what talks HTTP or
+reads HTML is loaded by the first call that needs it.
+"""
+
+from callsheet.ports.builtin.execute import Isolation, execution_tools, isolation
+from callsheet.ports.builtin.files import file_tools
+from callsheet.ports.builtin.host import host_tools
+from callsheet.ports.builtin.memory import memory_tools
+from callsheet.ports.builtin.settings import BuiltinSettings, ExecutionSettings, FetchSettings, SearchSettings
+from callsheet.ports.builtin.web import fetch_tool, search_tool
+from callsheet.ports.builtin.working_memory import working_memory_tools
+from callsheet.ports.tools import Tool
+
+__all__ = [
+    "BuiltinSettings",
+    "ExecutionSettings",
+    "FetchSettings",
+    "Isolation",
+    "SearchSettings",
+    "builtin_tools",
+    "isolation",
+]
+
+
+def builtin_tools(settings: BuiltinSettings) -> list[Tool]:
+    """The built-in tools under these settings.
+
+    Raises CallsheetError (TOL101) for settings that cannot be carried out.
+
+    >>> from pathlib import Path
+    >>> tools = builtin_tools(BuiltinSettings(workspace=Path("."), data=Path("data")))
+    >>> [tool.spec.name for tool in tools][:3]
+    ['WEB_SEARCH', 'FETCH_PAGE', 'EXEC_CODE']
+    """
+    settings.check()
+    tools = [
+        search_tool(settings.search),
+        fetch_tool(settings.fetch),
+        *execution_tools(settings),
+        *file_tools(settings),
+        *memory_tools(settings),
+        *working_memory_tools(settings),
+    ]
+    return [*tools, *host_tools(settings)] if settings.host else tools

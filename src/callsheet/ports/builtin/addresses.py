@@ -1,0 +1,211 @@
+"""Which web addresses may be reached: URLs taken apart strictly, private networks refused.
+
+In: the text of a URL, then the addresses its host resolves to. Out: the parts that a request is
+built from, so that no second parser can read the URL differently; or AddressRefused.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+from urllib.parse import quote, urlsplit
+
+IP: TypeAlias = "ipaddress.IPv4Address | ipaddress.IPv6Address"
+_Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
+
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\Z")
+_NUMERIC_END = re.compile(r"(\d+|0x[0-9a-f]*)\Z")
+_UNSAFE_CHARACTER = re.compile(r"[\x00-\x20\x7f\\]")
+_MAX_URL = 8_000
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_NAT64_LOCAL = ipaddress.ip_network("64:ff9b:1::/48")
+
+
+class AddressRefused(Exception):
+    """The address may not be reached, or is none; the text says why."""
+
+
+class Target(NamedTuple):
+    """A URL that was understood: its parts, the host in lower case ASCII."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    """Path and query as they are sent."""
+
+    @property
+    def authority(self) -> str:
+        """What the Host header says: the host, and the port unless it is the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The URL in its plain form."""
+        return f"{self.scheme}://{self.authority}{self.path}"
+
+    def at(self, address: IP) -> str:
+        """The same URL with an address in the place of the host: what the connection goes to."""
+        host = f"[{address}]" if address.version == 6 else str(address)
+        return f"{self.scheme}://{host}:{self.port}{self.path}"
+
+
+_PORTS = {"http": 80, "https": 443}
+
+
+def parse_url(text: str) -> Target:
+    """Take a URL apart; raises AddressRefused for anything with a second reading.
+
+    >>> parse_url("https://Example.com/a b?q=1#top").url
+    'https://example.com/a%20b?q=1'
+    >>> parse_url("http://0x7f.1/")
+    Traceback (most recent call last):
+    ...
+    callsheet.ports.builtin.addresses.AddressRefused: '0x7f.1' is a number that is no plain address
+    """
+    text = text.strip()
+    scheme, separator, rest = text.partition("://")
+    if not separator or scheme.lower() not in _PORTS:
+        raise AddressRefused("only http:// and https:// addresses can be fetched")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if len(text) > _MAX_URL:
+        raise AddressRefused(f"the address is longer than {_MAX_URL} characters")
+    if "@" in authority:
+        raise AddressRefused("an address with a user name in it is refused")
+    if _UNSAFE_CHARACTER.search(authority) or re.search(r"[\x00-\x1f\x7f]", text):
+        raise AddressRefused("the address holds a control character, a blank or a backslash")
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise AddressRefused(f"this is not an address: {error}") from None
+    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._[]|")
+    query = f"?{quote(parts.query, safe='/%:@!$&()*+,;=~-._?[]|')}" if parts.query else ""
+    low = scheme.lower()
+    host = _host(authority)
+    return Target(low, host, _PORTS[low] if port is None else port, path + query)
+
+
+def _host(authority: str) -> str:
+    if authority.startswith("["):
+        inner, _, after = authority[1:].partition("]")
+        address = _ip(inner)
+        if address is None or address.version != 6 or "%" in inner or not re.match(r"(:\d*)?\Z", after):
+            raise AddressRefused(f"[{inner}] is not an IPv6 address")
+        return str(address)
+    name = unicodedata.normalize("NFKC", authority.rpartition(":")[0] if ":" in authority else authority)
+    if not name.isascii():
+        try:
+            name = name.encode("idna").decode("ascii")
+        except UnicodeError:
+            raise AddressRefused("the host is not a name that the internet knows") from None
+    name = name.lower().removesuffix(".")
+    labels = name.split(".")
+    if _NUMERIC_END.match(labels[-1]):
+        address = _ip(name)
+        if address is None:
+            raise AddressRefused(f"{name!r} is a number that is no plain address")
+        return str(address)
+    if len(name) > 253 or not all(_LABEL.match(label) for label in labels):
+        raise AddressRefused(f"{name!r} is not a host name")
+    return name
+
+
+def _ip(text: str) -> IP | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def is_public(address: IP) -> bool:
+    """Whether an address belongs to the public internet, also where it wraps an IPv4 address.
+
+    >>> is_public(ipaddress.ip_address("::ffff:127.0.0.1")), is_public(ipaddress.ip_address("1.1.1.1"))
+    (False, True)
+    """
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if inner is None and address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public(inner)
+        if address.teredo or address.is_site_local or address in _NAT64_LOCAL or int(address) >> 32 == 0:
+            return False
+    return address.is_global and not (address.is_multicast or address.is_reserved)
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedHosts:
+    """What may be reached although it is not public."""
+
+    names: frozenset[str] = frozenset()
+    suffixes: tuple[str, ...] = ()
+    networks: tuple[_Network, ...] = ()
+    everything: bool = False
+
+    @classmethod
+    def parse(cls, entries: Iterable[str]) -> AllowedHosts:
+        """Read names, `*.suffix`, addresses, CIDR ranges and `*`; raises ValueError for others."""
+        names: set[str] = set()
+        suffixes: list[str] = []
+        networks: list[_Network] = []
+        everything = False
+        for raw in entries:
+            entry = raw.strip().lower().removesuffix(".")
+            if entry == "*":
+                everything = True
+                continue
+            try:
+                networks.append(ipaddress.ip_network(entry.strip("[]"), strict=False))
+                continue
+            except ValueError:
+                name = entry.removeprefix("*.")
+            if not all(_LABEL.match(label) for label in name.split(".")) or _NUMERIC_END.match(
+                name.split(".")[-1]
+            ):
+                raise ValueError(f"{raw!r} is neither a host name, an address nor a range")
+            if entry.startswith("*."):
+                suffixes.append(f".{name}")
+            else:
+                names.add(name)
+        return cls(frozenset(names), tuple(suffixes), tuple(networks), everything)
+
+    def allow_name(self, host: str) -> bool:
+        """Whether a host may be reached wherever it is."""
+        return self.everything or host in self.names or host.endswith(self.suffixes)
+
+    def allow(self, host: str, address: IP) -> bool:
+        """Whether the connection to this address, for this host, may be made."""
+        if self.allow_name(host) or is_public(address):
+            return True
+        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+        return any(
+            candidate in network for network in self.networks for candidate in (address, mapped) if candidate
+        )
+
+
+def checked(target: Target, resolved: Iterable[str], allowed: AllowedHosts) -> list[IP]:
+    """The addresses a request may go to; raises AddressRefused if one of them is private.
+
+    One private address among public ones refuses the host: an honest host has no such mixture.
+    """
+    addresses: list[IP] = []
+    for text in resolved:
+        address = _ip(text.partition("%")[0])
+        if address is None:
+            raise AddressRefused(f"{target.host} resolves to something that is no address")
+        if not allowed.allow(target.host, address):
+            raise AddressRefused(
+                f"{target.host} is at {address}, which is not a public address; "
+                "allow_private_hosts in the configuration can allow it"
+            )
+        addresses.append(address)
+    if not addresses:
+        raise AddressRefused(f"{target.host} has no address")
+    return addresses

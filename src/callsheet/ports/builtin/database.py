@@ -1,0 +1,71 @@
+"""The SQLite file of facts and working memory: opened for a moment, its tables made when missing."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from callsheet.ports.tools import ToolFailed
+
+if TYPE_CHECKING:
+    import sqlite3
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS fact (
+    id INTEGER PRIMARY KEY,
+    namespace TEXT NOT NULL,
+    key TEXT NOT NULL,
+    content TEXT NOT NULL,
+    importance REAL NOT NULL,
+    stored_at REAL NOT NULL,
+    UNIQUE (namespace, content)
+);
+CREATE TABLE IF NOT EXISTS delivery (
+    namespace TEXT NOT NULL,
+    key TEXT NOT NULL,
+    fact INTEGER NOT NULL,
+    PRIMARY KEY (namespace, key)
+) WITHOUT ROWID;
+CREATE VIRTUAL TABLE IF NOT EXISTS fact_text
+    USING fts5 (content, tokenize = 'porter unicode61 remove_diacritics 2');
+CREATE TABLE IF NOT EXISTS working (
+    namespace TEXT NOT NULL,
+    run TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (namespace, run, key)
+) WITHOUT ROWID;
+"""
+
+
+@contextmanager
+def opened(path: Path) -> Generator[sqlite3.Connection]:
+    """A connection with a transaction around what is done; raises ToolFailed if the file is no use."""
+    import sqlite3  # noqa: PLC0415 - only runs that remember something need it
+
+    connection: sqlite3.Connection | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(path, timeout=10.0, isolation_level=None)
+        _prepare(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise ToolFailed(f"memory cannot be used: {error}") from None
+    except OSError as error:
+        raise ToolFailed(f"memory cannot be used: {error.strerror or error}") from None
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'working'").fetchone():
+        return
+    if not connection.execute("SELECT sqlite_compileoption_used('ENABLE_FTS5')").fetchone()[0]:
+        raise ToolFailed("memory needs SQLite with FTS5, which this Python's SQLite lacks")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")

@@ -1,0 +1,123 @@
+"""Runs a job through the launcher: feeds its input, collects its output, ends it in time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_LAUNCHER = Path(__file__).with_name("launcher.py")
+_GRACE = 2.0
+
+
+class Finished(NamedTuple):
+    """How a program ended. `failure` is the launcher's reason if it was never started."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
+    timed_out: bool
+    failure: str | None
+
+
+class _Collector(asyncio.SubprocessProtocol):
+    """Keeps the first bytes of each output, counts the rest, and says when all is over."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept = {1: bytearray(), 2: bytearray()}
+        self._cut = {1: 0, 2: 0}
+        self.exited = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        taken = data[: self._most - len(self._kept[fd])]
+        self._kept[fd] += taken
+        self._cut[fd] += len(data) - len(taken)
+
+    def process_exited(self) -> None:
+        self.exited.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed.set()
+
+    def text(self, fd: int) -> str:
+        text = self._kept[fd].decode(errors="replace")
+        return f"{text}\n[{self._cut[fd]} more bytes of output were cut]" if self._cut[fd] else text
+
+
+async def run_job(job: dict[str, Any], stdin: str, seconds: float, most_output: int) -> Finished:
+    """Run a job to its end, or for `seconds`; when this returns the program is gone."""
+    text = json.dumps(job).encode()
+    feed = b"%d\n%b%b" % (len(text), text, stdin.encode(errors="replace"))
+    read_end, write_end = os.pipe()
+    try:
+        command = [sys.executable, "-I", "-S", str(_LAUNCHER), str(write_end)]
+        try:
+            finished, collector, timed_out = await _watch(
+                command, feed, seconds, most_output, pass_fds=(write_end,), env={}
+            )
+        finally:
+            os.close(write_end)
+        os.set_blocking(read_end, False)
+        try:
+            said = os.read(read_end, 4096).decode()
+        except BlockingIOError:
+            said = ""  # a program that got away still holds the other end
+    finally:
+        os.close(read_end)
+    if said == "started" or timed_out:
+        return Finished(collector.text(1), collector.text(2), finished, timed_out, None)
+    reason = said.removeprefix("failed: ") or collector.text(2).strip() or "the launcher ended early"
+    return Finished("", "", finished, timed_out, reason)
+
+
+async def run_on_host(command: str, seconds: float, most_output: int) -> Finished:
+    """Run a shell command as this process would, with its environment and its rights, within a time."""
+    code, collector, timed_out = await _watch(["/bin/sh", "-c", command], b"", seconds, most_output)
+    return Finished(collector.text(1), collector.text(2), code, timed_out, None)
+
+
+async def _watch(
+    command: list[str], feed: bytes, seconds: float, most_output: int, **options: Any
+) -> tuple[int, _Collector, bool]:
+    """Start a process in a session of its own and see it through; its group is ended in any case."""
+    loop = asyncio.get_running_loop()
+    transport, collector = await loop.subprocess_exec(
+        lambda: _Collector(most_output), *command, start_new_session=True, **options
+    )
+    timed_out = False
+    try:
+        stdin: Any = transport.get_pipe_transport(0)
+        stdin.write(feed)
+        stdin.close()
+        try:
+            async with asyncio.timeout(seconds):
+                await collector.exited.wait()
+        except TimeoutError:
+            timed_out = True
+    finally:
+        _end_group(transport.get_pid())
+        await _settle(collector, transport)
+    code = transport.get_returncode()
+    return (-1 if code is None else code), collector, timed_out
+
+
+async def _settle(collector: _Collector, transport: asyncio.SubprocessTransport) -> None:
+    """Wait for the end of the process and of its output; an output that somebody keeps open is left."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_GRACE):
+            await collector.exited.wait()
+            await collector.closed.wait()
+    transport.close()
+
+
+def _end_group(process: int) -> None:
+    """End the launcher and all that it started and that stayed in its group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process, signal.SIGKILL)

@@ -1,0 +1,76 @@
+"""Runs a program in the best isolation there is, and says in words how it ended if not well."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+
+from callsheet.ir import JSON
+from callsheet.ports.builtin.execute.jobs import Program, find_program, limited_job, sandbox_job
+from callsheet.ports.builtin.execute.process import Finished, run_job
+from callsheet.ports.builtin.settings import BuiltinSettings, ExecutionSettings
+from callsheet.ports.tools import ToolFailed
+
+
+async def execute(settings: BuiltinSettings, language: str, code: str, stdin: str) -> JSON:
+    """What a program printed; raises ToolFailed with it if the program did not end well."""
+    finished, kind = await _run(find_program(language, code), settings, stdin)
+    _raise_failure(finished, settings.execution)
+    return {
+        "stdout": finished.stdout,
+        "stderr": finished.stderr,
+        "exit_code": finished.exit_code,
+        "isolation": kind,
+    }
+
+
+async def _run(program: Program, settings: BuiltinSettings, stdin: str) -> tuple[Finished, str]:
+    """Run a program in the best isolation there is; raises ToolFailed where that is not enough.
+
+    Gives how it ended and what isolated it. A program whose sandbox could not be built has not
+    begun, so running it again without one is not a repetition.
+    """
+    execution = settings.execution
+    reason = f"{sys.platform} has no namespaces"
+    with tempfile.TemporaryDirectory(prefix="callsheet-", ignore_cleanup_errors=True) as folder:
+        if sys.platform == "linux":
+            job = sandbox_job(program, settings, folder)
+            finished = await run_job(job, stdin, execution.timeout, execution.output_bytes)
+            if finished.failure is None:
+                return finished, "namespaces"
+            reason = finished.failure
+        if execution.require == "sandbox":
+            raise ToolFailed(
+                f"there is no sandbox for code here (TOL102): {reason}. "
+                'Setting require = "best-effort" runs code with limits alone'
+            )
+        job = limited_job(program, settings, folder)
+        finished = await run_job(job, stdin, execution.timeout, execution.output_bytes)
+    if finished.failure is not None:
+        raise ToolFailed(f"the program could not be started: {finished.failure}")
+    return finished, "limits"
+
+
+def _raise_failure(finished: Finished, limits: ExecutionSettings) -> None:
+    """Raise ToolFailed with what the program said, if it did not end well."""
+    if not finished.timed_out and finished.exit_code == 0:
+        return
+    if finished.timed_out:
+        why = f"the program ran longer than {limits.timeout:g} seconds and was ended"
+    else:
+        why = _ending(finished.exit_code, limits)
+    said = "\n".join(text.strip() for text in (finished.stdout, finished.stderr) if text.strip())
+    raise ToolFailed(f"{said}\n{why}" if said else why)
+
+
+def _ending(code: int, limits: ExecutionSettings) -> str:
+    """What an exit code says; a signal's is negative, or over 128 where a sandbox passed it on."""
+    number = -code if code < 0 else code - 128
+    if number == signal.SIGXCPU:
+        return f"the program used more than {limits.cpu_seconds} seconds of processor time and was ended"
+    if number == signal.SIGKILL:
+        return "the program was killed, perhaps for its memory or processor time"
+    if number in {known.value for known in signal.Signals}:
+        return f"the program was ended by {signal.Signals(number).name}"
+    return f"the program ended with exit code {code}"

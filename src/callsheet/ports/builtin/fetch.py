@@ -1,0 +1,157 @@
+"""A page of the web as text, over connections to checked addresses only.
+
+The host is resolved once, its addresses are checked, and the connection goes to the checked
+address itself with the host's name for TLS and in the Host header: what a name resolves to later
+does not matter. Redirects are followed by hand, each of them like a first request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import re
+import socket
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+from urllib.parse import urljoin
+
+import httpx2
+
+from callsheet.ports.builtin.addresses import IP, AddressRefused, AllowedHosts, Target, checked, parse_url
+from callsheet.ports.builtin.html import looks_like_html, to_markdown
+from callsheet.ports.builtin.settings import FetchSettings
+from callsheet.ports.tools import ToolFailed
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_TEXT_TYPES = re.compile(
+    r"text/.*|application/(?:.*\+)?(?:json|xml|yaml|toml|javascript)|application/x-(?:yaml|ndjson)|application/ld\+json"
+)
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
+_META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+class Page(NamedTuple):
+    """An answer of the web: where it came from in the end, its type and its bytes."""
+
+    url: str
+    content_type: str
+    body: bytes
+
+
+async def fetch(url: str, settings: FetchSettings) -> Page:
+    """Get a page within the limits; raises ToolFailed with the reason where there is none."""
+    try:
+        async with asyncio.timeout(settings.timeout):
+            return await _follow(url, settings)
+    except TimeoutError:
+        raise ToolFailed(f"{url} took longer than {settings.timeout:g} seconds") from None
+    except AddressRefused as error:
+        raise ToolFailed(f"{url} is refused: {error}") from None
+    except httpx2.HTTPError as error:
+        raise ToolFailed(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from None
+
+
+async def _follow(url: str, settings: FetchSettings) -> Page:
+    allowed = AllowedHosts.parse(settings.allow_private_hosts)
+    target = parse_url(url)
+    async with httpx2.AsyncClient(trust_env=False, timeout=settings.timeout) as client:
+        for _ in range(settings.max_redirects + 1):
+            addresses = checked(target, await _resolve(target), allowed)
+            answer = await _get(client, target, addresses, settings)
+            if isinstance(answer, Page):
+                return answer
+            target = parse_url(urljoin(target.url, answer))
+    raise ToolFailed(f"{url} leads through more than {settings.max_redirects} redirects")
+
+
+async def _resolve(target: Target) -> list[str]:
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise ToolFailed(f"the host {target.host} is not known") from None
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+async def _get(
+    client: httpx2.AsyncClient, target: Target, addresses: list[IP], settings: FetchSettings
+) -> Page | str:
+    """The page, or the address it redirects to; the first address that answers is taken."""
+    headers = {"Host": target.authority, "User-Agent": settings.user_agent, "Accept": "text/html,*/*;q=0.8"}
+    for last, address in ((address is addresses[-1], address) for address in addresses):
+        request = client.build_request(
+            "GET", target.at(address), headers=headers, extensions={"sni_hostname": target.host}
+        )
+        try:
+            response = await client.send(request, stream=True)
+        except httpx2.ConnectError:
+            if last:
+                raise
+            continue
+        try:
+            return await _read(response, target, settings.max_bytes)
+        finally:
+            await response.aclose()
+    raise ToolFailed(f"{target.host} has no address")
+
+
+async def _read(response: httpx2.Response, target: Target, limit: int) -> Page | str:
+    location = response.headers.get("location")
+    if response.status_code in _REDIRECTS and location:
+        return location
+    if response.status_code >= 400:
+        raise ToolFailed(
+            f"{target.url} answered with status {response.status_code} {response.reason_phrase}".rstrip()
+        )
+    content_type = response.headers.get("content-type", "")
+    if not _is_text(content_type):
+        raise ToolFailed(f"{target.url} is {content_type.partition(';')[0]}, which has no text")
+    return Page(target.url, content_type, await _body(response.aiter_bytes(16_384), target, limit))
+
+
+async def _body(chunks: AsyncIterator[bytes], target: Target, limit: int) -> bytes:
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > limit:
+            raise ToolFailed(f"{target.url} is larger than {limit} bytes")
+    return bytes(body)
+
+
+def _media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
+def _is_text(content_type: str) -> bool:
+    return not content_type or _TEXT_TYPES.fullmatch(_media_type(content_type)) is not None
+
+
+def page_text(page: Page) -> str:
+    """A page as its reader wants it: HTML as Markdown, any other text as it is."""
+    text = decode(page.body, page.content_type)
+    if _media_type(page.content_type) in _HTML_TYPES or (not page.content_type and looks_like_html(text)):
+        return to_markdown(text, page.url)
+    return text
+
+
+def decode(body: bytes, content_type: str = "") -> str:
+    """Text in the encoding that its mark, the header or the page itself names, else UTF-8.
+
+    >>> decode("é".encode("latin-1"), "text/plain; charset=ISO-8859-1"), decode("é".encode())
+    ('é', 'é')
+    """
+    for mark, name in _MARKS:
+        if body.startswith(mark):
+            return body.decode(name, errors="replace")
+    named = _CHARSET.search(content_type)
+    meta = _META_CHARSET.search(body[:4096])
+    candidates = [named.group(1)] if named else []
+    candidates += [meta.group(1).decode("ascii")] if meta else []
+    for name in (*candidates, "utf-8"):
+        try:
+            return body.decode(codecs.lookup(name).name)
+        except (LookupError, ValueError):
+            continue
+    return body.decode("cp1252", errors="replace")

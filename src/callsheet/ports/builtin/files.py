@@ -1,0 +1,146 @@
+"""The file tools: read, write, edit and search files of the workspace, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+
+from callsheet.ir import JSON, Effect
+from callsheet.ports.builtin.declare import TEXT, declare, text_argument
+from callsheet.ports.builtin.settings import BuiltinSettings
+from callsheet.ports.builtin.threads import in_thread
+from callsheet.ports.builtin.workspace import Workspace
+from callsheet.ports.tools import CallContext, Tool, ToolFailed
+
+_MAX_LINE = 500
+_PATH = {"type": "string", "description": "path inside the workspace"}
+
+
+def file_tools(settings: BuiltinSettings) -> list[Tool]:
+    """`@READ_FILE`, `@WRITE_FILE`, `@EDIT_FILE` and `@SEARCH_FILES`."""
+    return [
+        declare(
+            "READ_FILE",
+            "Read a text file of the workspace.",
+            {"path": _PATH},
+            partial(_read_file, settings),
+            effect=Effect.READ,
+        ),
+        declare(
+            "WRITE_FILE",
+            "Create or overwrite a file of the workspace, folders included; what is no text is put as JSON.",
+            {"path": _PATH, "content": {"description": "the text, or a value that is written as JSON"}},
+            partial(_write_file, settings),
+            effect=Effect.IDEMPOTENT,
+        ),
+        declare(
+            "EDIT_FILE",
+            "Replace a text that occurs exactly once in a file of the workspace.",
+            {"path": _PATH, "old": TEXT, "new": TEXT},
+            partial(_edit_file, settings),
+            effect=Effect.UNSAFE,
+        ),
+        declare(
+            "SEARCH_FILES",
+            "Find the lines that hold a literal text in the files of the workspace.",
+            {
+                "pattern": {
+                    "type": "string",
+                    "description": "literal text, case counts; not a regular expression",
+                },
+                "path": {"type": "string", "description": "folder or file to search, by default everything"},
+                "glob": {"type": "string", "description": "only files whose path or name fits, as *.py"},
+            },
+            partial(_search_files, settings),
+            effect=Effect.READ,
+            required=["pattern"],
+        ),
+    ]
+
+
+async def _read_file(settings: BuiltinSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:
+    path = text_argument(arguments, "path")
+    return await in_thread(_read_text, settings, path)
+
+
+def _read_text(settings: BuiltinSettings, path: str) -> str:
+    content = Workspace(settings.workspace).read(path, settings.max_read_bytes)
+    return decode_text(content, path)
+
+
+def decode_text(content: bytes, path: str) -> str:
+    """The text of a file; raises ToolFailed if it is not UTF-8."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ToolFailed(f"{path!r} is not UTF-8 text (byte {error.start} does not fit)") from None
+
+
+async def _write_file(settings: BuiltinSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:
+    path = text_argument(arguments, "path")
+    if "content" not in arguments:
+        raise ToolFailed("the argument content is missing")
+    content = arguments["content"]
+    if not isinstance(content, str):
+        content = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    size = await in_thread(_write_text, settings, path, content)
+    return f"wrote {size} bytes to {path}"
+
+
+def _write_text(settings: BuiltinSettings, path: str, text: str) -> int:
+    content = text.encode(errors="replace")
+    if len(content) > settings.max_write_bytes:
+        raise ToolFailed(f"the content is larger than {settings.max_write_bytes} bytes")
+    Workspace(settings.workspace).write(path, content)
+    return len(content)
+
+
+async def _edit_file(settings: BuiltinSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:
+    path, old, new = (text_argument(arguments, name) for name in ("path", "old", "new"))
+    if not old:
+        raise ToolFailed("the argument old is empty; @WRITE_FILE writes a whole file")
+    await in_thread(_edit, settings, path, old, new)
+    return f"edited {path}"
+
+
+def _edit(settings: BuiltinSettings, path: str, old: str, new: str) -> None:
+    text = _read_text(settings, path)
+    found = text.count(old)
+    if found != 1:
+        raise ToolFailed(f"the old text occurs {found} times in {path!r}; it must occur exactly once")
+    _write_text(settings, path, text.replace(old, new))
+
+
+async def _search_files(settings: BuiltinSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:
+    pattern = text_argument(arguments, "pattern")
+    path, glob = text_argument(arguments, "path", ""), text_argument(arguments, "glob", "")
+    if not pattern:
+        raise ToolFailed("the argument pattern is empty")
+    return await in_thread(_search, settings, pattern, path, glob)
+
+
+def _search(settings: BuiltinSettings, pattern: str, path: str, glob: str) -> JSON:
+    """Rows of path, line and text; a last row without a path says that there are more."""
+    rows: list[JSON] = []
+    wanted = pattern.encode(errors="replace")
+    for name, content in Workspace(settings.workspace).files(path, settings.max_read_bytes):
+        if glob and not (fnmatchcase(name, glob) or fnmatchcase(name.rpartition("/")[2], glob)):
+            continue
+        if wanted not in content or b"\0" in content[:8192]:
+            continue
+        for number, line in enumerate(content.decode(errors="replace").splitlines(), start=1):
+            if pattern not in line:
+                continue
+            if len(rows) >= settings.max_matches:
+                rows.append(
+                    {
+                        "path": "",
+                        "line": 0,
+                        "text": f"more than {settings.max_matches} matches: search narrower",
+                    }
+                )
+                return rows
+            rows.append({"path": name, "line": number, "text": line[:_MAX_LINE]})
+    return rows

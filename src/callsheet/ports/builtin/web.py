@@ -1,0 +1,50 @@
+"""`@WEB_SEARCH` and `@FETCH_PAGE`, declared; what talks HTTP is loaded by the first call."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from callsheet.ir import JSON, Effect
+from callsheet.ports.builtin.declare import TEXT, declare, text_argument
+from callsheet.ports.builtin.settings import FetchSettings, SearchSettings
+from callsheet.ports.builtin.threads import in_thread
+from callsheet.ports.tools import CallContext, Tool, ToolFailed
+
+
+def search_tool(settings: SearchSettings) -> Tool:
+    """`@WEB_SEARCH`; without a provider every call fails with the way to configure one."""
+    return declare(
+        "WEB_SEARCH",
+        "Search the web; gives titles, addresses and excerpts.",
+        {"query": TEXT},
+        partial(_web_search, settings),
+        effect=Effect.READ,
+    )
+
+
+def fetch_tool(settings: FetchSettings) -> Tool:
+    """`@FETCH_PAGE`, with the limits and permissions of these settings."""
+    return declare(
+        "FETCH_PAGE",
+        "Fetch a web page as Markdown, or a JSON or text document as it is.",
+        {"url": {"type": "string", "description": "http:// or https:// address"}},
+        partial(_fetch_page, settings),
+        effect=Effect.READ,
+    )
+
+
+async def _web_search(settings: SearchSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:
+    from callsheet.ports.builtin.search import search  # noqa: PLC0415 - brings the HTTP client
+
+    query = text_argument(arguments, "query").strip()
+    if not query:
+        raise ToolFailed("the argument query is empty")
+    return await search(query, settings)
+
+
+async def _fetch_page(settings: FetchSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:
+    from callsheet.ports.builtin.fetch import fetch, page_text  # noqa: PLC0415 - brings the HTTP client
+
+    page = await fetch(text_argument(arguments, "url"), settings)
+    return await in_thread(page_text, page)

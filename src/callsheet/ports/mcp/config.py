@@ -1,0 +1,294 @@
+"""Which MCP servers there are: the `mcpServers` file that desktop clients and editors share.
+
+In: a JSON file. Out: frozen configurations with the environment's variables filled in, or
+CallsheetError (CFG110 to CFG113) pointing at what is wrong. Reading starts and reaches nothing,
+and does not import `mcp`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
+from callsheet.ir import Effect
+from callsheet.ports.mcp.jsontext import Node, fail, parse
+
+DEFAULT_TIMEOUT = 60.0
+"""Seconds that a call may take where the configuration says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class StdioServer:
+    """A server that is started as a child process and spoken to on its standard streams."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    cwd: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HttpServer:
+    """A server at a URL; `sse` is the transport of 2024, else streamable HTTP."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    sse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class McpServerConfig:
+    """A server: how to reach it, and what the operator says about its tools.
+
+    `effects` gives tools by the server's own names their effect; `trusted` lets the server's
+    hints count (`readOnlyHint`, `idempotentHint`); `timeout` is for one call, in seconds.
+    """
+
+    name: str
+    transport: StdioServer | HttpServer
+    effects: Mapping[str, Effect] = field(default_factory=dict[str, Effect])
+    trusted: bool = False
+    timeout: float = DEFAULT_TIMEOUT
+    origin: str = "<code>"
+    """The file that names the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpConfigFile:
+    """A configuration file: the servers that are not disabled, and what was passed over in it."""
+
+    source: Source = field(repr=False)
+    servers: tuple[McpServerConfig, ...]
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+_TABLES = ("mcpServers", "servers")
+_KNOWN = (
+    "command", "args", "env", "cwd", "type", "transport", "url", "serverUrl", "httpUrl", "headers",
+    "timeout", "disabled", "enabled", "callsheet",
+)  # fmt: skip
+_OTHERS = frozenset(
+    {
+        "autoApprove",
+        "alwaysAllow",
+        "description",
+        "name",
+        "icon",
+        "gallery",
+        "version",
+        "trust",
+        "tools",
+        "dev",
+    }
+)
+"""Keys of other clients that change nothing here."""
+_EXTENSION = ("effects", "trusted", "timeout")
+_HTTP_TYPES = frozenset({"http", "streamable-http", "streamableHttp", "streamable_http"})
+
+
+def load_config(path: Path, environ: Mapping[str, str] | None = None) -> McpConfigFile:
+    """The servers of a file, in its order.
+
+    `environ` fills `${VAR}`, `${env:VAR}` and `${VAR:-otherwise}`; it is the process's
+    environment if not given. Raises CallsheetError: the file cannot be read (CFG110), is not
+    JSON (CFG111), has another shape (CFG112) or names a variable that is not set (CFG113).
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise CallsheetError.single(
+            "CFG110",
+            f"the MCP configuration {path} cannot be read: {reason or error}",
+            help="give the path of a JSON file with a table `mcpServers`",
+        ) from error
+    return parse_config(Source(str(path), text), path.resolve().parent, environ)
+
+
+def parse_config(source: Source, folder: Path, environ: Mapping[str, str] | None = None) -> McpConfigFile:
+    """The servers of a text; relative working directories start at `folder`."""
+    return _Reading(source, folder, os.environ if environ is None else environ).file()
+
+
+def load_configs(paths: list[Path], environ: Mapping[str, str] | None = None) -> tuple[McpServerConfig, ...]:
+    """The servers of several files; of two with one name the first file's counts."""
+    servers: dict[str, McpServerConfig] = {}
+    for path in paths:
+        for server in load_config(path, environ).servers:
+            servers.setdefault(server.name, server)
+    return tuple(servers.values())
+
+
+_VARIABLE = re.compile(r"\$\{([^{}]*)\}")
+
+
+class _Reading:
+    """One file being read; carries what every step needs and collects warnings."""
+
+    def __init__(self, source: Source, folder: Path, environ: Mapping[str, str]) -> None:
+        self.source = source
+        self.folder = folder
+        self.environ = environ
+        self.warnings: list[Diagnostic] = []
+
+    def wrong(self, span: Span, message: str, help: str | None = None) -> NoReturn:  # noqa: A002
+        fail(self.source, "CFG112", span, message, help)
+
+    def file(self) -> McpConfigFile:
+        root = parse(self.source)
+        top = self.table(root, "the configuration")
+        tables = [t for t in _TABLES if t in top]
+        if not tables:
+            near = [k for k in top if did_you_mean(k, _TABLES)]
+            span = cast("Span", top[near[0]].key) if near else Span(root.span.start, root.span.start + 1)
+            self.wrong(span, "there is no table of servers", 'it is called "mcpServers"')
+        found: dict[str, McpServerConfig | None] = {}
+        for table in tables:
+            for name, node in self.table(top[table], f'"{table}"').items():
+                if name in found:
+                    self.wrong(cast("Span", node.key), f"the server {name!r} stands in both tables")
+                found[name] = self.server(name, node)
+        servers = tuple(s for s in found.values() if s is not None)
+        return McpConfigFile(self.source, servers, tuple(self.warnings))
+
+    def server(self, name: str, node: Node) -> McpServerConfig | None:
+        entry = self.table(node, f"the server {name!r}")
+        if not name.strip():
+            self.wrong(cast("Span", node.key), "a server needs a name")
+        self.known(entry, _KNOWN, _OTHERS)
+        if self.get(entry, "disabled", bool, False) or not self.get(entry, "enabled", bool, True):
+            return None
+        transport = self.transport(name, entry, node)
+        extension = self.table(entry["callsheet"], '"callsheet"') if "callsheet" in entry else {}
+        self.known(extension, _EXTENSION, frozenset())
+        effects = self.table(extension["effects"], '"effects"') if "effects" in extension else {}
+        timeout = extension.get("timeout", entry.get("timeout"))
+        return McpServerConfig(
+            name=name,
+            transport=transport,
+            effects={tool: self.effect(value) for tool, value in effects.items()},
+            trusted=self.get(extension, "trusted", bool, False),
+            timeout=self.seconds(timeout) if timeout is not None else DEFAULT_TIMEOUT,
+            origin=self.source.name,
+        )
+
+    def transport(self, name: str, entry: dict[str, Node], node: Node) -> StdioServer | HttpServer:
+        kind_key = next((k for k in ("type", "transport") if k in entry), None)
+        kind = self.get(entry, kind_key, str, "") if kind_key else ""
+        url_key = next((k for k in ("url", "serverUrl", "httpUrl") if k in entry), None)
+        if kind_key and kind not in {"stdio", "sse", *_HTTP_TYPES}:
+            self.wrong(
+                entry[kind_key].span, f"there is no transport {kind!r}", 'one of "stdio", "http", "sse"'
+            )
+        if "command" in entry and url_key is None and kind in ("", "stdio"):
+            return StdioServer(
+                command=self.text(entry["command"], "command"),
+                args=tuple(self.text(a, "args") for a in self.items(entry.get("args"), "args")),
+                env={k: self.text(v, "env") for k, v in self.table(entry.get("env"), '"env"').items()},
+                cwd=self.folder / Path(self.text(entry["cwd"], "cwd")).expanduser()
+                if "cwd" in entry
+                else None,
+            )
+        if url_key is not None and "command" not in entry and kind != "stdio":
+            url = self.text(entry[url_key], url_key)
+            if not re.match(r"https?://[^/\s]", url):
+                self.wrong(entry[url_key].span, "a url starts with http:// or https:// and names a host")
+            headers = {
+                k: self.text(v, "headers") for k, v in self.table(entry.get("headers"), '"headers"').items()
+            }
+            return HttpServer(url, headers, sse=kind == "sse")
+        self.wrong(
+            cast("Span", node.key),
+            f"the server {name!r} needs either a command or a url"
+            + (f" that fits its type {kind!r}" if kind else ""),
+            '{"command": "…", "args": […]} starts one, {"url": "https://…"} reaches one',
+        )
+
+    # ------------------------------------------------------------ values
+
+    def table(self, node: Node | None, what: str) -> dict[str, Node]:
+        if node is None:
+            return {}
+        if not isinstance(node.value, dict):
+            self.wrong(node.span, f"{what} must be an object {{…}}")
+        return node.value
+
+    def items(self, node: Node | None, what: str) -> list[Node]:
+        if node is None:
+            return []
+        if not isinstance(node.value, list):
+            self.wrong(node.span, f'"{what}" must be a list […]')
+        return node.value
+
+    def get(self, entry: dict[str, Node], key: str, kind: type[Any], otherwise: Any) -> Any:
+        if key not in entry:
+            return otherwise
+        if not isinstance(entry[key].value, kind):
+            self.wrong(entry[key].span, f'"{key}" must be {"true or false" if kind is bool else "a text"}')
+        return entry[key].value
+
+    def seconds(self, node: Node) -> float:
+        value = node.value
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+            self.wrong(node.span, '"timeout" must be a number of seconds above 0')
+        return float(value)
+
+    def effect(self, node: Node) -> Effect:
+        known = [str(e) for e in Effect]
+        if node.value not in known:
+            near = did_you_mean(str(node.value), known)
+            self.wrong(
+                node.span,
+                f"there is no effect {node.data()!r}",
+                f"did you mean {' or '.join(near)}?" if near else f"one of {', '.join(known)}",
+            )
+        return Effect(node.value)
+
+    def known(self, entry: dict[str, Node], known: tuple[str, ...], others: frozenset[str]) -> None:
+        """A key that looks like a known one is an error, another unknown one a warning."""
+        for key, node in entry.items():
+            if key in known or key in others:
+                continue
+            near = did_you_mean(key, known, 1)
+            if near and near[0] not in entry:
+                self.wrong(
+                    cast("Span", node.key), f"there is no key {key!r} here", f"did you mean {near[0]!r}?"
+                )
+            message = f"the key {key!r} means nothing to callsheet and is passed over"
+            self.warnings.append(Diagnostic("CFG112", Severity.WARNING, message, node.key))
+
+    def text(self, node: Node, what: str) -> str:
+        value = node.value
+        if what in ("env", "args") and isinstance(value, int | float) and not isinstance(value, bool):
+            value = str(value)
+        if not isinstance(value, str):
+            self.wrong(
+                node.span, f'"{what}" must be a text' if what in _KNOWN[:1] else f'"{what}" holds texts'
+            )
+        return _VARIABLE.sub(lambda m: self.variable(m[1], node), value)
+
+    def variable(self, name: str, node: Node) -> str:
+        """The value of `${name}`."""
+        if name in ("workspaceFolder", "userHome"):
+            return str(Path.cwd() if name == "workspaceFolder" else Path.home())
+        name, _, otherwise = name.removeprefix("env:").partition(":-")
+        if name in self.environ:
+            return self.environ[name]
+        if _ and not name.startswith("input:"):
+            return otherwise
+        fail(
+            self.source,
+            "CFG113",
+            node.span,
+            f"the environment variable {name} is not set"
+            if not name.startswith("input:")
+            else f"${{{name}}} asks a person, which only an editor can",
+            f"set {name} before the start, or write ${{{name}:-otherwise}}"
+            if not name.startswith("input:")
+            else "name an environment variable instead: ${env:NAME}",
+        )

@@ -1,0 +1,237 @@
+"""One open session with one server, owned by one task from its first byte to its last.
+
+The SDK's scopes belong to the task that entered them: `_live` opens, waits and closes; callers
+use the session in between from their own tasks, many at once. Out of a call come a result or
+ToolFailed; out of opening, CallsheetError (TOL010 to TOL014).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from callsheet.ports.mcp.config import HttpServer, McpServerConfig
+from callsheet.ports.mcp.declarations import pin_of
+from callsheet.ports.mcp.failures import because, is_lost, not_opened
+from callsheet.ports.mcp.process import ServerProcess
+from callsheet.ports.mcp.transport import http_transport, process_transport
+from callsheet.ports.tools import ToolFailed
+
+if TYPE_CHECKING:
+    from mcp.client import Client, IncomingMessage
+    from mcp_types import CallToolResult, LoggingMessageNotificationParams
+
+_CLOSE = 10.0
+_MAX_PAGES = 1_000
+
+
+class Connection:
+    """A session with a server; `open` makes one, `ended` says when it can be used no more."""
+
+    def __init__(self, config: McpServerConfig) -> None:
+        self.config = config
+        self.declarations: dict[str, dict[str, Any]] = {}
+        """The wire objects of its tools, by the server's names."""
+        self.pins: dict[str, str] = {}
+        """The hashes of the declarations."""
+        self.process: ServerProcess | None = None
+        self.refusal: str | None = None
+        """The last answer of a URL that was an error: its status."""
+        self._client: Client | None = None
+        self._over = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._stale = False
+        self._logger = logging.getLogger(f"callsheet.mcp.{config.name}")
+
+    @classmethod
+    async def open(cls, config: McpServerConfig, within: float) -> Connection:
+        """Start or reach the server, agree on a protocol and list its tools, within seconds.
+
+        Raises CallsheetError naming the server and the way out; nothing is left running then.
+        """
+        self = cls(config)
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._live(ready), name=f"mcp {config.name}")
+        try:
+            async with asyncio.timeout(within):
+                await asyncio.shield(ready)
+        except BaseException as error:
+            self._task.cancel()
+            await _finished(self._task)
+            if ready.done() and not ready.cancelled():
+                ready.exception()
+            if isinstance(error, Exception):
+                raise not_opened(config, self.process, error, within, self.refusal) from error
+            raise
+        return self
+
+    @property
+    def ended(self) -> bool:
+        """Whether the session is over: closed by us, or by the server's end."""
+        return self._over.is_set()
+
+    @property
+    def protocol(self) -> str | None:
+        """The protocol version both sides agreed on."""
+        return self._client.protocol_version if self._client is not None else None
+
+    async def close(self) -> None:
+        """End the session and the server's process; safe to call twice, and when cancelled."""
+        self._over.set()
+        if self._task is None:
+            return
+        try:
+            done, _ = await asyncio.wait({self._task}, timeout=_CLOSE)
+            if not done:
+                self._task.cancel()
+                await _finished(self._task)
+        except asyncio.CancelledError:
+            self._task.cancel()
+            await _finished(self._task)
+            raise
+
+    async def call(
+        self, name: str, args: dict[str, Any], meta: dict[str, Any], seconds: float
+    ) -> CallToolResult:
+        """Call a tool and wait up to `seconds`; raises ToolFailed if no result comes.
+
+        Cancelling the caller tells the server that the answer is not wanted any more.
+        """
+        client = self._client
+        if client is None or self.ended:
+            raise ToolFailed(await self._obituary("is gone"))
+        scope = asyncio.timeout(seconds)
+        try:
+            async with scope:
+                return await client.call_tool(name, args, meta=meta or None)  # pyright: ignore[reportArgumentType]
+        except TimeoutError:
+            if scope.expired():
+                raise ToolFailed(f"no answer within {seconds:g} s", in_doubt=True) from None
+            raise ToolFailed("the connection timed out", in_doubt=True) from None
+        except Exception as error:
+            raise await self._failed(error) from error
+
+    async def _failed(self, error: Exception) -> ToolFailed:
+        """What a plan sees of an exception of the session."""
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - a session is open
+
+        lost = isinstance(error, MCPError) and is_lost(error.message)
+        if self.process is not None and (lost or self.ended):
+            self._over.set()
+            return ToolFailed(await self._obituary("gave no answer"), in_doubt=True)
+        if not isinstance(error, MCPError):
+            return ToolFailed(because(error))
+        if not lost:
+            return ToolFailed(error.message)
+        self._stale = True  # whoever answers next may be another server than the one we know
+        if error.message == "Session terminated":
+            self._over.set()
+        elif self._task is not None:
+            await asyncio.wait({self._task}, timeout=0.2)  # a lost connection ends the session a moment later
+        why = self.refusal or error.message
+        return ToolFailed(f"the MCP server {self.config.name!r} was lost: {why}", in_doubt=True)
+
+    async def _obituary(self, state: str) -> str:
+        name = f"the MCP server {self.config.name!r}"
+        if self.process is None:
+            return f"{name} is not connected any more"
+        await self.process.settle()
+        return f"{name} {state}: it {self.process.last_words()}"
+
+    # ------------------------------------------------------------ the owning task
+
+    async def _live(self, ready: asyncio.Future[None]) -> None:
+        try:
+            transport = self.config.transport
+            if isinstance(transport, HttpServer):
+                await asyncio.to_thread(importlib.import_module, "mcp.client")
+                streams = http_transport(transport, self._refused)
+            else:
+                self.process = await ServerProcess.start(self.config.name, transport)
+                try:
+                    # The server starts while we import: both take a second or two.
+                    await asyncio.to_thread(importlib.import_module, "mcp.client")
+                except BaseException:
+                    await self.process.stop()
+                    raise
+                streams = process_transport(self.process, self._over.set)
+            async with self._new_client(streams) as client:
+                self._client = client
+                await self.list_tools()
+                self.refusal = None
+                if not ready.done():
+                    ready.set_result(None)
+                await self._over.wait()
+        except Exception as error:
+            if ready.done():
+                self._logger.debug("the session ended with %r", error)
+            else:
+                ready.set_exception(error)
+        finally:
+            self._over.set()
+            if not ready.done():
+                ready.cancel()
+
+    def _new_client(self, streams: Any) -> Client:
+        from mcp.client import Client  # noqa: PLC0415 - imported a moment ago, in a thread
+        from mcp_types import Implementation  # noqa: PLC0415
+
+        from callsheet import __version__  # noqa: PLC0415
+
+        return Client(
+            streams,
+            client_info=Implementation(name="callsheet", version=__version__),
+            logging_callback=self._log,
+            message_handler=self._notice,
+            cache=None,
+        )
+
+    async def _log(self, params: LoggingMessageNotificationParams) -> None:
+        self._logger.debug("%s: %s", params.level, params.data)
+
+    def _refused(self, status: str) -> None:
+        self.refusal = status
+
+    async def _notice(self, message: IncomingMessage) -> None:
+        if type(message).__name__ == "ToolListChangedNotification":
+            self._stale = True
+
+    async def list_tools(self) -> None:
+        """Ask the server for all its tools, page by page."""
+        from mcp_types import ListToolsRequest, PaginatedRequestParams  # noqa: PLC0415 - a session is open
+        from pydantic import TypeAdapter  # noqa: PLC0415
+
+        assert self._client is not None
+        session = self._client.session
+        wire: Any = TypeAdapter(dict[str, Any])
+        found: dict[str, dict[str, Any]] = {}
+        cursor: str | None = None
+        for _ in range(_MAX_PAGES):
+            params = PaginatedRequestParams(cursor=cursor)
+            # Twice: the session learns what it needs from the typed page, a pin needs the page as it came.
+            page = await session.list_tools(params=params)
+            raw: dict[str, Any] = await session.send_request(ListToolsRequest(params=params), wire)
+            usable = {tool.name for tool in page.tools}
+            found.update((tool["name"], tool) for tool in raw["tools"] if tool["name"] in usable)
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        self.declarations = found
+        self.pins = {name: pin_of(declaration) for name, declaration in found.items()}
+        self._stale = False
+
+    async def refresh(self) -> None:
+        """Ask for the tools again if the server said, or may be thought, to have changed them."""
+        if self._stale:
+            with suppress(Exception):  # the call itself will say what is wrong with the session
+                await self.list_tools()
+
+
+async def _finished(task: asyncio.Task[None]) -> None:
+    """Wait for a task that was told to end, whatever it ends with."""
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait({task})

@@ -1,0 +1,119 @@
+"""What a server answers, as the value that a plan sees.
+
+In: a CallToolResult. Out: JSON; or ToolFailed with the server's words. Bytes leave through a
+sink and are named in the value by hash, size and reference; without a sink they stay in the
+value as base64, so that nothing is lost.
+
+The rules: structured content is the value (a server's wrapper `{"result": x}` is x). Else one
+block is its value, several are a list of theirs, none is null. A text block is its text, also
+where the text is JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from callsheet.ir import JSON
+from callsheet.ports.tools import ToolFailed
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult, ContentBlock
+
+BlobSink: TypeAlias = Callable[[bytes], str]
+"""Keeps bytes and gives the reference under which they are found again; called in a thread."""
+
+
+def folder_sink(folder: Path) -> BlobSink:
+    """A sink that writes files named by their SHA-256 into a folder and gives their paths."""
+
+    def keep(data: bytes) -> str:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / hashlib.sha256(data).hexdigest()
+        if not path.exists():
+            part = path.with_name(f"{path.name}.{os.getpid()}.{id(data):x}.part")
+            part.write_bytes(data)
+            part.replace(path)
+        return str(path)
+
+    return keep
+
+
+def failure_text(result: CallToolResult) -> str:
+    """The server's words about a failure."""
+    texts = [block.text for block in result.content if block.type == "text" and block.text.strip()]
+    return "\n".join(texts) or "the tool failed and gave no reason"
+
+
+def has_blobs(result: CallToolResult) -> bool:
+    """Whether the result carries bytes, so that reading it may write files."""
+    return any(block.type in ("image", "audio", "resource") for block in result.content)
+
+
+def value_of(result: CallToolResult, output_schema: Mapping[str, Any] | None, sink: BlobSink | None) -> JSON:
+    """The value of a result; raises ToolFailed if the server says that the call failed."""
+    if result.is_error:
+        raise ToolFailed(failure_text(result))
+    if result.structured_content is None and "structured_content" not in result.model_fields_set:
+        values = [_block(block, sink) for block in result.content]
+        return values[0] if len(values) == 1 else values or None
+    structured = _unwrapped(result.structured_content, output_schema)
+    others = [_block(block, sink) for block in result.content if block.type != "text"]
+    if not others:
+        return structured
+    # Beside structured content texts only repeat it; pictures and resources do not.
+    beside = structured if isinstance(structured, dict) else {"result": structured}
+    return {**beside, "_content": others}
+
+
+def _unwrapped(value: Any, schema: Mapping[str, Any] | None) -> JSON:
+    """The value inside a server's wrapper around results that are no objects.
+
+    Servers' libraries wrap them as `{"result": x}`: the schema then has this property alone.
+    """
+    if not isinstance(value, dict) or list(value) != ["result"] or schema is None:  # pyright: ignore[reportUnknownArgumentType]
+        return value  # pyright: ignore[reportUnknownVariableType]
+    properties = schema.get("properties")
+    wrapped = schema.get("x-fastmcp-wrap-result") is True or (
+        isinstance(properties, Mapping) and list(properties) == ["result"]  # pyright: ignore[reportUnknownArgumentType]
+    )
+    return value["result"] if wrapped else value  # pyright: ignore[reportUnknownVariableType]
+
+
+def _block(block: ContentBlock, sink: BlobSink | None) -> JSON:
+    match block.type:
+        case "text":
+            return block.text
+        case "image" | "audio":
+            return {"type": block.type, "mimeType": block.mime_type, **_bytes(block.data, sink)}
+        case "resource_link":
+            return block.model_dump(mode="json", by_alias=True, exclude_none=True)
+        case "resource":
+            inner = block.resource
+            out: dict[str, JSON] = {"type": "resource", "uri": str(inner.uri)}
+            if inner.mime_type is not None:
+                out["mimeType"] = inner.mime_type
+            data = getattr(inner, "blob", None)
+            return (
+                {**out, **_bytes(data, sink)}
+                if isinstance(data, str)
+                else {**out, "text": getattr(inner, "text", "")}
+            )
+
+
+def _bytes(text: str, sink: BlobSink | None) -> dict[str, JSON]:
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise ToolFailed("the server sent bytes that are not base64") from None
+    out: dict[str, JSON] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    if sink is None:
+        out["data"] = text
+    else:
+        out["ref"] = sink(data)
+    return out

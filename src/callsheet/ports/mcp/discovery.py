@@ -1,0 +1,49 @@
+"""Where the configurations of MCP servers lie: the conventional places, the nearest first.
+
+In: a folder and an environment. Out: the files that exist. Nothing is read here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+VARIABLE = "CALLSHEET_MCP_CONFIG"
+"""Names the configuration files (separated as in PATH) in place of all conventional places."""
+
+_PROJECT = (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
+
+
+def discover(folder: Path | None = None, environ: Mapping[str, str] | None = None) -> list[Path]:
+    """The configuration files that exist: the project's, the user's, the desktop client's.
+
+    `folder` is the project (the working directory if not given). If the environment names files
+    in CALLSHEET_MCP_CONFIG, these are given instead, whether they exist or not, so that a wrong
+    name is reported and not passed over.
+    """
+    environ = os.environ if environ is None else environ
+    named = environ.get(VARIABLE)
+    if named is not None:
+        return [Path(part) for part in named.split(os.pathsep) if part]
+    return [path for path in places(folder or Path.cwd(), environ) if path.is_file()]
+
+
+def places(folder: Path, environ: Mapping[str, str]) -> list[Path]:
+    """All conventional places, in the order in which they count."""
+    import platformdirs  # noqa: PLC0415 - only where files are looked for
+
+    user = platformdirs.user_config_path("callsheet", appauthor=False) / "mcp.json"
+    return [*(folder / name for name in _PROJECT), user, _desktop(environ)]
+
+
+def _desktop(environ: Mapping[str, str]) -> Path:
+    home = Path.home()
+    if sys.platform == "darwin":
+        base = home / "Library" / "Application Support"
+    elif sys.platform == "win32":
+        base = Path(environ.get("APPDATA", home / "AppData" / "Roaming"))
+    else:
+        base = Path(environ.get("XDG_CONFIG_HOME", home / ".config"))
+    return base / "Claude" / "claude_desktop_config.json"

@@ -1,0 +1,98 @@
+"""Why a server could not be reached, in the words of a diagnostic.
+
+In: an exception of opening a session. Out: CallsheetError (TOL010 to TOL014) naming the server,
+what was tried and the way out. No environment, argument, header or password is shown.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+from urllib.parse import urlsplit
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ports.mcp.config import HttpServer, McpServerConfig
+from callsheet.ports.mcp.process import ServerProcess
+
+_LOST = frozenset({"Connection closed", "Session terminated", "Server returned an error response"})
+
+
+def because(error: BaseException) -> str:
+    """The innermost cause in one line: the first leaf of an exception group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+def is_lost(message: str) -> bool:
+    """Whether an error is the SDK's own word that a URL did not answer, and not the server's."""
+    return message in _LOST or message.startswith("SSE stream ")
+
+
+def shown_url(url: str) -> str:
+    """A URL without user, password, query and fragment."""
+    parts = urlsplit(url)
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
+
+
+def not_opened(
+    config: McpServerConfig,
+    process: ServerProcess | None,
+    error: Exception,
+    within: float,
+    refusal: str | None = None,
+) -> CallsheetError:
+    """The diagnostic for a session that could not be opened within seconds.
+
+    `refusal` is the status of the last error that a URL answered with.
+    """
+    if isinstance(error, CallsheetError):
+        return error
+    transport = config.transport
+    name = f"the MCP server {config.name!r}"
+    if isinstance(transport, HttpServer):
+        place = shown_url(transport.url)
+        if isinstance(error, TimeoutError):
+            return _late(name, f"at {place}", within)
+        if refusal is None and _is_protocol(error):
+            return _refused(name, f"at {place}", error)
+        return CallsheetError.single(
+            "TOL013",
+            f"{name} at {place} cannot be reached: {refusal or because(error)}",
+            help="see that it runs and that the url is right, its path too (often /mcp)",
+        )
+    how = f"started with {transport.command!r}"
+    if process is not None and process.ended_by_itself:
+        return CallsheetError.single(
+            "TOL011",
+            f"{name}, {how}, ended before it could be used: it {process.last_words()}",
+            help="run the command in a terminal; it must stay and wait for input",
+        )
+    if isinstance(error, TimeoutError):
+        words = process.tail.text() if process is not None else ""
+        return _late(name, how, within, words)
+    return _refused(name, how, error)
+
+
+def _is_protocol(error: BaseException) -> bool:
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return type(error).__name__ in ("MCPError", "ValidationError", "RuntimeError")
+
+
+def _late(name: str, how: str, within: float, words: str = "") -> CallsheetError:
+    wrote = f"; it last wrote:\n{words}" if words else ""
+    return CallsheetError.single(
+        "TOL012",
+        f"{name}, {how}, gave no answer to the first request within {within:g} s{wrote}",
+        help="see that it is an MCP server that speaks over this transport, or give it more time",
+    )
+
+
+def _refused(name: str, how: str, error: Exception) -> CallsheetError:
+    return CallsheetError.single(
+        "TOL014",
+        f"{name}, {how}, did not agree on a session: {because(error)}",
+        help="see that it is an MCP server and speaks a protocol version that callsheet knows",
+    )

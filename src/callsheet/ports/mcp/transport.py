@@ -1,0 +1,140 @@
+"""The streams of the SDK's sessions: a child process's, or a URL's.
+
+In: a running process or a URL with headers. Out: what `mcp.Client` takes as its transport. The
+process's transport is our own, so that an error can carry the exit status and the last words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from callsheet.ports.mcp.config import HttpServer
+from callsheet.ports.mcp.process import ServerProcess
+
+if TYPE_CHECKING:
+    from mcp.client import Transport
+    from mcp.shared.message import SessionMessage
+
+_MAX_MESSAGE = 256 * 1024 * 1024
+"""Bytes of one message; a server that writes on and on without an end of line is cut off."""
+_FLUSH = 0.5
+
+logger = logging.getLogger(__name__)
+
+
+def process_transport(process: ServerProcess, on_end: Callable[[], None]) -> Transport:
+    """The transport over a process's standard streams; leaving it stops the process.
+
+    `on_end` is called when the process writes no more.
+    """
+    return _process_streams(process, on_end)
+
+
+@asynccontextmanager
+async def _process_streams(process: ServerProcess, on_end: Callable[[], None]) -> AsyncGenerator[Any]:
+    import anyio  # noqa: PLC0415 - comes with mcp, which is reached only now
+    from mcp.shared.message import SessionMessage  # noqa: PLC0415
+
+    arriving, received = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
+    sending, leaving = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def read() -> None:
+        try:
+            async with arriving:
+                await _pump_in(process, arriving.send)
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            logger.debug("the session of process %d closed first", process.pid)
+        finally:
+            on_end()
+
+    async def write() -> None:
+        try:
+            async with leaving:
+                async for message in leaving:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    await process.write(text.encode() + b"\n")
+        except OSError:
+            on_end()
+
+    reader, writer = asyncio.create_task(read()), asyncio.create_task(write())
+    try:
+        yield received, sending
+    finally:
+        received.close()
+        sending.close()
+        try:
+            await asyncio.wait({writer}, timeout=_FLUSH)
+            await process.stop()
+        finally:
+            reader.cancel()
+            writer.cancel()
+            await asyncio.gather(reader, writer, return_exceptions=True)
+            for stream in (arriving, received, sending, leaving):
+                stream.close()
+
+
+async def _pump_in(process: ServerProcess, deliver: Callable[[SessionMessage | Exception], Any]) -> None:
+    """Deliver the messages of the process's output, a line each, until it ends."""
+    from mcp.shared.message import SessionMessage  # noqa: PLC0415 - see above
+    from mcp_types import jsonrpc_message_adapter  # noqa: PLC0415
+
+    pieces: list[bytes] = []
+    size = 0
+    while data := await process.read():
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            whole = b"".join([*pieces, line]) if pieces else line
+            pieces, size = [], 0
+            if not whole.strip():
+                continue
+            try:
+                message = SessionMessage(jsonrpc_message_adapter.validate_json(whole, by_name=False))
+            except ValueError:
+                process.tail.line(whole)  # a server that prints: not a message, but maybe its last word
+                continue
+            await deliver(message)
+        pieces.append(rest)
+        size += len(rest)
+        if size > _MAX_MESSAGE:
+            process.tail.line(b"(a message of more than 256 MiB)")
+            return
+
+
+def http_transport(server: HttpServer, on_refusal: Callable[[str], None]) -> Transport:
+    """The transport to a URL, with the configured headers on every request.
+
+    `on_refusal` is told the status of each answer that is an error, which the SDK keeps to itself.
+    """
+    return _sse_streams(server) if server.sse else _http_streams(server, on_refusal)
+
+
+@asynccontextmanager
+async def _http_streams(server: HttpServer, on_refusal: Callable[[str], None]) -> AsyncGenerator[Any]:
+    import httpx2  # noqa: PLC0415 - comes with mcp, which is reached only now
+    from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
+
+    async def look(response: httpx2.Response) -> None:
+        if response.is_error:
+            on_refusal(f"HTTP {response.status_code} {response.reason_phrase}".rstrip())
+
+    # A call's limit of time is the connection's affair: a response may stay open as long as that.
+    limits = httpx2.Timeout(30.0, read=None)
+    async with (
+        httpx2.AsyncClient(
+            headers=dict(server.headers), timeout=limits, event_hooks={"response": [look]}
+        ) as http,
+        streamable_http_client(server.url, http_client=http) as streams,
+    ):
+        yield streams
+
+
+@asynccontextmanager
+async def _sse_streams(server: HttpServer) -> AsyncGenerator[Any]:
+    from mcp.client.sse import sse_client  # noqa: PLC0415 - see above
+
+    async with sse_client(server.url, headers=dict(server.headers), sse_read_timeout=3600.0) as streams:
+        yield streams

@@ -1,0 +1,1 @@
+"""Language models: the operations that a plan asks of them, one focused prompt each."""

@@ -1,0 +1,226 @@
+"""A type annotation as a JSON schema and a conversion of values.
+
+Simple types (texts, numbers, lists, objects, choices) are done here without any library; every
+other type is pydantic's. A simple check passes only what pydantic would pass unchanged and
+leaves the rest to pydantic, so that there is one meaning.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from enum import Enum
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+MISS: Any = object()
+"""A check's answer when it cannot tell; pydantic decides."""
+
+Check: TypeAlias = Callable[[Any], Any]
+"""Gives the converted value, or MISS."""
+
+
+class Simple(NamedTuple):
+    """A type that needs no library: its schema and its check."""
+
+    schema: dict[str, Any]
+    check: Check
+
+
+def anything(value: Any) -> Any:
+    """Pass every value as it is."""
+    return value
+
+
+def never(value: Any) -> Any:
+    """Leave every value to pydantic."""
+    return MISS
+
+
+def _text(value: Any) -> Any:
+    return value if type(value) is str else MISS
+
+
+def _integer(value: Any) -> Any:
+    return value if type(value) is int else MISS
+
+
+def _boolean(value: Any) -> Any:
+    return value if type(value) is bool else MISS
+
+
+def _nothing(value: Any) -> Any:
+    return None if value is None else MISS
+
+
+def _number(value: Any) -> Any:
+    if type(value) is float:
+        return value
+    return float(value) if type(value) is int else MISS
+
+
+def _array(value: Any) -> Any:
+    return cast("list[Any]", value) if type(value) is list else MISS
+
+
+def _object(value: Any) -> Any:
+    return cast("dict[Any, Any]", value) if type(value) is dict else MISS
+
+
+_PLAIN: dict[Any, Simple] = {
+    str: Simple({"type": "string"}, _text),
+    int: Simple({"type": "integer"}, _integer),
+    float: Simple({"type": "number"}, _number),
+    bool: Simple({"type": "boolean"}, _boolean),
+    None: Simple({"type": "null"}, _nothing),
+    type(None): Simple({"type": "null"}, _nothing),
+    list: Simple({"type": "array"}, _array),
+    dict: Simple({"type": "object"}, _object),
+    Any: Simple({}, anything),
+    object: Simple({}, anything),
+}
+
+
+def simple(annotation: Any) -> Simple | None:
+    """The schema and the check of a simple type, None for a type that is pydantic's."""
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return _enum(annotation)
+    try:
+        plain = _PLAIN.get(annotation)
+    except TypeError:
+        return None
+    if plain is not None:
+        return plain
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _annotated(args)
+    if origin is Literal:
+        return _choice(list(args), {value: value for value in args if type(value) in (str, int)})
+    if origin is Union or origin is types.UnionType:
+        return _union(args)
+    if origin is list:
+        return _list_of(args[0])
+    if origin is dict and args[0] is str:
+        return _dict_of(args[1])
+    return None
+
+
+def _annotated(args: tuple[Any, ...]) -> Simple | None:
+    """A type with descriptions; any other metadata is a rule that pydantic knows."""
+    inner = simple(args[0])
+    texts = [note if isinstance(note, str) else getattr(note, "documentation", None) for note in args[1:]]
+    if inner is None or not all(isinstance(text, str) for text in texts):
+        return None
+    return Simple({**inner.schema, "description": " ".join(cast("list[str]", texts))}, inner.check)
+
+
+def _enum(kind: type[Enum]) -> Simple | None:
+    members = list(kind)
+    return _choice([m.value for m in members], {m.value: m for m in members if type(m.value) in (str, int)})
+
+
+def _choice(values: list[Any], results: dict[Any, Any]) -> Simple | None:
+    """One of several texts, or one of several integers."""
+    kinds: set[Any] = {type(v) for v in values}
+    if len(kinds) != 1 or len(results) != len(values) or not kinds <= {str, int}:
+        return None
+    kind = kinds.pop()
+
+    def check(value: Any) -> Any:
+        return results.get(value, MISS) if type(value) is kind else MISS
+
+    return Simple({"type": "string" if kind is str else "integer", "enum": values}, check)
+
+
+def _union(args: tuple[Any, ...]) -> Simple | None:
+    parts = [simple(arg) for arg in args]
+    if any(part is None for part in parts):
+        return None
+    found = cast("list[Simple]", parts)
+    if any(part.check is _integer for part in found):
+        found.sort(key=lambda part: part.check is _number)  # 3 stays an integer in `float | int`
+    checks = tuple(part.check for part in found)
+
+    def check(value: Any) -> Any:
+        for one in checks:
+            result = one(value)
+            if result is not MISS:
+                return result
+        return MISS
+
+    return Simple({"anyOf": [cast("Simple", part).schema for part in parts]}, check)
+
+
+def _list_of(item: Any) -> Simple | None:
+    inner = simple(item)
+    if inner is None:
+        return None
+    if inner.check is anything:
+        return _PLAIN[list]
+    one = inner.check
+
+    def check(value: Any) -> Any:
+        if type(value) is not list:
+            return MISS
+        out = [one(v) for v in cast("list[Any]", value)]
+        return MISS if any(v is MISS for v in out) else out
+
+    return Simple({"type": "array", "items": inner.schema}, check)
+
+
+def _dict_of(item: Any) -> Simple | None:
+    inner = simple(item)
+    if inner is None:
+        return None
+    if inner.check is anything:
+        return _PLAIN[dict]
+    one = inner.check
+
+    def check(value: Any) -> Any:
+        if type(value) is not dict:
+            return MISS
+        out = {k: one(v) for k, v in cast("dict[str, Any]", value).items()}
+        return MISS if any(v is MISS for v in out.values()) else out
+
+    return Simple({"type": "object", "additionalProperties": inner.schema}, check)
+
+
+def for_pydantic(annotation: Any) -> Any:
+    """The annotation with every `typing.TypedDict` in it as pydantic takes it before Python 3.12."""
+    if sys.version_info >= (3, 12):
+        return annotation
+    if is_typeddict(annotation):
+        return _typed_dict(annotation)
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is None or origin is Literal or not args:
+        return annotation
+    if origin is Annotated:
+        return Annotated[(for_pydantic(args[0]), *args[1:])]  # pyright: ignore[reportReturnType, reportInvalidTypeForm]
+    new = tuple(for_pydantic(arg) for arg in args)
+    if all(a is b for a, b in zip(args, new, strict=True)):
+        return annotation
+    return Union[new] if origin is types.UnionType or origin is Union else origin[new]  # noqa: UP007
+
+
+def _typed_dict(kind: Any) -> Any:
+    import typing_extensions as te  # noqa: PLC0415 - comes with pydantic, which is needed now
+
+    if isinstance(kind, te._TypedDictMeta):  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]
+        return kind
+    fields = {
+        name: (te.Required if name in kind.__required_keys__ else te.NotRequired)[for_pydantic(hint)]
+        for name, hint in get_type_hints(kind, include_extras=False).items()
+    }
+    return te.TypedDict(kind.__name__, fields)  # pyright: ignore[reportGeneralTypeIssues, reportCallIssue, reportArgumentType]

@@ -1,0 +1,135 @@
+"""The tools of a Python file: `--tools FILE.py`.
+
+In: a path. Out: the declared tools in the order of the file, or a diagnostic that points into
+it (CFG100 to CFG105). The file is code of the user and runs as such, once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import traceback
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
+from callsheet.ports.python_tools.declare import is_tool, tool_of
+from callsheet.ports.tools import Tool
+
+
+def load_tools(path: Path) -> list[Tool]:
+    """The tools that a file declares with `@callsheet.tool`, its own and those it imports.
+
+    Raises CallsheetError: the file cannot be read (CFG100) or is not Python (CFG101), fails
+    while it is imported (CFG102), declares no tool (CFG103), two of the same name (CFG104), or
+    one that a plan cannot call (CFG105).
+    """
+    source = _read(path)
+    code = _compile(source)
+    module = _execute(path, source, code)
+    functions = {id(value): value for value in vars(module).values() if is_tool(value)}
+    if not functions:
+        raise CallsheetError.single(
+            "CFG103",
+            f"{path} declares no tools",
+            help="put `@callsheet.tool(effect=...)` above the functions that plans may call",
+        )
+    tools = [tool_of(function, origin=f"python:{path}") for function in functions.values()]
+    _refuse_duplicates(path, tools)
+    return tools
+
+
+def _read(path: Path) -> Source:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CallsheetError.single(
+            "CFG100",
+            f"the tools file {path} cannot be read: {error.strerror or error}",
+            help="give the path of a Python file",
+        ) from error
+    from importlib.util import decode_source  # noqa: PLC0415 - only where tools are loaded
+
+    try:
+        return Source(str(path), decode_source(data))
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise CallsheetError.single(
+            "CFG101", f"{path} is not a text in its declared encoding ({error})"
+        ) from error
+
+
+def _compile(source: Source) -> CodeType:
+    try:
+        return compile(source.text, source.name, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        span = _place(source, error.lineno, error.offset, error.end_lineno, error.end_offset)
+        raise CallsheetError([Diagnostic("CFG101", Severity.ERROR, error.msg, span)], source) from None
+    except ValueError as error:
+        raise CallsheetError.single("CFG101", f"{source.name} is not Python ({error})") from None
+
+
+def _place(
+    source: Source, line: int | None, column: int | None, end_line: int | None, end: int | None
+) -> Span | None:
+    if line is None:
+        return None
+    start = _offset(source, line) + max((column or 1) - 1, 0)
+    if end_line and end and (end_line, end) > (line, column or 1):
+        return Span(start, _offset(source, end_line) + end - 1)
+    return Span(start, start + 1)
+
+
+def _offset(source: Source, line: int) -> int:
+    return sum(len(text) for text in source.text.splitlines(keepends=True)[: line - 1])
+
+
+def _execute(path: Path, source: Source, code: CodeType) -> ModuleType:
+    """Run the file as a module of a private name, which its dataclasses and types refer to."""
+    name = f"_callsheet_tools_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    sys.modules[name] = module
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        exec(code, vars(module))
+    except CallsheetError as error:
+        sys.modules.pop(name, None)
+        place = _line_of(source, error)
+        raise CallsheetError([_placed(d, place) for d in error.diagnostics], source) from None
+    except (Exception, SystemExit) as error:
+        sys.modules.pop(name, None)
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise CallsheetError(
+            [Diagnostic("CFG102", Severity.ERROR, f"the tools file fails: {text}", _line_of(source, error))],
+            source,
+        ) from error
+    finally:
+        if folder in sys.path:
+            sys.path.remove(folder)
+    return module
+
+
+def _placed(diagnostic: Diagnostic, place: Span | None) -> Diagnostic:
+    return Diagnostic(diagnostic.code, diagnostic.severity, diagnostic.message, place, help=diagnostic.help)
+
+
+def _line_of(source: Source, error: BaseException) -> Span | None:
+    """The line of the file at which an exception left it."""
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == source.name]
+    if not lines or lines[-1] is None:
+        return None
+    text = source.line(lines[-1])
+    start = _offset(source, lines[-1]) + len(text) - len(text.lstrip())
+    return Span(start, start + max(len(text.strip()), 1))
+
+
+def _refuse_duplicates(path: Path, tools: list[Tool]) -> None:
+    names = [one.spec.name for one in tools]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise CallsheetError.single(
+            "CFG104",
+            f"{path} declares two tools called @{twice[0]}",
+            help="give one of them another name: @callsheet.tool(name=...)",
+        )

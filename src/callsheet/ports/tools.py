@@ -1,0 +1,182 @@
+"""A tool as the runtime sees it: its declaration, how it is called, and the registry of all.
+
+In: declarations and handlers from built-ins, Python functions and MCP servers. Out: one tool
+for a canonical name, or a diagnostic. Nothing here chooses a tool by an argument or by data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, TypeAlias
+
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
+from callsheet.ir import JSON, Effect
+
+
+class ToolFailed(Exception):
+    """The call failed; the text is what a plan sees as the error.
+
+    `in_doubt` says that the call may have had its effect all the same: no answer came in time,
+    or the server ended before it gave one.
+    """
+
+    def __init__(self, text: str, *, in_doubt: bool = False) -> None:
+        super().__init__(text)
+        self.in_doubt = in_doubt
+
+
+class CallContext:
+    """What a tool is told about the call besides its arguments.
+
+    `key` is the call's name in the run: step, visit, item and attempt. `idempotency_key` is the
+    same for every delivery of this call, also after a crash, and new for a planned retry; it
+    is made from the two others unless it is given.
+    """
+
+    __slots__ = ("_idempotency_key", "key", "run_id")
+
+    def __init__(self, run_id: str, key: str, idempotency_key: str | None = None) -> None:
+        self.run_id = run_id
+        self.key = key
+        self._idempotency_key = idempotency_key
+
+    @property
+    def idempotency_key(self) -> str:
+        """The name under which a tool may know a delivery again."""
+        if self._idempotency_key is None:
+            self._idempotency_key = sha256(f"{self.run_id}/{self.key}".encode()).hexdigest()
+        return self._idempotency_key
+
+
+Handler: TypeAlias = Callable[[dict[str, Any], CallContext], Awaitable[JSON]]
+"""Carries out a call: gives the value, or raises ToolFailed (any other exception fails it too)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """The declaration of a tool.
+
+    `name` is canonical (upper case, as `@NAME` in a plan), `executor` the name its provider
+    knows. `parameters` is the JSON schema of its arguments, whose property order gives
+    positional arguments their names. `timeout` is in seconds, None without limit; the handler
+    keeps it itself.
+    `origin` says where it comes from (`builtin`, `python:FILE`, `mcp:SERVER`); `pin` is the
+    hash of the declaration as its provider gave it.
+    """
+
+    name: str
+    executor: str
+    description: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    effect: Effect = Effect.UNSAFE
+    origin: str = "builtin"
+    timeout: float | None = None
+    pin: str | None = None
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """The names of the arguments in their declared order."""
+        properties = self.parameters.get("properties")
+        return tuple(properties) if isinstance(properties, Mapping) else ()  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A declaration with the handler that carries it out."""
+
+    spec: ToolSpec
+    handler: Handler
+
+
+class Registry:
+    """All tools that a run can reach, by canonical name.
+
+    A name that two providers claim is ambiguous: it can be called only by its qualified name
+    (`@SERVER__TOOL`), which `add` takes as `alias`.
+    """
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._aliases: dict[str, str] = {}
+        self._ambiguous: dict[str, list[str]] = {}
+        for tool in tools:
+            self.add(tool)
+
+    def add(self, tool: Tool, alias: str | None = None) -> None:
+        """Take a tool in; `alias` is its second, qualified name.
+
+        A second tool of the same name makes the name ambiguous. If there is no name left by which
+        both can be called, CallsheetError (TOL002) is raised.
+        """
+        name = tool.spec.name
+        if name in self._aliases:
+            raise _same(name, tool)
+        if name in self._ambiguous:
+            self._claim(name, tool, alias)
+        elif name in self._tools:
+            first = self._tools.pop(name)
+            self._ambiguous[name] = []
+            first_alias = next((a for a, n in self._aliases.items() if n == name), None)
+            self._claim(name, first, first_alias)
+            self._claim(name, tool, alias)
+        else:
+            if alias is not None and alias != name:
+                if alias in self._tools or alias in self._aliases:
+                    raise _same(alias, tool)
+                self._aliases[alias] = name
+            self._tools[name] = tool
+
+    def _claim(self, name: str, tool: Tool, alias: str | None) -> None:
+        qualified = alias or f"{tool.spec.origin.partition(':')[0].upper()}__{name}"
+        if qualified in self._tools:
+            raise _same(qualified, tool)
+        self._tools[qualified] = tool
+        self._aliases.pop(qualified, None)
+        self._ambiguous[name].append(qualified)
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of a canonical or qualified name, None if there is none or it is ambiguous."""
+        return self._tools.get(name) or self._tools.get(self._aliases.get(name, ""))
+
+    def require(self, name: str) -> Tool:
+        """The tool of this name; raises CallsheetError (TOL001, TOL003) with the nearest names."""
+        tool = self.get(name)
+        if tool is None:
+            raise CallsheetError([self.missing(name)])
+        return tool
+
+    def missing(self, name: str) -> Diagnostic:
+        """What is wrong with a name that `get` does not know."""
+        if name in self._ambiguous:
+            names = " or ".join(f"@{q}" for q in self._ambiguous[name])
+            return Diagnostic(
+                "TOL003", Severity.ERROR, f"@{name} is offered by more than one server", help=f"write {names}"
+            )
+        near = did_you_mean(name, [*self._tools, *self._aliases])
+        known = "did you mean " + " or ".join(f"@{n}" for n in near) + "?" if near else None
+        return Diagnostic(
+            "TOL001",
+            Severity.ERROR,
+            f"no tool is called @{name}",
+            help=known or "`callsheet tools` lists what is reachable",
+        )
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def names(self) -> tuple[str, ...]:
+        """The names under which tools are called, in the order they were added."""
+        return tuple(self._tools)
+
+
+def _same(name: str, tool: Tool) -> CallsheetError:
+    return CallsheetError.single(
+        "TOL002",
+        f"two tools are both called @{name} (the second comes from {tool.spec.origin})",
+        help="rename one of them or leave one of the servers out of the configuration",
+    )

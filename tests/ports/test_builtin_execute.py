@@ -1,0 +1,380 @@
+"""Code in a real sandbox and in real limits: what it may do, what it may not, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, builtin_tools, isolation
+from callsheet.ports.builtin.execute.jobs import find_program, limited_job
+from callsheet.ports.builtin.execute.packages import requirement
+from callsheet.ports.builtin.execute.process import Finished, run_job
+from callsheet.ports.cleaning import clean_output
+from callsheet.ports.tools import CallContext, Registry, ToolFailed
+
+CONTEXT = CallContext("run", "S1", "key")
+
+
+def settings_in(place: Path, **execution: Any) -> BuiltinSettings:
+    return BuiltinSettings(workspace=place, data=place / "data", execution=ExecutionSettings(**execution))
+
+
+with tempfile.TemporaryDirectory() as _place:
+    ISOLATION = isolation(settings_in(Path(_place)))
+sandboxed = pytest.mark.skipif(ISOLATION.kind != "namespaces", reason=f"here is {ISOLATION}")
+
+
+async def run(
+    place: Path, code: str, tool: str = "EXEC_CODE", execution: dict[str, Any] | None = None, **more: Any
+) -> Any:
+    tools = Registry(builtin_tools(settings_in(place, **{"require": "best-effort", **(execution or {})})))
+    value = await tools.require(tool).handler({"code": code, **more}, CONTEXT)
+    assert value["isolation"] == ISOLATION.kind
+    return clean_output(tool, value)
+
+
+async def run_limited(place: Path, code: str, language: str = "python", **execution: Any) -> Finished:
+    """Run code without a sandbox, whatever there is here."""
+    settings = settings_in(place, **execution)
+    with tempfile.TemporaryDirectory() as scratch:
+        job = limited_job(find_program(language, code), settings, scratch)
+        return await run_job(job, "", settings.execution.timeout, settings.execution.output_bytes)
+
+
+async def listed(*options: str) -> str:
+    """What ps says about the processes of this machine."""
+    command = ["ps", *(options or ("axww", "-o", "args"))]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+    return done.stdout
+
+
+def mark_of_this_test() -> str:
+    return f"callsheet-test-{os.getpid()}-{time.monotonic_ns()}"
+
+
+async def test_code_gives_what_it_prints(tmp_path):
+    assert await run(tmp_path, "print('Grüße'); print(6 * 7)") == "Grüße\n42"
+    assert await run(tmp_path, "echo $((6 * 7))", "SHELL_EXEC") == "42"
+    assert await run(tmp_path, "echo hi", language="shell") == "hi"
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js here")
+async def test_javascript_runs_where_node_is(tmp_path):
+    assert await run(tmp_path, "console.log(await 42)", language="javascript") == "42"
+
+
+async def test_data_comes_in_on_standard_input_and_is_not_code(tmp_path):
+    data = "'; import os; os._exit(3) #\n" * 10_000
+    assert await run(tmp_path, "import sys; print(len(sys.stdin.read()))", stdin=data) == str(len(data))
+
+
+async def test_input_that_nobody_reads_does_no_harm(tmp_path):
+    assert await run(tmp_path, "print(1)", stdin="x" * 5_000_000) == "1"
+
+
+async def test_code_that_fails_is_a_failure_with_what_it_said(tmp_path):
+    with pytest.raises(ToolFailed, match=r"ModuleNotFoundError[^$]*exit code 1"):
+        await run(tmp_path, "import no_such_module")
+    with pytest.raises(ToolFailed, match=r"before\nafter\n.*exit code 168"):
+        await run(tmp_path, "echo before; echo after >&2; exit 168", "SHELL_EXEC")
+
+
+async def test_an_unknown_language_is_refused(tmp_path):
+    with pytest.raises(ToolFailed, match="python, shell, javascript"):
+        await run(tmp_path, "x", language="cobol")
+
+
+async def test_no_secret_of_the_environment_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setenv("CANARY", "canary-secret")
+    seen = await run(tmp_path, "import os; print(dict(os.environ))")
+    assert "canary" not in seen.lower()
+
+
+async def test_every_run_has_an_empty_folder_of_its_own(tmp_path):
+    code = (
+        "import os, tempfile\n"
+        "print(os.listdir(), os.getcwd() == os.environ['HOME'] == tempfile.gettempdir())\n"
+        "open('x', 'w').close()"
+    )
+    for _ in range(2):
+        assert await run(tmp_path, code) == "['main.py'] True"
+
+
+async def test_the_workspace_is_seen_where_that_is_set(tmp_path):
+    tmp_path.chmod(0o755)  # in a sandbox that root makes, code is nobody
+    (tmp_path / "server.py").write_text("print('served')")
+    assert await run(tmp_path, "cat server.py", "SHELL_EXEC", {"workspace": "read"}) == "print('served')"
+    with pytest.raises(ToolFailed, match="No such file"):
+        await run(tmp_path, "cat server.py", "SHELL_EXEC")
+
+
+@sandboxed
+async def test_the_workspace_in_a_sandbox_is_read_only(tmp_path):
+    tmp_path.chmod(0o777)
+    with pytest.raises(ToolFailed, match="Read-only file system"):
+        await run(tmp_path, "open('new', 'w')", execution={"workspace": "read"})
+    assert not (tmp_path / "new").exists()
+
+
+async def test_a_program_that_does_not_end_is_ended(tmp_path):
+    begin = time.monotonic()
+    with pytest.raises(ToolFailed, match=r"(?s)here.*longer than 1 seconds"):
+        await run(tmp_path, "print('here', flush=True)\nwhile True: pass", execution={"timeout": 1})
+    assert time.monotonic() - begin < 5
+
+
+async def test_processor_time_is_limited(tmp_path):
+    with pytest.raises(ToolFailed, match="more than 1 seconds of processor time"):
+        await run(tmp_path, "while True: pass", execution={"cpu_seconds": 1})
+
+
+async def test_memory_is_limited(tmp_path):
+    with pytest.raises(ToolFailed, match="MemoryError"):
+        await run(tmp_path, "x = b'x' * 400_000_000", execution={"memory_bytes": 200_000_000})
+
+
+async def test_the_size_of_files_is_limited(tmp_path):
+    with pytest.raises(ToolFailed, match="File too large"):
+        await run(tmp_path, "open('x', 'wb').write(b'x' * 2_000_000)", execution={"file_bytes": 1_000_000})
+
+
+async def test_long_output_is_cut_with_a_mark(tmp_path):
+    text = await run(tmp_path, "print('x' * 3_000_000)", execution={"output_bytes": 1_000})
+    assert text.startswith("x" * 1_000)
+    assert "[2999001 more bytes of output were cut]" in text
+
+
+@sandboxed
+async def test_a_fork_bomb_stays_small_and_ends_in_time(tmp_path):
+    bomb = (
+        "import os, time\n"
+        "made = 0\n"
+        "while True:\n"
+        "    try:\n"
+        "        pid = os.fork()\n"
+        "    except OSError:\n"
+        "        break\n"
+        "    if pid == 0:\n"
+        "        time.sleep(60)\n"
+        "    made += 1\n"
+        "print(made)"
+    )
+    begin = time.monotonic()
+    assert 0 < int(await run(tmp_path, bomb, execution={"processes": 20, "timeout": 20})) < 20
+    endless = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
+    with pytest.raises(ToolFailed, match="longer than 1 seconds"):
+        await run(tmp_path, endless, execution={"processes": 20, "timeout": 1})
+    assert time.monotonic() - begin < 15
+
+
+@sandboxed
+async def test_nothing_of_a_sandbox_outlives_it(tmp_path):
+    mark = mark_of_this_test()
+    code = (
+        "import subprocess, sys\n"
+        f"command = [sys.executable, '-c', 'import time; time.sleep(60)', '{mark}']\n"
+        "subprocess.Popen(command, start_new_session=True)"
+    )
+    await run(tmp_path, code)
+    assert mark not in await listed()
+
+
+@sandboxed
+async def test_a_sandbox_has_no_network(tmp_path):
+    listener = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    code = f"import socket\nsocket.create_connection(('127.0.0.1', {port}), 2)\nprint('connected')"
+    async with listener:
+        with pytest.raises(ToolFailed, match=r"OSError|ConnectionRefused"):
+            await run(tmp_path, code)
+        assert await run(tmp_path, code, execution={"network": True}) == "connected"
+
+
+@sandboxed
+@pytest.mark.parametrize(
+    "code",
+    [
+        "open('/etc/shadow').read()",
+        "open('/proc/1/root/etc/shadow').read()",
+        f"open({str(Path(__file__))!r}).read()",
+        "open('/usr/callsheet-test', 'w')",
+        "open('/callsheet-test', 'w')",
+        "open('/proc/sys/kernel/hostname', 'w').write('x')",
+        "import os; os.setuid(0)",
+        "import os; os.mknod('disk', 0o60600, os.makedev(8, 0))",
+        "import os; os.kill(1, 9); os.chroot('/')",
+        "import ctypes; ctypes.CDLL(None).unshare(0x10000000) and open('/not-made')",
+        "import ctypes; ctypes.CDLL(None).mount(b'none', b'/', None, 32 | 4096, None) and open('/not-made')",
+    ],
+)
+async def test_a_sandbox_shows_and_gives_nothing_of_the_machine(tmp_path, code):
+    with pytest.raises(ToolFailed, match=r"No such file|Permission|permitted|Read-only"):
+        await run(tmp_path, code)
+
+
+@sandboxed
+async def test_a_sandbox_sees_only_its_own_processes(tmp_path):
+    code = "import os; print(os.getpid(), sorted(int(p) for p in os.listdir('/proc') if p.isdigit()))"
+    assert await run(tmp_path, code) in ("2 [1, 2]", "2 []")
+
+
+@sandboxed
+async def test_scratch_space_is_limited(tmp_path):
+    fill = "for n in range(40): open(f'f{n}', 'wb').write(b'x' * 1_000_000)"
+    with pytest.raises(ToolFailed, match="No space left"):
+        await run(tmp_path, fill, execution={"scratch_bytes": 10_000_000})
+
+
+async def test_a_call_that_is_cancelled_takes_its_program_along(tmp_path):
+    mark = mark_of_this_test()
+    task = asyncio.create_task(run(tmp_path, f"exec -a {mark} sleep 60", language="shell"))
+    for _ in range(200):
+        if mark in await listed():
+            break
+    else:
+        pytest.fail("the program never started")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert mark not in await listed()
+
+
+async def test_limits_hold_without_a_sandbox(tmp_path):
+    assert (await run_limited(tmp_path, "print(1)")).stdout == "1\n"
+    assert (
+        "MemoryError"
+        in (await run_limited(tmp_path, "x = b'x' * 400_000_000", memory_bytes=200_000_000)).stderr
+    )
+    assert (await run_limited(tmp_path, "while True: pass", timeout=1)).timed_out
+    assert (await run_limited(tmp_path, "while True: pass", cpu_seconds=1)).exit_code == -24
+
+
+async def test_a_background_process_without_a_sandbox_ends_with_its_program(tmp_path):
+    begin = time.monotonic()
+    finished = await run_limited(tmp_path, "sleep 60 & echo $!", "shell")
+    assert time.monotonic() - begin < 5
+    assert (await listed("-o", "stat=", "-p", finished.stdout.strip())).strip() in ("", "Z")
+
+
+async def test_a_program_that_holds_its_output_open_does_not_hold_the_run(tmp_path):
+    begin = time.monotonic()
+    code = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(6)\nelse:\n    print('done')"
+    assert (await run_limited(tmp_path, code)).stdout == "done\n"
+    assert time.monotonic() - begin < 5
+
+
+@sandboxed
+@pytest.mark.parametrize("require", ["sandbox", "best-effort"])
+def test_without_namespaces_code_is_refused_or_runs_in_limits_as_set(tmp_path, require):
+    """A process that may make no namespaces, as in many containers, says so and does as it was told."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import asyncio, pathlib, sys\n"
+        "from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, builtin_tools, isolation\n"
+        "from callsheet.ports.tools import CallContext, Registry, ToolFailed\n"
+        "place = pathlib.Path(sys.argv[1])\n"
+        "execution = ExecutionSettings(require=sys.argv[2])\n"
+        "settings = BuiltinSettings(workspace=place, data=place, execution=execution)\n"
+        "print(isolation(settings))\n"
+        "tool = Registry(builtin_tools(settings)).require('EXEC_CODE')\n"
+        "try:\n"
+        "    print(asyncio.run(tool.handler({'code': 'print(42)'}, CallContext('r', 'k', 'i'))))\n"
+        "except ToolFailed as failure:\n"
+        "    print(failure)\n"
+    )
+    command = (
+        f"echo 0 > /proc/sys/user/max_user_namespaces && exec {sys.executable} {script} {tmp_path} {require}"
+    )
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "sh", "-c", command],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("no sandbox (unshare: ")
+    if require == "sandbox":
+        assert "code is refused" in done.stdout
+        assert "TOL102" in done.stdout
+    else:
+        assert "'stdout': '42\\n'" in done.stdout
+        assert "'isolation': 'limits'" in done.stdout
+
+
+async def install(place: Path, packages: Any, **execution: Any) -> Any:
+    tool = Registry(builtin_tools(settings_in(place, **execution))).require("INSTALL_PKG")
+    return await tool.handler({"language": "python", "packages": packages}, CONTEXT)
+
+
+async def test_installing_is_refused_unless_it_is_allowed(tmp_path):
+    with pytest.raises(ToolFailed, match="TOL104"):
+        await install(tmp_path, ["numpy"])
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "--index-url=x",
+        "-r x",
+        "./here",
+        "git+https://x.test/y",
+        "a @ https://x.test/y",
+        "https://x.test/a.whl",
+        "a; b",
+        "",
+    ],
+)
+async def test_only_names_and_versions_are_packages(tmp_path, name):
+    with pytest.raises(ToolFailed, match="not the name of a package"):
+        await install(tmp_path, [name], allow_install=True)
+
+
+def test_names_with_versions_are_packages():
+    assert [requirement(text) for text in ("a", "a[b,c] >= 1.0, < 2", "A.b-c==1.*")] == [
+        "a",
+        "a[b,c]>=1.0,<2",
+        "A.b-c==1.*",
+    ]
+
+
+async def test_an_installed_package_is_there_for_programs_of_its_namespace(tmp_path, monkeypatch):
+    """A wheel made here is installed from a folder, without any index."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    make_wheel(wheels)
+    for variable in ("PIP_NO_INDEX", "UV_NO_INDEX"):
+        monkeypatch.setenv(variable, "1")
+    for variable in ("PIP_FIND_LINKS", "UV_FIND_LINKS"):
+        monkeypatch.setenv(variable, str(wheels))
+    assert (
+        await install(tmp_path, ["callsheet-test-thing"], allow_install=True)
+        == "installed callsheet-test-thing"
+    )
+    assert await run(tmp_path, "import callsheet_test_thing; print(callsheet_test_thing.VALUE)") == "42"
+    with pytest.raises(ToolFailed, match="could not be installed"):
+        await install(tmp_path, ["callsheet-no-such-thing"], allow_install=True)
+
+
+def make_wheel(folder: Path) -> None:
+    import zipfile
+
+    info = "callsheet_test_thing-1.0.dist-info"
+    with zipfile.ZipFile(folder / "callsheet_test_thing-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("callsheet_test_thing.py", "VALUE = 42\n")
+        wheel.writestr(
+            f"{info}/METADATA", "Metadata-Version: 2.1\nName: callsheet-test-thing\nVersion: 1.0\n"
+        )
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{info}/RECORD", "")

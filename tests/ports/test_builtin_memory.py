@@ -1,0 +1,126 @@
+"""Memory and working memory in a real SQLite file."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from callsheet.ports.builtin import BuiltinSettings, builtin_tools
+from callsheet.ports.builtin.memory import find_facts
+from callsheet.ports.tools import CallContext, Registry, ToolFailed
+
+
+async def call(
+    place: Path,
+    tool: str,
+    *,
+    delivery: str = "key",
+    run: str = "run",
+    namespace: str = "default",
+    **arguments: Any,
+) -> Any:
+    built = builtin_tools(BuiltinSettings(workspace=place, data=place / "data", namespace=namespace))
+    return await Registry(built).require(tool).handler(arguments, CallContext(run, "S1", delivery))
+
+
+async def test_a_stored_fact_is_found_by_its_words(tmp_path):
+    assert await call(tmp_path, "QUERY_MEMORY", query="Tom Holland height") == ""
+    await call(tmp_path, "STORE_FACT", content="Tom Holland height: 1.73 m", importance=0.6)
+    for query in ("Tom Holland height", "the height of TOM HOLLAND", "heights of hollands"):
+        assert await call(tmp_path, "QUERY_MEMORY", query=query) == "Tom Holland height: 1.73 m"
+
+
+async def test_a_fact_that_shares_a_minor_part_of_the_words_is_not_found(tmp_path):
+    await call(tmp_path, "STORE_FACT", content="The diner of Tom opens at nine")
+    assert await call(tmp_path, "QUERY_MEMORY", query="Tom Holland height") == ""
+
+
+async def test_a_second_delivery_stores_nothing(tmp_path):
+    for _ in range(3):
+        await call(tmp_path, "STORE_FACT", content="told once", delivery="same")
+    await call(tmp_path, "STORE_FACT", content="another text under the same key", delivery="same")
+    assert await call(tmp_path, "QUERY_MEMORY", query="told once") == "told once"
+    assert await call(tmp_path, "QUERY_MEMORY", query="another text") == ""
+
+
+async def test_the_same_fact_of_another_call_is_kept_once_at_its_highest_importance(tmp_path):
+    for key, importance in (("a", 0.2), ("b", 0.9), ("c", 0.4)):
+        await call(tmp_path, "STORE_FACT", content="one fact", importance=importance, delivery=key)
+    with sqlite3.connect(tmp_path / "data" / "memory.sqlite3") as db:
+        assert db.execute("SELECT content, importance FROM fact").fetchall() == [("one fact", 0.9)]
+    db.close()
+
+
+async def test_the_important_of_two_like_facts_comes_first(tmp_path):
+    for number, importance in ((1, 0.1), (2, 0.9), (3, 0.5)):
+        await call(
+            tmp_path,
+            "STORE_FACT",
+            content=f"bug number {number}",
+            importance=importance,
+            delivery=str(number),
+        )
+    found = await call(tmp_path, "QUERY_MEMORY", query="bug number")
+    assert found.splitlines() == ["bug number 2", "bug number 3", "bug number 1"]
+
+
+async def test_namespaces_do_not_see_each_other(tmp_path):
+    await call(tmp_path, "STORE_FACT", content="a fact of ann", namespace="ann")
+    assert await call(tmp_path, "QUERY_MEMORY", query="fact", namespace="bob") == ""
+    assert await call(tmp_path, "QUERY_MEMORY", query="fact", namespace="ann") == "a fact of ann"
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.text()
+    | st.sampled_from(['"', "a OR b", "NEAR(a b)", "content:a", "a*", "-a", "(", "'; DROP TABLE fact", "^a"])
+)
+async def test_no_query_is_an_operator(tmp_path, query):
+    """Every text is a query that gives facts or none, and never an error."""
+    await call(tmp_path, "STORE_FACT", content="a plain fact")
+    place = BuiltinSettings(workspace=tmp_path, data=tmp_path / "data")
+    assert find_facts(place, query) in ([], ["a plain fact"])
+
+
+async def test_many_writers_at_once_lose_nothing(tmp_path):
+    await asyncio.gather(
+        *(call(tmp_path, "STORE_FACT", content=f"fact {n}", delivery=str(n)) for n in range(20)),
+        *(call(tmp_path, "SET_WM", key=str(n), value=n) for n in range(20)),
+    )
+    with sqlite3.connect(tmp_path / "data" / "memory.sqlite3") as db:
+        assert db.execute(
+            "SELECT (SELECT count(*) FROM fact), (SELECT count(*) FROM working)"
+        ).fetchone() == (20, 20)
+    db.close()
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"content": " "}, {"content": "x", "importance": "high"}, {"content": ["x"]}]
+)
+async def test_a_fact_that_is_none_is_refused(tmp_path, arguments):
+    with pytest.raises(ToolFailed, match="argument"):
+        await call(tmp_path, "STORE_FACT", **arguments)
+
+
+async def test_a_broken_file_is_a_failure(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "memory.sqlite3").write_text("this is no database" * 100)
+    with pytest.raises(ToolFailed, match="memory cannot be used"):
+        await call(tmp_path, "QUERY_MEMORY", query="x")
+
+
+async def test_working_memory_belongs_to_its_run(tmp_path):
+    assert await call(tmp_path, "GET_WM", run="r1", key="k") is None
+    assert await call(tmp_path, "SET_WM", run="r1", key="k", value={"a": [1, None]}) == {"a": [1, None]}
+    assert await call(tmp_path, "GET_WM", run="r1", key="k") == {"a": [1, None]}
+    assert await call(tmp_path, "GET_WM", run="r2", key="k") is None
+    await call(tmp_path, "SET_WM", run="r1", key="k", value=None)
+    assert await call(tmp_path, "GET_WM", run="r1", key="k") is None
+    with pytest.raises(ToolFailed, match="value is missing"):
+        await call(tmp_path, "SET_WM", run="r1", key="k")

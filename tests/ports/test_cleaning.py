@@ -1,0 +1,98 @@
+"""What a plan sees of a result: code, searches and pages are cleaned, all else is left alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callsheet.ports.cleaning import clean_output
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+KEYS = st.sampled_from(["stdout", "stderr", "exit_code", "results", "title", "url", "snippet"]) | st.text()
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20)
+TOOLS = st.sampled_from(["EXEC_CODE", "SHELL_EXEC", "HOST_EXEC", "WEB_SEARCH", "FETCH_PAGE", "READ_FILE"])
+
+
+@given(TOOLS, VALUES)
+def test_cleaning_never_raises_and_is_a_function(tool, value):
+    """clean(t, v) is defined for every v and always the same."""
+    assert clean_output(tool, value) == clean_output(tool, value)
+
+
+@given(VALUES)
+def test_a_tool_that_is_not_concerned_keeps_its_value(value):
+    """clean(t, v) is v for every tool that is not of the three kinds."""
+    assert clean_output("READ_FILE", value) is value
+
+
+@given(st.text())
+def test_pieces_of_html_never_raise(text):
+    clean_output("FETCH_PAGE", "<html><p>" + text)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"stdout": "2026-04-28\n", "stderr": "", "exit_code": 0}, "2026-04-28"),
+        ({"stdout": "line one\nline two\n"}, "line one\nline two"),
+        ({"stdout": "  indented\n"}, "  indented"),
+        ({"stdout": "", "stderr": "NameError: x", "exit_code": 1}, "NameError: x"),
+        ({"stdout": "half\n", "stderr": "Error: rest\n", "exit_code": 1}, "half\nError: rest"),
+        ({"stdout": "done\n", "stderr": "a warning", "exit_code": 0}, "done"),
+        ({"stdout": ""}, ""),
+        ({"stdout": 5}, {"stdout": 5}),
+        ("{'stdout': 5}", "{'stdout': 5}"),
+        ('{"stdout": "x\\n", "stderr": "", "exit_code": 0}', "x"),
+        ('{"stdout": "x", "count": 3}', '{"stdout": "x", "count": 3}'),
+        ([1, 2, 3], [1, 2, 3]),
+        (True, True),
+        (2.25, 2.25),
+        (None, None),
+    ],
+)
+def test_the_result_of_code_is_what_it_printed(value, expected):
+    assert clean_output("EXEC_CODE", value) == expected
+    assert clean_output("HOST_EXEC", value) == expected
+
+
+def test_a_dict_with_stdout_from_another_tool_is_left_alone():
+    value = {"stdout": "x", "other": 1}
+    assert clean_output("GIT_LOG", value) is value
+
+
+def test_search_results_are_a_titled_list_with_addresses():
+    rows = [
+        {"title": "Big  News", "url": "https://n.test/1", "snippet": "all\nof it"},
+        {"name": "Second", "link": "https://n.test/2"},
+    ]
+    expected = "1. Big News\n   https://n.test/1\n   all of it\n2. Second\n   https://n.test/2"
+    assert clean_output("WEB_SEARCH", rows) == expected
+    assert clean_output("WEB_SEARCH", {"results": rows, "took": 3}) == expected
+    assert clean_output("WEB_SEARCH", expected) == expected
+
+
+@pytest.mark.parametrize(
+    "value", [[], {}, [1, 2], [{"x": 1}], {"results": "none"}, "text", [{"title": "a"}, 3]]
+)
+def test_what_is_no_search_result_stays(value):
+    assert clean_output("WEB_SEARCH", value) == value
+
+
+def test_a_page_is_markdown_without_scripts():
+    head = "<head><script>var a=1;</script></head>"
+    page = f"<html>{head}<body><h1>Main heading</h1><p>Body text</p></body></html>"
+    assert clean_output("FETCH_PAGE", page) == "# Main heading\n\nBody text"
+
+
+@pytest.mark.parametrize(
+    "value", ['{"result": {"id": "<p>X9</p>"}}', "a < b and c > d", "", json.dumps(["<html>"])]
+)
+def test_a_document_that_is_no_page_stays(value):
+    assert clean_output("FETCH_PAGE", value) == value
+
+
+def test_a_page_nested_beyond_reason_is_still_text():
+    assert "deep" in str(clean_output("FETCH_PAGE", "<div>" * 20_000 + "deep" + "</div>" * 20_000))

@@ -1,0 +1,302 @@
+"""The servers' configuration: what clients write is read, what is wrong is shown at its place."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callsheet.diagnostics import CallsheetError, Source, render_all
+from callsheet.ir import Effect
+from callsheet.ports.mcp import HttpServer, StdioServer, discover, load_config, load_configs, parse_config
+from callsheet.ports.mcp.declarations import effect_of, pin_of, qualified_name, spec_of
+from callsheet.ports.mcp.discovery import places
+from callsheet.ports.mcp.jsontext import parse
+
+HOME = Path("/project")
+
+
+def read(text, **environ):
+    return parse_config(Source("mcp.json", text), HOME, environ)
+
+
+def error(text, **environ):
+    with pytest.raises(CallsheetError) as caught:
+        read(text, **environ)
+    return render_all(caught.value.diagnostics, caught.value.source)
+
+
+def one(entry, **environ):
+    return read(f'{{"mcpServers": {{"s": {entry}}}}}', **environ).servers[0]
+
+
+def test_a_server_is_started_or_reached():
+    started = one('{"command": "srv", "args": ["-v", 3], "env": {"A": "1", "PORT": 80}, "cwd": "sub"}')
+    assert started.transport == StdioServer("srv", ("-v", "3"), {"A": "1", "PORT": "80"}, HOME / "sub")
+    for kind in ("http", "streamable-http", "streamableHttp"):
+        reached = one(f'{{"type": "{kind}", "url": "https://h/mcp", "headers": {{"X": "y"}}}}')
+        assert reached.transport == HttpServer("https://h/mcp", {"X": "y"})
+    assert one('{"type": "sse", "url": "http://h/sse"}').transport == HttpServer("http://h/sse", sse=True)
+
+
+def test_the_table_of_an_editor_with_comments_is_read():
+    text = (
+        '{\n  // mine\n  "inputs": [],\n  "servers": {"a": {"type": "stdio", "command": "x",}, /* b */ },\n}'
+    )
+    assert [s.name for s in read(text).servers] == ["a"]
+
+
+def test_both_tables_count():
+    text = '{"mcpServers": {"a": {"command": "x"}}, "servers": {"b": {"command": "y"}}}'
+    assert [s.name for s in read(text).servers] == ["a", "b"]
+    assert "stands in both tables" in error(text.replace('"b"', '"a"'))
+
+
+def test_the_operators_words_are_read():
+    server = one(
+        '{"command": "x", "timeout": 5,'
+        ' "callsheet": {"effects": {"look": "read"}, "trusted": true, "timeout": 9.5}}'
+    )
+    assert (server.effects, server.trusted, server.timeout) == ({"look": Effect.READ}, True, 9.5)
+    plain = one('{"command": "x"}')
+    assert (plain.effects, plain.trusted, plain.timeout) == ({}, False, 60.0)
+
+
+def test_variables_of_the_environment_are_filled_in():
+    server = one(
+        '{"command": "${BIN}/srv", "args": ["${env:A}-${B:-b}", "$A", "${C:-}"], "env": {"T": "${A}"}}',
+        BIN="/b",
+        A="a",
+    )
+    assert server.transport == StdioServer("/b/srv", ("a-b", "$A", ""), {"T": "a"})
+
+
+def test_an_unset_variable_is_an_error_at_its_place():
+    shown = error('{"mcpServers": {"s": {"url": "https://h", "headers": {"A": "Bearer ${TOKEN}"}}}}')
+    assert shown.startswith("mcp.json:1:60: error CFG113: the environment variable TOKEN is not set")
+    assert "asks a person" in error('{"servers": {"s": {"command": "x", "env": {"K": "${input:key}"}}}}')
+
+
+def test_a_disabled_server_is_left_out_whatever_it_names():
+    text = '{"mcpServers": {"a": {"command": "${NO}", "disabled": true}, "b": {"command": "b"}}}'
+    assert [s.name for s in read(text).servers] == ["b"]
+
+
+def test_keys_of_other_clients_are_passed_over_and_strange_ones_with_a_warning():
+    file = read('{"mcpServers": {"a": {"command": "b", "autoApprove": [], "description": "d", "zzz": 1}}}')
+    (warning,) = file.warnings
+    assert (warning.code, warning.message) == (
+        "CFG112",
+        "the key 'zzz' means nothing to callsheet and is passed over",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ('{"mcpServers": {"a": {"comand": "b"}}}', "1:23", "there is no key 'comand' here"),
+        ('{"mcpServer": {}}', "1:2", "there is no table of servers"),
+        ("{}", "1:1", "there is no table of servers"),
+        ("[]", "1:1", "the configuration must be an object"),
+        ('{"mcpServers": []}', "1:16", '"mcpServers" must be an object'),
+        ('{"mcpServers": {"a": 3}}', "1:22", "the server 'a' must be an object"),
+        ('{"mcpServers": {"a": {}}}', "1:17", "needs either a command or a url"),
+        ('{"mcpServers": {"a": {"command": "b", "url": "http://x"}}}', "1:17", "needs either"),
+        ('{"mcpServers": {"a": {"type": "http", "command": "b"}}}', "1:17", "that fits its type 'http'"),
+        ('{"mcpServers": {"a": {"type": "smtp", "url": "http://x"}}}', "1:31", "no transport 'smtp'"),
+        ('{"mcpServers": {"a": {"url": "x.example/mcp"}}}', "1:30", "a url starts with http"),
+        ('{"mcpServers": {"a": {"command": ["b"]}}}', "1:34", '"command" must be a text'),
+        ('{"mcpServers": {"a": {"command": "b", "args": "-v"}}}', "1:47", '"args" must be a list'),
+        ('{"mcpServers": {"a": {"command": "b", "args": [null]}}}', "1:48", '"args" holds texts'),
+        ('{"mcpServers": {"a": {"command": "b", "env": {"A": true}}}}', "1:52", '"env" holds texts'),
+        ('{"mcpServers": {"a": {"command": "b", "timeout": 0}}}', "1:50", "a number of seconds above 0"),
+        ('{"mcpServers": {"a": {"command": "b", "timeout": true}}}', "1:50", "a number of seconds"),
+        (
+            '{"mcpServers": {"a": {"command": "b", "disabled": "no"}}}',
+            "1:51",
+            '"disabled" must be true or false',
+        ),
+        (
+            '{"mcpServers": {"a": {"command": "b", "callsheet": {"effects": {"t": "raed"}}}}}',
+            "1:70",
+            "no effect 'raed'",
+        ),
+        (
+            '{"mcpServers": {"a": {"command": "b", "callsheet": {"effects": {"t": []}}}}}',
+            "1:70",
+            "no effect []",
+        ),
+        (
+            '{"mcpServers": {"a": {"command": "b", "callsheet": {"trust": true}}}}',
+            "1:53",
+            "there is no key 'trust'",
+        ),
+        ('{"mcpServers": {" ": {"command": "b"}}}', "1:17", "a server needs a name"),
+    ],
+)
+def test_a_wrong_shape_is_shown_at_its_place(text, place, words):
+    shown = error(text)
+    assert shown.startswith(f"mcp.json:{place}: error CFG112: ")
+    assert words in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("", "1:1", "the text ends where a value is expected"),
+        ('{"a": }', "1:7", "here a value is expected"),
+        ('{"a" 1}', "1:6", "here a colon is expected"),
+        ('{"a": 1 "b": 2}', "1:9", "here a comma or '}' is expected"),
+        ('{\n"a": [1, 2', "2:11", "the text ends inside the '[' of line 2"),
+        ("{'a': 1}", "1:2", "here a key is expected"),
+        ("{\"a\": 'x'}", "1:7", "a text stands in double quotes"),
+        ('{"a": 1, "a": 2}', "1:10", "the key 'a' stands here twice"),
+        ('{"a": 1} x', "1:10", "the text goes on after the end"),
+        ('{"a": "x', "1:7", "unterminated string"),
+        ('{"a": "\n"}', "1:8", "invalid control character"),
+        ("[" * 100, "1:34", "nested too deep"),
+        ("1" * 400, "1:1", "this number is too long"),
+    ],
+)
+def test_what_is_not_json_is_shown_at_its_place(text, place, words):
+    with pytest.raises(CallsheetError) as caught:
+        parse(Source("c.json", text))
+    shown = render_all(caught.value.diagnostics, caught.value.source)
+    assert shown.startswith(f"c.json:{place}: error CFG111: ")
+    assert words in shown
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+
+
+@given(JSON, st.sampled_from([None, 1, "\t"]))
+def test_json_is_read_as_the_standard_library_reads_it(value, indent):
+    import json
+
+    text = json.dumps(value, indent=indent)
+    assert parse(Source("c.json", text)).data() == json.loads(text)
+
+
+def test_a_file_that_cannot_be_read_is_said(tmp_path):
+    with pytest.raises(CallsheetError, match="CFG110"):
+        load_config(tmp_path / "none.json")
+    (tmp_path / "latin.json").write_bytes(b'{"\xe4"')
+    with pytest.raises(CallsheetError, match="not UTF-8"):
+        load_config(tmp_path / "latin.json")
+
+
+def test_of_two_files_the_first_names_a_server(tmp_path):
+    for name, command in (("1.json", "first"), ("2.json", "second")):
+        (tmp_path / name).write_text(
+            f'{{"mcpServers": {{"s": {{"command": "{command}"}}, "{command}": {{"url": "http://h"}}}}}}'
+        )
+    servers = load_configs([tmp_path / "1.json", tmp_path / "2.json"])
+    assert [s.name for s in servers] == ["s", "first", "second"]
+    assert servers[0].transport == StdioServer("first")
+    assert servers[0].origin == str(tmp_path / "1.json")
+
+
+def test_configurations_are_found_at_the_conventional_places(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    environ = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    expected = places(tmp_path, environ)
+    for path in expected:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    assert discover(tmp_path, environ) == expected
+    assert len(expected) == 6
+    assert expected[0] == tmp_path / ".mcp.json"
+    assert expected[-1].name == "claude_desktop_config.json"
+    expected[0].unlink()
+    assert discover(tmp_path, environ) == expected[1:]
+    assert discover(tmp_path, {"CALLSHEET_MCP_CONFIG": "a.json:b.json"}) == [Path("a.json"), Path("b.json")]
+    assert discover(tmp_path, {"CALLSHEET_MCP_CONFIG": ""}) == []
+
+
+def test_secrets_are_not_shown():
+    started = one('{"command": "x", "env": {"K": "hunter2"}}')
+    reached = one('{"url": "https://h", "headers": {"A": "hunter2"}}')
+    assert "hunter2" not in repr((started, reached))
+
+
+def test_reading_a_configuration_does_not_import_the_sdk():
+    code = (
+        "import sys\nfrom callsheet.ports.mcp import McpPool, load_config, discover\n"
+        "assert not {'mcp', 'pydantic', 'anyio', 'httpx2'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# ---------------------------------------------------------------- declarations
+
+PLAIN, TRUSTED = one('{"command": "x"}'), one('{"command": "x", "callsheet": {"trusted": true}}')
+
+
+@pytest.mark.parametrize(
+    ("hints", "untrusted", "trusted"),
+    [
+        ({}, Effect.UNSAFE, Effect.UNSAFE),
+        ({"readOnlyHint": True}, Effect.UNSAFE, Effect.READ),
+        ({"idempotentHint": True}, Effect.UNSAFE, Effect.IDEMPOTENT),
+        ({"readOnlyHint": "yes"}, Effect.UNSAFE, Effect.UNSAFE),
+        ({"destructiveHint": False}, Effect.UNSAFE, Effect.UNSAFE),
+    ],
+)
+def test_hints_count_only_where_the_server_is_trusted(hints, untrusted, trusted):
+    assert effect_of(PLAIN, "t", hints) is untrusted
+    assert effect_of(TRUSTED, "t", hints) is trusted
+
+
+def test_the_operators_word_wins_over_every_hint():
+    told = one('{"command": "x", "callsheet": {"trusted": true, "effects": {"t": "unsafe", "u": "pure"}}}')
+    assert effect_of(told, "t", {"readOnlyHint": True}) is Effect.UNSAFE
+    assert effect_of(told, "u", {"destructiveHint": True}) is Effect.PURE
+
+
+DECLARATIONS = st.dictionaries(st.text(max_size=4), JSON, max_size=5)
+
+
+@given(DECLARATIONS, st.randoms())
+def test_a_pin_ignores_the_order_of_keys(declaration, random):
+    def shuffled(value):
+        if isinstance(value, list):
+            return [shuffled(v) for v in value]
+        if not isinstance(value, dict):
+            return value
+        keys = list(value)
+        random.shuffle(keys)
+        return {k: shuffled(value[k]) for k in keys}
+
+    assert pin_of(shuffled(declaration)) == pin_of(declaration)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"description": "A."}, {"description": "a.\u200b"}, {"inputSchema": {"type": "object", "x": 1}},
+     {"annotations": {"readOnlyHint": True}}, {"_meta": {"a": 1}}],
+)  # fmt: skip
+def test_a_pin_sees_every_change(change):
+    base = {"name": "t", "description": "a.", "inputSchema": {"type": "object"}}
+    assert pin_of(base | change) != pin_of(base)
+
+
+@pytest.mark.parametrize(
+    ("given_name", "name"),
+    [
+        ("git-log", "GIT_LOG"),
+        ("select", "S__SELECT"),
+        ("respond", "S__RESPOND"),
+        ("2fa", "S__2FA"),
+        ("ü", "S___"),
+    ],
+)
+def test_a_name_that_a_plan_cannot_write_gives_way_to_the_qualified_one(given_name, name):
+    spec = spec_of(PLAIN, {"name": given_name, "inputSchema": {}})
+    assert (spec.name, spec.executor, spec.origin) == (name, given_name, "mcp:s")
+    assert qualified_name("9-lives", "a") == "MCP_9_LIVES__A"

@@ -1,0 +1,116 @@
+"""What a server answers, as a value: nothing is lost, and bytes are named by hash and reference."""
+
+import base64
+import hashlib
+
+import pytest
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+
+from callsheet.ports.mcp import folder_sink
+from callsheet.ports.mcp.content import value_of
+from callsheet.ports.tools import ToolFailed
+
+DATA = b"\x89PNG bytes"
+TEXT = base64.b64encode(DATA).decode()
+HASH = hashlib.sha256(DATA).hexdigest()
+
+
+def text(words):
+    return TextContent(type="text", text=words)
+
+
+def value(*blocks, schema=None, sink=None, **more):
+    return value_of(CallToolResult(content=list(blocks), **more), schema, sink)
+
+
+def test_one_text_is_its_text_also_where_it_is_json():
+    assert value(text('{"a": 1}')) == '{"a": 1}'
+
+
+def test_several_blocks_are_a_list_and_none_is_null():
+    assert value(text("a"), text("b")) == ["a", "b"]
+    assert value() is None
+
+
+def test_structured_content_is_the_value():
+    assert value(text("words"), structured_content={"a": 1}) == {"a": 1}
+    assert value(text("null"), structured_content=None) is None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"properties": {"result": {}}, "required": ["result"]}, {"x-fastmcp-wrap-result": True}],
+)
+def test_a_servers_wrapper_is_taken_off(schema):
+    assert value(text("x"), structured_content={"result": [1]}, schema=schema) == [1]
+
+
+def test_a_result_of_its_own_is_left_alone():
+    own = {"properties": {"result": {}, "took": {}}}
+    assert value(text("x"), structured_content={"result": [1]}, schema=own) == {"result": [1]}
+    assert value(text("x"), structured_content={"result": [1]}) == {"result": [1]}
+
+
+def test_bytes_go_to_the_sink_and_leave_a_reference(tmp_path):
+    image = ImageContent(type="image", data=TEXT, mime_type="image/png")
+    got = value(image, sink=folder_sink(tmp_path / "blobs"))
+    path = tmp_path / "blobs" / HASH
+    assert got == {
+        "type": "image",
+        "mimeType": "image/png",
+        "sha256": HASH,
+        "size": len(DATA),
+        "ref": str(path),
+    }
+    assert path.read_bytes() == DATA
+    assert value(image, sink=folder_sink(tmp_path / "blobs")) == got
+    assert [p.name for p in (tmp_path / "blobs").iterdir()] == [HASH]
+
+
+def test_bytes_without_a_sink_stay_in_the_value():
+    audio = AudioContent(type="audio", data=TEXT, mime_type="audio/wav")
+    assert value(audio) == {
+        "type": "audio",
+        "mimeType": "audio/wav",
+        "sha256": HASH,
+        "size": len(DATA),
+        "data": TEXT,
+    }
+
+
+def test_pictures_beside_structured_content_are_kept():
+    image = ImageContent(type="image", data=TEXT, mime_type="image/png")
+    got = value(text("a"), image, structured_content={"a": 1})
+    assert got["a"] == 1
+    assert [block["type"] for block in got["_content"]] == ["image"]
+
+
+def test_resources_are_objects():
+    words = EmbeddedResource(
+        type="resource", resource=TextResourceContents(uri="x://a", mime_type="text/plain", text="t")
+    )
+    blob = EmbeddedResource(type="resource", resource=BlobResourceContents(uri="x://b", blob=TEXT))
+    link = ResourceLink(type="resource_link", name="n", uri="x://c")
+    assert value(words, blob, link) == [
+        {"type": "resource", "uri": "x://a", "mimeType": "text/plain", "text": "t"},
+        {"type": "resource", "uri": "x://b", "sha256": HASH, "size": len(DATA), "data": TEXT},
+        {"type": "resource_link", "name": "n", "uri": "x://c"},
+    ]
+
+
+def test_an_error_is_a_failure_in_the_servers_words():
+    with pytest.raises(ToolFailed, match=r"^no such page\nreally$"):
+        value(text("no such page"), text("really"), is_error=True)
+    with pytest.raises(ToolFailed, match="gave no reason"):
+        value(is_error=True)
+    with pytest.raises(ToolFailed, match="not base64"):
+        value(ImageContent(type="image", data="§", mime_type="image/png"))

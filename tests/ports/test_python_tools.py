@@ -1,0 +1,422 @@
+"""Python functions as tools: their schemas, their arguments, their results, their failures."""
+
+import asyncio
+import contextvars
+import dataclasses
+import enum
+import math
+import subprocess
+import sys
+import threading
+from collections import namedtuple
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypedDict
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, TypeAdapter
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Effect
+from callsheet.ports.python_tools import to_json, tool, tool_of
+from callsheet.ports.python_tools.annotations import MISS, simple
+from callsheet.ports.tools import CallContext, ToolFailed
+
+CONTEXT = CallContext("run-1", "S1.0.1", "key-1")
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: float = 0.0
+
+
+class Order(TypedDict):
+    item: str
+    count: int
+
+
+class Model(BaseModel):
+    name: str
+
+
+def call(function, **args):
+    return asyncio.run(tool_of(function).handler(args, CONTEXT))
+
+
+def failure(function, **args):
+    with pytest.raises(ToolFailed) as caught:
+        call(function, **args)
+    return str(caught.value)
+
+
+# ---------------------------------------------------------------- declaration
+
+
+def test_an_undeclared_function_is_unsafe_and_named_after_itself():
+    @tool
+    def fetch_page(url: str) -> str:
+        """Fetch a page,
+        as text.
+
+        More words.
+        """
+        return url
+
+    spec = tool_of(fetch_page).spec
+    assert (spec.name, spec.executor, spec.effect) == ("FETCH_PAGE", "fetch_page", Effect.UNSAFE)
+    assert spec.description == "Fetch a page, as text."
+    assert fetch_page("x") == "x"
+
+
+def test_the_decorator_says_effect_name_description_and_timeout():
+    @tool(effect="read", name="page.of-wiki", description="One page.", timeout=3)
+    async def page():
+        return None
+
+    spec = tool_of(page, origin="python:tools.py").spec
+    assert (spec.name, spec.executor) == ("PAGE_OF_WIKI", "page.of-wiki")
+    assert (spec.effect, spec.description, spec.timeout) == (Effect.READ, "One page.", 3)
+    assert spec.origin == "python:tools.py"
+
+
+def test_the_pin_changes_with_the_declaration_and_with_nothing_else():
+    def make(kind, effect="read"):
+        def look(a: kind) -> str:
+            return ""
+
+        return tool_of(tool(effect=effect)(look)).spec.pin
+
+    assert make(int) == make(int)
+    assert len({make(int), make(str), make(int, "unsafe")}) == 3
+
+
+def test_a_schema_says_types_defaults_and_descriptions():
+    @tool
+    def order(
+        item: Annotated[str, "what to buy"],
+        size: Literal["s", "m"],
+        color: Color | None = None,
+        counts: list[int] = [1],  # noqa: B006
+        prices: dict[str, float] = {},  # noqa: B006
+        anything: Any = None,
+    ):
+        return None
+
+    assert tool_of(order).spec.parameters == {
+        "type": "object",
+        "properties": {
+            "item": {"type": "string", "description": "what to buy"},
+            "size": {"type": "string", "enum": ["s", "m"]},
+            "color": {
+                "anyOf": [{"type": "string", "enum": ["red", "blue"]}, {"type": "null"}],
+                "default": None,
+            },
+            "counts": {"type": "array", "items": {"type": "integer"}, "default": [1]},
+            "prices": {"type": "object", "additionalProperties": {"type": "number"}, "default": {}},
+            "anything": {"default": None},
+        },
+        "required": ["item", "size"],
+        "additionalProperties": False,
+    }
+
+
+def test_types_of_pydantic_share_their_definitions():
+    @tool
+    def place(a: Point, b: Point | None, order: Order, model: Model):
+        return None
+
+    schema = tool_of(place).spec.parameters
+    assert set(schema["$defs"]) == {"Point", "Order", "Model"}
+    assert schema["properties"]["a"] == {"$ref": "#/$defs/Point"}
+
+
+def test_further_names_are_allowed_where_the_function_takes_them():
+    @tool
+    def log(text: str, **fields: int):
+        return [text, fields]
+
+    assert tool_of(log).spec.parameters["additionalProperties"] == {"type": "integer"}
+    assert call(log, text="a", x=1, y="2") == ["a", {"x": 1, "y": 2}]
+    assert failure(log, text="a", x="?").startswith("argument x: ")
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("def f(*names): ...", "its parameter names has no name"),
+        ("def f(a, /): ...", "its parameter a has no name"),
+        ("def f(): yield 1", "it yields values"),
+        ("def respond(): ...", "@RESPOND is a word of the language"),
+        ("def llm_extract(): ...", "@LLM_EXTRACT is a word of the language"),
+        ("def ü(): ...", "is not a name that a plan can write"),
+        ("def f(a: 'Missing'): ...", "its types cannot be read (NameError"),
+        ("def f(a: threading.Thread): ...", "the type of its parameter a has no JSON form"),
+    ],
+)
+def test_a_function_that_no_plan_can_call_is_refused(source, words):
+    space = {"threading": threading, "__name__": __name__}
+    exec(source, space)
+    function = next(v for k, v in space.items() if callable(v) and k != "__builtins__")
+    with pytest.raises(CallsheetError) as caught:
+        tool_of(function)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "CFG105"
+    assert words in diagnostic.message
+
+
+def test_an_unknown_effect_is_answered_with_the_nearest():
+    with pytest.raises(CallsheetError) as caught:
+        tool(effect="raed")(lambda: None)
+    assert caught.value.diagnostics[0].help == "did you mean read?"
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def test_arguments_arrive_in_the_types_of_the_function():
+    seen = {}
+
+    @tool
+    def take(a: Point, c: Color, when: date, where: Path, ratio: float, kinds: set[str] | None = None):
+        seen.update(locals())
+
+    call(take, a={"x": "3"}, c="red", when="2026-01-31", where="/x", ratio=1, kinds=["a", "a"])
+    assert seen["a"] == Point(3)
+    assert seen["c"] is Color.RED
+    assert seen["when"] == date(2026, 1, 31)
+    assert seen["where"] == Path("/x")
+    assert type(seen["ratio"]) is float
+    assert seen["kinds"] == {"a"}
+
+
+def test_an_argument_error_names_the_argument():
+    @tool
+    def take(count: int, points: list[Point] | None = None):
+        return None
+
+    assert failure(take, count="many").startswith("argument count: input should be a valid integer")
+    assert failure(take, count=1, points=[{"x": "?"}]).startswith("argument points[0].x: input should be")
+    assert failure(take) == "argument count: is missing"
+    assert failure(take, count=1, cuont=2) == (
+        "argument cuont: is not one of count, points; did you mean count?"
+    )
+
+
+def test_a_function_may_ask_for_the_context_of_the_call():
+    @tool
+    def keyed(text: str, context: CallContext | None = None, **more: str):
+        return [text, context.idempotency_key]
+
+    assert tool_of(keyed).spec.parameter_names == ("text",)
+    assert call(keyed, text="a") == ["a", "key-1"]
+    assert "argument context: is not one of text" in failure(keyed, text="a", context="forged")
+
+
+ANNOTATIONS = [
+    str,
+    int,
+    float,
+    bool,
+    None,
+    Any,
+    list,
+    dict,
+    list[int],
+    dict[str, float],
+    int | None,
+    float | str,
+]
+ANNOTATIONS += [Literal["a", "b"], Literal[1, 2], Color, list[Color | None], dict[str, list[bool]]]
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=3) | st.sampled_from(["a", "red", 1]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+
+
+@given(st.sampled_from(ANNOTATIONS), JSON_VALUES)
+def test_the_quick_check_passes_only_what_pydantic_passes_the_same(annotation, value):
+    known = simple(annotation)
+    assert known is not None
+    quick = known.check(value)
+    if quick is not MISS:
+        slow = TypeAdapter(annotation).validate_python(value)
+        assert (type(quick), quick) == (type(slow), slow)
+
+
+@given(st.sampled_from([a for a in ANNOTATIONS if a not in (list, dict)]))
+def test_the_schema_of_a_simple_type_is_pydantics_but_for_names(annotation):
+    def plain(schema, definitions):
+        if isinstance(schema, list):
+            return [plain(s, definitions) for s in schema]
+        if not isinstance(schema, dict):
+            return schema
+        if "$ref" in schema:
+            return plain(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+        return {k: plain(v, definitions) for k, v in schema.items() if k not in ("title", "$defs")}
+
+    theirs = TypeAdapter(annotation).json_schema()
+    assert simple(annotation).schema == plain(theirs, theirs.get("$defs", {}))
+
+
+def test_simple_types_do_not_import_pydantic():
+    code = (
+        "import sys, asyncio\n"
+        "from callsheet.ports.python_tools import tool, tool_of\n"
+        "from callsheet.ports.tools import CallContext\n"
+        "@tool\n"
+        "async def f(a: str, b: int | None = None, c: list[float] = []): return [a, b, c]\n"
+        "print(asyncio.run(tool_of(f).handler({'a': 'x', 'c': [1]}, CallContext('r', 'k', 'i'))))\n"
+        "assert 'pydantic' not in sys.modules and 'mcp' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("['x', None, [1.0]]\n", "")
+
+
+# ---------------------------------------------------------------- calls
+
+
+def test_a_function_runs_in_a_thread_unless_it_is_inline():
+    @tool
+    def here():
+        return threading.get_ident()
+
+    @tool(inline=True)
+    def there():
+        return threading.get_ident()
+
+    assert call(here) != threading.get_ident()
+    assert call(there) == threading.get_ident()
+
+
+def test_context_variables_reach_the_thread():
+    variable = contextvars.ContextVar("variable", default="unset")
+
+    @tool
+    def look():
+        return variable.get()
+
+    async def main():
+        variable.set("set")
+        return await tool_of(look).handler({}, CONTEXT)
+
+    assert asyncio.run(main()) == "set"
+
+
+@pytest.mark.parametrize("inline", [False, True])
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("bad"), "ValueError: bad"),
+        (KeyError(), "KeyError"),
+        (StopIteration("end"), "StopIteration: end"),
+        (SystemExit(2), "SystemExit: 2"),
+        (ToolFailed("no such page"), "no such page"),
+        (TimeoutError("late"), "TimeoutError: late"),
+    ],
+)
+def test_an_exception_is_a_failure_with_its_name(inline, error, text):
+    @tool(inline=inline, timeout=5)
+    def broken():
+        raise error
+
+    assert failure(broken) == text
+
+
+def test_a_limit_of_time_is_kept_and_leaves_the_call_in_doubt():
+    @tool(timeout=0.02)
+    async def late():
+        await asyncio.sleep(5)
+
+    with pytest.raises(ToolFailed, match=r"no answer within 0\.02 s") as caught:
+        call(late)
+    assert caught.value.in_doubt
+
+
+def test_cancelling_a_call_is_not_a_failure():
+    @tool
+    async def wait():
+        await asyncio.sleep(5)
+
+    async def main():
+        task = asyncio.create_task(tool_of(wait).handler({}, CONTEXT))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+
+
+# ---------------------------------------------------------------- results
+
+Pair = namedtuple("Pair", "left right")
+
+
+@pytest.mark.parametrize(
+    ("value", "json"),
+    [
+        ({"a": (1, 2.5, None)}, {"a": [1, 2.5, None]}),
+        (Point(1), {"x": 1, "y": 0.0}),
+        ([Model(name="n")], [{"name": "n"}]),
+        (Pair(1, Color.RED), {"left": 1, "right": "red"}),
+        ({"b", "a"}, ["a", "b"]),
+        ({(2, 1), (1, 3)}, [[1, 3], [2, 1]]),
+        (b"\x00\xff", "AP8="),
+        (datetime(2026, 1, 31, 12, tzinfo=timezone.utc), "2026-01-31T12:00:00+00:00"),  # noqa: UP017
+        (date(2026, 1, 31), "2026-01-31"),
+        (timedelta(minutes=1.5), 90.0),
+        (Decimal("1.10"), "1.10"),
+        (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (Path("/a/b"), "/a/b"),
+        ({1: "a", False: "b", Color.BLUE: "c", 2.5: "d"}, {"1": "a", "false": "b", "blue": "c", "2.5": "d"}),
+        (enum.IntEnum("Level", "LOW HIGH").HIGH, 2),
+    ],
+)
+def test_a_result_becomes_json(value, json):
+    out = to_json(value)
+    assert (type(out), out) == (type(json), json)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (math.nan, "nan, which JSON cannot say"),
+        ([math.inf], "inf, which JSON cannot say"),
+        ({"a": object()}, "a value of type object"),
+        ([threading.Thread()], "a value of type threading.Thread"),
+        ({(1, 2): 3}, "a key of type tuple"),
+        ({None: 3}, "a key of type NoneType"),
+        (Point, "a value of type type"),
+        ((n for n in ()), "a value of type generator"),
+    ],
+)
+def test_what_json_cannot_say_is_a_failure_naming_it(value, words):
+    with pytest.raises(ToolFailed) as caught:
+        to_json(value)
+    assert words in str(caught.value)
+
+
+def test_a_result_that_contains_itself_is_a_failure():
+    loop: list = []
+    loop.append(loop)
+    with pytest.raises(ToolFailed, match="contains itself"):
+        to_json(loop)
+
+
+@given(JSON_VALUES)
+def test_json_stays_what_it_is_but_is_made_anew(value):
+    out = to_json(value)
+    assert out == value
+    assert not isinstance(value, list | dict) or out is not value

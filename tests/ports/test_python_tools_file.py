@@ -1,0 +1,87 @@
+"""The tools of a file: in its order, or a diagnostic that points into it."""
+
+import pytest
+
+from callsheet.diagnostics import CallsheetError, render_all
+from callsheet.ports.python_tools import load_tools
+from callsheet.ports.tools import CallContext
+
+HEAD = "from callsheet.ports.python_tools import tool\n"
+
+
+def _error(path):
+    with pytest.raises(CallsheetError) as caught:
+        load_tools(path)
+    return render_all(caught.value.diagnostics, caught.value.source)
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text):
+        path = tmp_path / "tools.py"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+async def test_a_file_gives_its_tools_in_order_with_types_of_its_own(file, tmp_path):
+    (tmp_path / "beside.py").write_text(HEAD + "@tool(inline=True)\ndef other() -> int:\n    return 3\n")
+    path = file(
+        "from __future__ import annotations\n" + HEAD + "import dataclasses\nfrom beside import other\n"
+        "@tool(inline=True)\ndef zebra(box: Box) -> Box:\n    return box\n"
+        "@dataclasses.dataclass\nclass Box:\n    size: int\n"
+        "@tool(effect='read')\nasync def ant() -> None: ...\n"
+        "def hidden(): ...\nsame = zebra\n"
+    )
+    tools = load_tools(path)
+    assert [t.spec.name for t in tools] == ["OTHER", "ZEBRA", "ANT"]
+    assert {t.spec.origin for t in tools} == {f"python:{path}"}
+    assert await tools[1].handler({"box": {"size": "2"}}, CallContext("r", "k", "i")) == {"size": 2}
+
+
+def test_a_missing_file_is_said(tmp_path):
+    assert _error(tmp_path / "none.py").startswith("error CFG100: the tools file")
+
+
+def test_a_syntax_error_is_shown_at_its_place(file):
+    path = file("x = 1\ndef f(:\n    pass\n")
+    shown = _error(path)
+    assert shown.startswith(f"{path}:2:7: error CFG101: ")
+    assert shown.endswith("  2 | def f(:\n    |       ^")
+
+
+def test_an_exception_at_import_is_shown_at_its_line_without_a_traceback(file):
+    path = file("import json\n\ndef g():\n    json.loads('{')\n\ng()\n")
+    shown = _error(path)
+    assert shown.startswith(f"{path}:4:5: error CFG102: the tools file fails: JSONDecodeError: Expecting")
+    assert "Traceback" not in shown
+
+
+def test_an_exit_at_import_is_an_error_of_the_file(file):
+    assert "SystemExit: 1" in _error(file("raise SystemExit(1)\n"))
+
+
+def test_a_file_without_tools_is_refused(file):
+    assert _error(file("def f(): ...\n")).startswith("error CFG103: ")
+
+
+def test_two_tools_of_one_name_are_refused(file):
+    path = file(HEAD + "@tool\ndef a(): ...\n@tool(name='A')\ndef b(): ...\n")
+    assert "two tools called @A" in _error(path)
+
+
+def test_a_wrong_declaration_is_shown_at_its_line(file):
+    path = file(HEAD + "\n@tool(effect='raed')\ndef a(): ...\n")
+    shown = _error(path)
+    assert shown.startswith(f"{path}:3:1: error CFG105: ")
+    assert "did you mean read?" in shown
+
+
+def test_the_search_path_and_the_modules_are_left_as_they_were(file):
+    import sys
+
+    before, modules = list(sys.path), set(sys.modules)
+    _error(file("raise ValueError\n"))
+    assert sys.path == before
+    assert not {m for m in set(sys.modules) - modules if m.startswith("_callsheet")}
