@@ -1,0 +1,1 @@
+"""Drivers of the machine: they feed it events and carry out its commands."""

@@ -1,0 +1,190 @@
+"""Carries out one command through the ports and gives the event of its outcome; never raises.
+
+Whatever a tool, a model or an agent does, the machine hears of it as a value or as an error.
+Arguments are handed over as copies, so that a tool cannot change the plan's variables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar, cast
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON, Plan
+from callsheet.machine import (
+    CallModel,
+    CallTool,
+    Compile,
+    Failed,
+    PlanCompiled,
+    RunAgent,
+    Succeeded,
+    ToolFacts,
+)
+from callsheet.ports.answers import as_json
+from callsheet.ports.cleaning import CLEANED_TOOLS, clean_output
+from callsheet.ports.tools import CallContext, Handler, ToolFailed
+
+ModelPort: TypeAlias = "Callable[[CallModel], Awaitable[JSON]]"
+"""Carries out a model operation."""
+AgentPort: TypeAlias = "Callable[[RunAgent], Awaitable[JSON]]"
+"""Lets a sub-agent solve a goal."""
+CompilePort: TypeAlias = "Callable[[Compile], Awaitable[tuple[Plan, Mapping[str, ToolFacts]]]]"
+"""Makes a new, checked plan for a RE-PLAN, with the facts about its tools."""
+Outcome: TypeAlias = "Succeeded | Failed | PlanCompiled"
+_Asking = TypeVar("_Asking", CallModel, RunAgent)
+Remote: TypeAlias = "CallTool | CallModel | RunAgent | Compile"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How calls of one tool are made: the handler, and seconds until it is given up."""
+
+    handler: Handler
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What commands of a run go out through.
+
+    `route` gives the way to a tool by its canonical name, None where there is none; a port
+    that is not given fails its commands with a message that says so.
+    """
+
+    route: Callable[[str], Route | None]
+    model: ModelPort | None = None
+    agent: AgentPort | None = None
+    compiler: CompilePort | None = None
+
+
+_GRACE = 0.2
+"""Seconds that a call which was given up has to end before it is left to itself."""
+
+
+class Gateway:
+    """The one way from a run to the world."""
+
+    def __init__(self, ports: Ports, run_id: str) -> None:
+        self._ports = ports
+        self._run_id = run_id
+        self._routes: dict[str, Route] = {}
+
+    async def carry_out(self, command: Remote) -> Outcome:
+        """Carry out a command and give its outcome.
+
+        Raises only asyncio.CancelledError, when the caller itself is cancelled.
+        """
+        try:
+            if not isinstance(command, CallTool):
+                return await self._carry_out_other(command)
+            route = self._routes.get(command.tool) or self._find(command.tool)
+            key = command.key
+            context = CallContext(self._run_id, key)
+            call = route.handler(own_copy(command.args), context)
+            value = await (call if route.timeout is None else _within(route.timeout, call))
+            return Succeeded(key, value if type(value) is str else as_json(value))
+        except ToolFailed as error:
+            return Failed(command.key, str(error) or "the tool failed without saying why")
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return Failed(command.key, "the call was cancelled from inside the tool")
+        except CallsheetError as error:
+            return Failed(command.key, str(error))
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            return Failed(command.key, describe(error))
+
+    def _find(self, tool: str) -> Route:
+        route = self._ports.route(tool)
+        if route is None:
+            raise ToolFailed(f"no tool is called @{tool}")
+        if tool in CLEANED_TOOLS:
+            route = Route(_cleaning(tool, route.handler), route.timeout)
+        self._routes[tool] = route
+        return route
+
+    async def _carry_out_other(self, command: CallModel | RunAgent | Compile) -> Outcome:
+        ports = self._ports
+        match command:
+            case CallModel():
+                if ports.model is None:
+                    raise ToolFailed(f"@{command.tool} asks a language model, and this run was given none")
+                return Succeeded(command.key, as_json(await ports.model(_own_inputs(command))))
+            case RunAgent():
+                if ports.agent is None:
+                    raise ToolFailed(f"@{command.tool} needs an agent, and this run was given none")
+                return Succeeded(command.key, as_json(await ports.agent(_own_inputs(command))))
+            case Compile():
+                if ports.compiler is None:
+                    raise ToolFailed("RE-PLAN needs a language model, and this run was given none")
+                plan, facts = await ports.compiler(command._replace(variables=own_copy(command.variables)))
+                return PlanCompiled(command.key, plan, facts)
+
+
+def _cleaning(tool: str, handler: Handler) -> Handler:
+    """The handler of a tool whose results are cleaned before a plan sees them."""
+
+    async def call(args: dict[str, Any], context: CallContext) -> JSON:
+        return clean_output(tool, as_json(await handler(args, context)))
+
+    return call
+
+
+async def _within(seconds: float, call: Awaitable[JSON]) -> JSON:
+    """The call's value, or ToolFailed when it takes too long, also where it will not be cancelled."""
+    task = asyncio.ensure_future(call)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if task.done():
+            return task.result()
+    finally:
+        if not task.done():
+            await give_up({task}, _GRACE)
+    raise ToolFailed(f"no answer within {seconds:g} s")
+
+
+async def give_up(tasks: set[asyncio.Future[Any]], seconds: float) -> None:
+    """Cancel tasks and wait so long for them to end; one that does not is left to itself."""
+    for task in tasks:
+        task.cancel()
+        task.add_done_callback(_forget)
+    await asyncio.wait(tasks, timeout=seconds)
+
+
+def _forget(task: asyncio.Future[Any]) -> None:
+    """Look at the outcome of a task that nobody waits for, so that it is not reported as lost."""
+    if not task.cancelled():
+        task.exception()
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one text: its kind and what it says."""
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _own_inputs(command: _Asking) -> _Asking:
+    """The command with inputs and arguments of its own."""
+    inputs = [_copied(v) if type(v) is list or type(v) is dict else v for v in command.inputs]
+    return command._replace(inputs=inputs, args=own_copy(command.args))
+
+
+def own_copy(args: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as a new dict, with lists and dicts copied at every depth."""
+    return {
+        name: _copied(value) if type(value) is list or type(value) is dict else value
+        for name, value in args.items()
+    }
+
+
+def _copied(value: Any) -> Any:
+    if type(value) is list:
+        items = cast("list[Any]", value)
+        return [_copied(item) if type(item) is list or type(item) is dict else item for item in items]
+    return own_copy(value)

@@ -1,0 +1,110 @@
+"""Writes a run into its journal as the driver goes: intents, outcomes, the end.
+
+A journal that cannot be written stops the run without losing anything: what has happened stays
+in memory and is written again for a while; nothing new is launched meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from callsheet.frontends.ltp import format_plan
+from callsheet.machine import CallTool, Event, Failed, PlanCompiled, Result, Sleep, Succeeded
+from callsheet.machine.commands import Awaited
+from callsheet.machine.keys import step_of
+from callsheet.store import (
+    Durability,
+    EventType,
+    JournalWriteFailed,
+    NotStorable,
+    RunStatus,
+    RunWriter,
+)
+from callsheet.store.records import event_record, result_body
+
+_PAUSE = 0.5
+
+
+class JournalRecorder:
+    """The recorder of one run.
+
+    `patience` is for how many seconds a failing journal is tried again before the failure is
+    raised; `on_blocked` hears of the first failure.
+    """
+
+    def __init__(
+        self,
+        writer: RunWriter,
+        durability: Durability,
+        patience: float = 5.0,
+        on_blocked: Callable[[JournalWriteFailed], None] | None = None,
+    ) -> None:
+        self._writer = writer
+        self._synced = durability is Durability.FULL
+        self._patience = patience
+        self._on_blocked = on_blocked
+
+    def intent(self, command: Awaited) -> None:
+        """Note that a call is about to leave, or until when a wait lasts."""
+        kind = EventType.INTENT
+        if type(command) is CallTool:
+            body: dict[str, Any] | None = {"tool": command.tool}
+        elif type(command) is Sleep:
+            body, kind = {"due": time.time() + command.seconds}, EventType.TIMER
+        else:
+            body = None
+        self._append(kind, command.key, command.step, body)
+
+    def _append(self, kind: EventType, key: str, step: str, body: dict[str, Any] | None) -> None:
+        _, index, attempt = key.rsplit(".", 2)
+        self._writer.append(kind, key=key, step=step, index=int(index), attempt=int(attempt), body=body)
+
+    def event(self, event: Event) -> Event:
+        """Note what has happened; gives what the run is told of.
+
+        A result that no journal can keep (NaN, endless nesting) becomes a failure of its call.
+        """
+        try:
+            self._note(event)
+        except NotStorable as error:
+            assert isinstance(event, Succeeded)
+            event = Failed(event.key, f"the result is not JSON data: {error}")
+            self._note(event)
+        return event
+
+    def _note(self, event: Event) -> None:
+        if type(event) is PlanCompiled:
+            self._writer.add_plan(event.plan, format_plan(event.plan))
+        kind, key, body = event_record(event)
+        if key is None:
+            self._writer.append(kind, body=body)
+        else:
+            self._append(kind, key, step_of(key), body)
+
+    def end(self, result: Result) -> None:
+        """Note how the run ended."""
+        self._writer.append(EventType.END, body=result_body(result))
+        self._writer.set_status(RunStatus(result.status))
+
+    async def commit(self) -> None:
+        """Make it durable; raises JournalWriteFailed when the journal stays unwritable."""
+        deadline: float | None = None
+        while True:
+            try:
+                if self._synced:
+                    await self._writer.flush()
+                else:
+                    self._writer.commit()
+                return
+            except JournalWriteFailed as failure:
+                now = time.monotonic()
+                if deadline is None:
+                    deadline = now + self._patience
+                    if self._on_blocked is not None:
+                        self._on_blocked(failure)
+                if now >= deadline:
+                    raise
+                await asyncio.sleep(_PAUSE)

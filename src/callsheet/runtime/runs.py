@@ -1,0 +1,217 @@
+"""Runs from start to end: a new one, or one that its journal tells of, taken up again.
+
+In: a plan or a run's id, the ports, a journal. Out: how the run ended, or the calls that a
+person has to decide about.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+
+from callsheet.ir import JSON, Plan
+from callsheet.machine import (
+    CallTool,
+    Command,
+    Decided,
+    Decision,
+    Limits,
+    Machine,
+    Result,
+    RunAgent,
+    Sleep,
+    Started,
+    ToolFacts,
+    compile_plan,
+)
+from callsheet.machine.machine import Observer
+from callsheet.runtime.gateway import Gateway, Ports
+from callsheet.runtime.local import LocalDriver
+from callsheet.runtime.recording import JournalRecorder
+from callsheet.store import EventType, Journal, JournalError, RunStatus, RunWriter
+from callsheet.store.records import Start
+from callsheet.store.replay import Folded, fold
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtfulCall:
+    """A call that left before a crash, has no outcome, and must not be repeated unasked.
+
+    `since` is the wall time at which it left, in seconds since 1970.
+    """
+
+    key: str
+    step: str
+    tool: str
+    args: dict[str, JSON]
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """Where a run stands: it has a result, or it waits for a decision about calls in doubt."""
+
+    run_id: str
+    result: Result | None
+    in_doubt: tuple[DoubtfulCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """All that a run is started with besides its plan and its ports.
+
+    `facts` and `pins` tell of the tools that the plan calls; `note` is kept with the run for
+    the face that started it. `source` is the text of the plan.
+    """
+
+    facts: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])
+    pins: Mapping[str, str] = field(default_factory=dict[str, str])
+    inputs: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    limits: Limits = field(default_factory=Limits)
+    source: str = ""
+    note: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who wants to know how a run goes: each note as it happens, and a call after each batch."""
+
+    observer: Observer | None = None
+    after_batch: Callable[[], Awaitable[None]] | None = None
+    on_driver: Callable[[LocalDriver], None] | None = None
+    """Is given the driver before the run goes on, to be able to cancel it."""
+
+
+_NOBODY = Watch()
+
+
+async def run_unrecorded(plan: Plan, ports: Ports, launch: Launch, watch: Watch = _NOBODY) -> Result:
+    """Run a plan without a journal: nothing of it outlives the process."""
+    machine = Machine(compile_plan(plan, launch.facts), launch.limits, watch.observer)
+    driver = LocalDriver(machine, Gateway(ports, "unrecorded"), None, watch.after_batch)
+    if watch.on_driver is not None:
+        watch.on_driver(driver)
+    return await driver.run(machine.feed(Started(launch.inputs)))
+
+
+async def start_run(
+    plan: Plan, ports: Ports, launch: Launch, journal: Journal, run_id: str, watch: Watch = _NOBODY
+) -> RunOutcome:
+    """Start a run and carry it to its end.
+
+    Raises JournalError where the journal cannot take it, CallsheetError for a plan that
+    cannot run.
+    """
+    program = compile_plan(plan, launch.facts)
+    start = Start(
+        dict(launch.inputs), dict(launch.facts), launch.limits, dict(launch.pins), dict(launch.note)
+    )
+    with journal.create_run(run_id, plan, launch.source, start.to_json()) as writer:
+        machine = Machine(program, launch.limits, watch.observer)
+        commands = machine.feed(Started(start.inputs))
+        result = await _drive(journal, writer, machine, commands, ports, watch)
+    return RunOutcome(run_id, result)
+
+
+PortsFor = Callable[[Start, Plan], AbstractAsyncContextManager[Ports]]
+"""Opens the ports again for a run that was started this way; may refuse with CallsheetError."""
+
+
+async def resume_run(
+    journal: Journal,
+    run_id: str,
+    ports_for: PortsFor,
+    in_doubt: Decision | None = None,
+    watch: Watch = _NOBODY,
+) -> RunOutcome:
+    """Take a run up where its journal ends; a run that has ended gives its result again.
+
+    No finished call is made again. Calls in doubt are decided by `in_doubt`; without it the
+    outcome lists them and nothing is launched. Raises JournalError where the run is unknown,
+    damaged, or owned by a process that lives.
+    """
+    plan = _plan_of(journal, run_id)
+    with journal.claim(run_id) as writer:
+        folded = fold(plan, journal.events(run_id), lambda h: journal.plan(h)[0], watch.observer)
+        if folded.machine.result is not None:
+            return RunOutcome(run_id, _close(journal, writer, folded))
+        doubtful = folded.in_doubt()
+        if doubtful and in_doubt is None:
+            return RunOutcome(run_id, None, _ask(writer, folded))
+        recorder = JournalRecorder(writer, journal.durability)
+        commands: list[Command] = [_rest(folded, key) for key in folded.waiting if key not in doubtful]
+        for key in doubtful:
+            assert in_doubt is not None
+            commands += folded.machine.feed(recorder.event(Decided(key, in_doubt)))
+        async with ports_for(folded.start, plan) as ports:
+            writer.set_status(RunStatus.RUNNING)
+            result = await _drive(journal, writer, folded.machine, commands, ports, watch)
+    return RunOutcome(run_id, result)
+
+
+def _plan_of(journal: Journal, run_id: str) -> Plan:
+    info = journal.find_run(run_id)
+    return journal.plan(info.plan_hash)[0]
+
+
+async def _drive(
+    journal: Journal, writer: RunWriter, machine: Machine, commands: list[Command], ports: Ports, watch: Watch
+) -> Result:
+    recorder = JournalRecorder(writer, journal.durability)
+    driver = LocalDriver(machine, Gateway(ports, writer.run_id), recorder, watch.after_batch)
+    if watch.on_driver is not None:
+        watch.on_driver(driver)
+    result = await driver.run(commands)
+    recorder.end(result)
+    await recorder.commit()
+    return result
+
+
+def _close(journal: Journal, writer: RunWriter, folded: Folded) -> Result:
+    """The result of a run whose events lead to its end, written down if that was still missing."""
+    result = folded.machine.result
+    assert result is not None
+    if not folded.ended:
+        JournalRecorder(writer, journal.durability).end(result)
+        writer.commit()
+    return result
+
+
+def _ask(writer: RunWriter, folded: Folded) -> tuple[DoubtfulCall, ...]:
+    """Write down which calls are in doubt, once, and give them."""
+    calls: list[DoubtfulCall] = []
+    for key, command in folded.in_doubt().items():
+        assert isinstance(command, CallTool | RunAgent)
+        calls.append(DoubtfulCall(key, command.step, command.tool, dict(command.args), folded.launched[key]))
+        if key not in folded.asked:
+            writer.append(EventType.IN_DOUBT, key=key, step=command.step, body={"tool": command.tool})
+    writer.set_status(RunStatus.IN_DOUBT)
+    writer.commit()
+    return tuple(calls)
+
+
+def _rest(folded: Folded, key: str) -> Command:
+    """A command to carry out again; of a wait, what is left of it."""
+    command = folded.waiting[key]
+    due = folded.due.get(key)
+    if isinstance(command, Sleep) and due is not None:
+        return command._replace(seconds=max(0.0, min(command.seconds, due - time.time())))
+    return command
+
+
+def check_pins(start: Start, pins: Mapping[str, str]) -> None:
+    """Refuse to go on with tools that are not those the run was started with.
+
+    Raises JournalError (JRN021) that names the tools whose declaration changed.
+    """
+    changed = sorted(name for name, pin in start.pins.items() if name in pins and pins[name] != pin)
+    if changed:
+        raise JournalError(
+            "JRN021",
+            "the declaration of "
+            + ", ".join(f"@{name}" for name in changed)
+            + " is not what it was at the start",
+            way_out="look at what changed (`callsheet tools`), then resume with --accept-changed-tools",
+        )

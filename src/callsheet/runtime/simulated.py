@@ -1,0 +1,74 @@
+"""The simulated driver: the same machine in virtual time, without a loop, a clock or a tool.
+
+In: a machine and a function that says, for each command, how long it takes and what comes of
+it. Out: the result, the virtual time it took and the order of all that happened. For tests of
+schedules and crashes, and for estimates.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from callsheet.ir import JSON
+from callsheet.machine import Command, Event, Finish, Machine, Result, Sleep, Started, TimerFired
+
+Respond: TypeAlias = "Callable[[Command], tuple[float, Event]]"
+"""How many virtual seconds a command takes, and the event that it ends with."""
+
+
+class Launch(NamedTuple):
+    """A command that left at this virtual time."""
+
+    at: float
+    command: Command
+
+
+class Simulation:
+    """One run in virtual time. Events of the same time happen in the order they were launched."""
+
+    def __init__(self, machine: Machine, respond: Respond) -> None:
+        self.now = 0.0
+        self.launched: list[Launch] = []
+        self.events: list[Event] = []
+        self._machine = machine
+        self._respond = respond
+        self._due: list[tuple[float, int, Event]] = []
+
+    def run(self, inputs: Mapping[str, JSON] | None = None) -> Result:
+        """Start the machine with these variables and go on to its end."""
+        return self.go_on(self._feed(Started(inputs or {})))
+
+    def go_on(self, commands: Sequence[Command]) -> Result:
+        """Carry out commands until the end; for a machine that has been fed before."""
+        self._launch(commands)
+        while self._machine.result is None and self.step():
+            pass
+        if self._machine.result is None:
+            raise RuntimeError("the machine waits for something that was never launched")
+        return self._machine.result
+
+    def step(self) -> bool:
+        """Let the next event happen; False when none is due."""
+        if not self._due:
+            return False
+        self.now, _, event = heapq.heappop(self._due)
+        self._launch(self._feed(event))
+        return True
+
+    def _feed(self, event: Event) -> list[Command]:
+        self.events.append(event)
+        return self._machine.feed(event)
+
+    def _launch(self, commands: Sequence[Command]) -> None:
+        for command in commands:
+            self.launched.append(Launch(self.now, command))
+            if isinstance(command, Finish):
+                continue
+            seconds, event = (
+                (command.seconds, TimerFired(command.key))
+                if isinstance(command, Sleep)
+                else self._respond(command)
+            )
+            heapq.heappush(self._due, (self.now + seconds, len(self.launched), event))

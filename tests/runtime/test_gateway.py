@@ -1,0 +1,241 @@
+"""The gateway: whatever a tool does, the run hears of a value or an error."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.runtime.tools import launch, plan_of, route_to, run
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON
+from callsheet.machine import CallModel, CallTool, Compile, Failed, PlanCompiled, RunAgent, Succeeded
+from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.runtime.gateway import Gateway, Ports, Route
+from callsheet.runtime.runs import run_unrecorded
+
+CALL = CallTool("S1.0.1", "S1", "A", {"x": 1})
+
+
+def gateway(tool: Any) -> Gateway:
+    return Gateway(Ports(route_to({"A": tool})), "run")
+
+
+def raising(error: BaseException) -> Any:
+    async def fail(args: dict[str, Any], context: CallContext) -> JSON:
+        raise error
+
+    return fail
+
+
+async def test_a_value_comes_back_under_the_calls_key() -> None:
+    assert await gateway(lambda args: args).carry_out(CALL) == Succeeded("S1.0.1", {"x": 1})
+
+
+class Odd(BaseException):
+    """An exception that is no Exception."""
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ToolFailed("503"), "503"),
+        (ToolFailed(""), "the tool failed without saying why"),
+        (ValueError("bad"), "ValueError: bad"),
+        (KeyError("k"), "KeyError: 'k'"),
+        (RuntimeError(), "RuntimeError"),
+        (TimeoutError(), "TimeoutError"),
+        (TimeoutError("slow"), "TimeoutError: slow"),
+        (StopAsyncIteration("s"), "StopAsyncIteration: s"),
+        (RecursionError("deep"), "RecursionError: deep"),
+        (ExceptionGroup("two", [ValueError("a")]), "ExceptionGroup: two (1 sub-exception)"),
+    ],
+)
+async def test_an_exception_is_an_error_with_its_kind_and_text(error: Exception, text: str) -> None:
+    assert await gateway(raising(error)).carry_out(CALL) == Failed("S1.0.1", text)
+
+
+async def test_a_diagnostic_is_an_error_with_its_code() -> None:
+    outcome = await gateway(raising(CallsheetError.single("TOL001", "no such"))).carry_out(CALL)
+    assert isinstance(outcome, Failed)
+    assert "TOL001" in outcome.error
+
+
+async def test_a_cancellation_from_inside_the_tool_fails_the_call_alone() -> None:
+    outcome = await gateway(raising(asyncio.CancelledError())).carry_out(CALL)
+    assert isinstance(outcome, Failed)
+    text = '@PARALLEL {\n S1: @A () > $a\n S2: @B () > $b\n}\nS3: @RESPOND ("on")'
+    result = await run(text, {"A": raising(asyncio.CancelledError()), "B": 2})
+    assert (result.response, result.variables["b"]) == ("on", 2)
+
+
+@pytest.mark.parametrize("text", ["S1: @A () > $a", "@PARALLEL {\n S1: @A () > $a\n S2: @B () > $b\n}"])
+@pytest.mark.parametrize(
+    "error",
+    [Odd("odd"), BaseExceptionGroup("Odd ones", [Odd("odd")]), SystemExit("Odd")],
+    ids=["own", "group", "exit"],
+)
+async def test_an_exception_of_any_kind_neither_hangs_nor_ends_the_run(
+    text: str, error: BaseException
+) -> None:
+    async with asyncio.timeout(2):
+        result = await run(text + '\nS3: @RESPOND ("on")', {"A": raising(error), "B": 2})
+    assert result.response == "on"
+    assert "Odd" in str(result.variables["a"])
+
+
+async def test_a_tool_that_cannot_be_called_at_all_is_an_error() -> None:
+    def route(name: str) -> Route | None:
+        raise ValueError("no registry")
+
+    assert await Gateway(Ports(route), "run").carry_out(CALL) == Failed("S1.0.1", "ValueError: no registry")
+
+
+async def test_a_call_over_its_routes_timeout_fails_and_is_ended() -> None:
+    ended = False
+
+    async def slow(args: dict[str, Any], context: CallContext) -> JSON:
+        nonlocal ended
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended = True
+
+    outcome = await gateway(Route(slow, timeout=0.01)).carry_out(CALL)
+    assert outcome == Failed("S1.0.1", "no answer within 0.01 s")
+    assert ended
+
+
+async def test_a_call_within_its_timeout_succeeds() -> None:
+    assert await gateway(Route(raising_nothing, timeout=5)).carry_out(CALL) == Succeeded("S1.0.1", 1)
+
+
+async def raising_nothing(args: dict[str, Any], context: CallContext) -> JSON:
+    return 1
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (CALL._replace(tool="NOWHERE"), "no tool is called @NOWHERE"),
+        (CallModel("S1.0.1", "S1", "LLM_EXTRACT", [], {}), "@LLM_EXTRACT asks a language model"),
+        (RunAgent("S1.0.1", "S1", "AGENT_SOLVE", [], {}), "@AGENT_SOLVE needs an agent"),
+        (Compile("S1.0.1", "S1", "why", {}), "RE-PLAN needs a language model"),
+    ],
+)
+async def test_a_port_that_is_not_there_fails_its_commands_with_a_clear_message(
+    command: Any, words: str
+) -> None:
+    outcome = await gateway(1).carry_out(command)
+    assert isinstance(outcome, Failed)
+    assert outcome.error.startswith(words)
+
+
+async def test_models_agents_and_the_compiler_are_ports_of_their_own() -> None:
+    plan = plan_of('S1: @RESPOND ("x")')
+
+    async def model(command: CallModel) -> JSON:
+        return ["model", *command.inputs]
+
+    async def agent(command: RunAgent) -> JSON:
+        return "agent"
+
+    async def compiler(command: Compile) -> tuple[Any, dict[str, Any]]:
+        return plan, {}
+
+    way = Gateway(Ports(lambda name: None, model, agent, compiler), "run")
+    assert await way.carry_out(CallModel("k", "S1", "LLM_EXTRACT", [1], {})) == Succeeded("k", ["model", 1])
+    assert await way.carry_out(RunAgent("k", "S1", "AGENT_SOLVE", [], {})) == Succeeded("k", "agent")
+    assert await way.carry_out(Compile("k", "S1", "why", {})) == PlanCompiled("k", plan, {})
+
+
+async def test_a_call_is_told_its_run_its_key_and_a_stable_idempotency_key() -> None:
+    seen: list[CallContext] = []
+
+    async def look(args: dict[str, Any], context: CallContext) -> JSON:
+        seen.append(context)
+        return None
+
+    for run_id in ("run", "run", "other"):
+        await Gateway(Ports(route_to({"A": look})), run_id).carry_out(CALL)
+    first, again, other = seen
+    assert (first.run_id, first.key) == ("run", "S1.0.1")
+    assert first.idempotency_key == again.idempotency_key != other.idempotency_key
+
+
+def test_a_planned_retry_has_another_idempotency_key() -> None:
+    assert CallContext("run", "S1.0.1").idempotency_key != CallContext("run", "S1.0.2").idempotency_key
+
+
+@pytest.mark.parametrize("unfit", [object(), b"bytes", 10**5000], ids=lambda v: type(v).__name__)
+async def test_a_result_that_is_no_json_fails_its_call(unfit: object) -> None:
+    text = 'S1: @A () > $a ON_FAIL GOTO S3\nS2: @RESPOND ("went on")\nS3: @RESPOND ("failed $a")'
+    result = await run(text, {"A": lambda args: unfit})
+    assert result.response.startswith("failed ")
+
+
+async def test_what_a_tool_gives_is_json_to_the_plan_at_once() -> None:
+    """As it will be when the run is folded from its journal."""
+    result = await run(
+        "S1: @A () > $a\nS2: @RESPOND ($a.rows.1, $a.7)", {"A": lambda args: {"rows": (1, 2), 7: "k"}}
+    )
+    assert result.response == "2 k"
+    assert result.variables["a"] == {"rows": [1, 2], "7": "k"}
+
+
+async def test_a_call_that_ignores_its_end_is_given_up_all_the_same() -> None:
+    """Its step fails at the timeout; what the call does afterwards is nobody's concern."""
+    ended = asyncio.Event()
+
+    async def deaf(args: dict[str, Any], context: CallContext) -> JSON:
+        for _ in range(120):
+            try:
+                async with asyncio.timeout(0.02):
+                    await ended.wait()
+                    break
+            except (asyncio.CancelledError, TimeoutError):
+                continue
+        return "too late"
+
+    begun = asyncio.get_running_loop().time()
+    try:
+        result = await run("S1: @A () > $a", {"A": Route(deaf, timeout=0.01)})
+        assert asyncio.get_running_loop().time() - begun < 1.0
+        assert result.variables["a"] == "no answer within 0.01 s"
+    finally:
+        ended.set()
+        await asyncio.sleep(0.05)
+
+
+async def test_a_result_that_its_tool_changes_later_changes_nothing() -> None:
+    kept: list[JSON] = [1]
+
+    def give(args: dict[str, Any]) -> JSON:
+        return kept
+
+    def spoil(args: dict[str, Any]) -> JSON:
+        kept.append("spoiled")
+        return None
+
+    result = await run("S1: @GIVE () > $a\nS2: @SPOIL ()\nS3: @RESPOND ($a)", {"GIVE": give, "SPOIL": spoil})
+    assert result.response == "[1]"
+
+
+async def test_models_agents_and_the_compiler_get_copies_too() -> None:
+    async def model(command: CallModel) -> JSON:
+        command.inputs[0].append("spoiled")  # type: ignore[union-attr]
+        command.args["target"].append("spoiled")
+        return None
+
+    async def agent(command: RunAgent) -> JSON:
+        command.inputs[0].append("spoiled")  # type: ignore[union-attr]
+        return None
+
+    async def compiler(command: Compile) -> tuple[Any, dict[str, Any]]:
+        command.variables["x"].append("spoiled")  # type: ignore[union-attr]
+        return plan_of("S1: @RESPOND ($x)"), {}
+
+    text = "S1: @LLM_EXTRACT ($x, target=$x)\nS2: @AGENT_SOLVE ($x)\nS3: RE-PLAN ($x)"
+    ports = Ports(lambda name: None, model, agent, compiler)
+    assert (await run_unrecorded(plan_of(text), ports, launch(x=[1]))).response == "[1]"

@@ -1,0 +1,242 @@
+"""The local driver: real calls side by side on an asyncio loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from tests.runtime.tools import FACTS, launch, plan_of, route_to, run
+
+from callsheet.ir import JSON
+from callsheet.machine import Awaited, Event, Limits, Machine, Started, Status, TimerFired, compile_plan
+from callsheet.ports.tools import CallContext
+from callsheet.runtime.gateway import Gateway, Ports, Route
+from callsheet.runtime.local import LocalDriver
+from callsheet.runtime.runs import Watch, run_unrecorded
+
+
+class Meeting:
+    """A tool whose calls answer only when so many of them are under way at once."""
+
+    def __init__(self, parties: int) -> None:
+        self.barrier = asyncio.Barrier(parties)
+
+    async def __call__(self, args: dict[str, Any], context: CallContext) -> JSON:
+        async with asyncio.timeout(5):
+            return await self.barrier.wait() >= 0
+
+
+async def test_members_of_a_group_are_under_way_at_once() -> None:
+    meet = Route(Meeting(3))
+    result = await run("@PARALLEL {\n S1: @A () > $a\n S2: @A () > $b\n S3: @A () > $c\n}", {"A": meet})
+    assert result.variables == {"a": True, "b": True, "c": True}
+
+
+async def test_items_that_only_read_are_under_way_at_once() -> None:
+    result = await run("S1: ?FOREACH ($i IN [1, 2, 3, 4]) THEN @READ ($i) > $r", {"READ": Route(Meeting(4))})
+    assert result.variables["r"] == [True] * 4
+
+
+async def test_items_that_may_write_are_never_under_way_at_once() -> None:
+    under_way, most = 0, 0
+
+    async def write(args: dict[str, Any], context: CallContext) -> JSON:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.002)
+        under_way -= 1
+        return args["x"]
+
+    result = await run("S1: ?FOREACH ($i IN [1, 2, 3, 4]) THEN @WRITE ($i) > $r", {"WRITE": write})
+    assert (most, result.variables["r"]) == (1, [1, 2, 3, 4])
+
+
+async def test_results_stand_in_item_order_though_later_items_answer_first() -> None:
+    async def read(args: dict[str, Any], context: CallContext) -> JSON:
+        await asyncio.sleep(0.02 - 0.004 * args["x"])
+        return args["x"]
+
+    result = await run("S1: ?FOREACH ($i IN [0, 1, 2, 3]) THEN @READ ($i) > $r", {"READ": read})
+    assert result.variables["r"] == [0, 1, 2, 3]
+
+
+async def test_a_tool_that_changes_its_arguments_changes_nothing() -> None:
+    def spoil(args: dict[str, Any]) -> JSON:
+        args["v"]["deep"].append("spoiled")
+        args["w"] = args.pop("v")
+        return "done"
+
+    text = "S1: @SPOIL (v=$a)\nS2: @SPOIL (v=$a)\nS3: @RESPOND ($a)"
+    result = await run(text, {"SPOIL": spoil}, a={"deep": [1]})
+    assert result.response == '{"deep":[1]}'
+    assert result.variables["a"] == {"deep": [1]}
+
+
+async def test_a_retried_call_gets_its_arguments_unspoiled() -> None:
+    seen: list[JSON] = []
+
+    def spoil(args: dict[str, Any]) -> JSON:
+        seen.append(list(args["v"]))
+        args["v"].clear()
+        raise RuntimeError("again")
+
+    await run("S1: @SPOIL (v=$a) ON_FAIL @RETRY(1)", {"SPOIL": spoil}, a=[1, 2])
+    assert seen == [[1, 2], [1, 2]]
+
+
+async def test_a_long_chain_does_not_starve_the_loop() -> None:
+    text = "S1: @CALC_IT ()\nS2: GOTO S1"
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count_turns())
+    result = await run_unrecorded(
+        plan_of(text), Ports(route_to({"CALC_IT": 1})), launch(Limits(max_steps=20_000))
+    )
+    other.cancel()
+    assert result.steps_executed == 20_000
+    assert turns > 20
+
+
+async def test_a_plan_of_ten_thousand_steps_runs() -> None:
+    text = "\n".join(f"S{i}: @ADD (n=$n) > $n" for i in range(1, 10_001))
+    result = await run(text, {"ADD": lambda args: args["n"] + 1}, n=0)
+    assert result.variables["n"] == 10_000
+
+
+async def test_a_retry_waits_its_delay() -> None:
+    calls: list[float] = []
+
+    def fail(args: dict[str, Any]) -> JSON:
+        calls.append(time.monotonic())
+        raise RuntimeError("no")
+
+    await run("S1: @A () ON_FAIL @RETRY(1, delay=0.05)", {"A": fail})
+    assert calls[1] - calls[0] >= 0.045
+
+
+async def test_a_wait_holds_up_nobody_else() -> None:
+    order: list[str] = []
+
+    def fail(args: dict[str, Any]) -> JSON:
+        order.append("fail")
+        raise RuntimeError("no")
+
+    text = (
+        "@PARALLEL {\n S1: @A () ON_FAIL @RETRY(1, delay=0.05)\n"
+        " S2: ?FOREACH ($i IN [1, 2, 3]) THEN @WRITE ($i)\n}"
+    )
+    await run(text, {"A": fail, "WRITE": lambda args: order.append("write")})
+    assert order == ["fail", "write", "write", "write", "fail"]
+
+
+async def test_after_each_batch_somebody_can_be_told() -> None:
+    told = 0
+
+    async def tell() -> None:
+        nonlocal told
+        told += 1
+
+    await run("S1: @A ()\nS2: @A ()", {"A": 1}, Watch(after_batch=tell))
+    assert told >= 3
+
+
+class Scroll:
+    """A recorder that keeps a list, and whose commits take a while."""
+
+    def __init__(self, pause: float = 0.0) -> None:
+        self.pause = pause
+        self.lines: list[str] = []
+
+    def intent(self, command: Awaited) -> None:
+        self.lines.append(f"{type(command).__name__} {command.key}")
+
+    def event(self, event: Event) -> Event:
+        self.lines.append(f"{type(event).__name__} {getattr(event, 'key', '')}")
+        return event
+
+    async def commit(self) -> None:
+        await asyncio.sleep(self.pause)
+        self.lines.append("commit")
+
+
+async def recorded(text: str, tools: dict[str, Any], scroll: Scroll) -> None:
+    machine = Machine(compile_plan(plan_of(text), FACTS))
+    driver = LocalDriver(machine, Gateway(Ports(route_to(tools)), "run"), scroll)
+    await driver.run(machine.feed(Started({})))
+
+
+async def test_every_intent_is_committed_before_its_call_leaves() -> None:
+    scroll = Scroll()
+
+    def tool(args: dict[str, Any], context: CallContext) -> JSON:
+        intents = [i for i, line in enumerate(scroll.lines) if line == f"CallTool {context.key}"]
+        return bool(intents) and "commit" in scroll.lines[intents[0] :]
+
+    await recorded("@PARALLEL {\n S1: @A () > $a\n S2: @A () > $b\n}\nS3: @A () > $c", {"A": tool}, scroll)
+    assert [line for line in scroll.lines if line.startswith("Succeeded")] == [
+        "Succeeded S1.0.1",
+        "Succeeded S2.0.1",
+        "Succeeded S3.0.1",
+    ]
+
+
+async def test_an_outcome_is_written_down_though_another_step_only_waits() -> None:
+    """What has happened does not lie unwritten while the run sleeps."""
+    scroll = Scroll(pause=0.01)
+
+    async def fail(args: dict[str, Any], context: CallContext) -> JSON:
+        raise RuntimeError("no")
+
+    async def write(args: dict[str, Any], context: CallContext) -> JSON:
+        await asyncio.sleep(0.004)
+        return 1
+
+    text = "@PARALLEL {\n S1: @A () ON_FAIL @RETRY(1, delay=0.1)\n S2: @WRITE ()\n}"
+    await recorded(text, {"A": fail, "WRITE": write}, scroll)
+    assert scroll.lines.index("Succeeded S2.0.1") < scroll.lines.index("TimerFired S1.0.2")
+    assert isinstance(TimerFired("x"), tuple)
+
+
+async def test_what_the_recorder_makes_of_an_outcome_is_what_the_run_is_told() -> None:
+    from callsheet.machine import Failed
+
+    class Strict(Scroll):
+        def event(self, event: Event) -> Event:
+            return Failed(event.key, "refused")  # type: ignore[union-attr]
+
+    machine = Machine(compile_plan(plan_of("S1: @A () > $a"), FACTS))
+    driver = LocalDriver(machine, Gateway(Ports(route_to({"A": 1})), "run"), Strict())
+    result = await driver.run(machine.feed(Started({})))
+    assert result.variables == {"a": "refused"}
+
+
+async def test_a_journal_that_stays_unwritable_ends_the_driver_and_its_calls() -> None:
+    class Broken(Scroll):
+        async def commit(self) -> None:
+            if any(line.startswith("Succeeded") for line in self.lines):
+                raise OSError("disk full")
+
+    ended: list[str] = []
+
+    async def slow(args: dict[str, Any], context: CallContext) -> JSON:
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.append(context.key)
+
+    with pytest.raises(OSError, match="disk full"):
+        await recorded("@PARALLEL {\n S1: @A ()\n S2: @B ()\n}\nS3: @A ()", {"A": 1, "B": slow}, Broken())
+    assert ended == ["S2.0.1"]
+
+
+async def test_the_end_says_done() -> None:
+    assert (await run('S1: @RESPOND ("x")')).status is Status.DONE

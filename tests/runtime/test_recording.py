@@ -1,0 +1,128 @@
+"""A journal that cannot be written: the run stops launching, and goes on when it can be again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runtime.tools import FACTS, QUICK, plan_of, ports_for, route_to
+
+from callsheet.machine import Machine, Started, Status, compile_plan
+from callsheet.runtime import recording
+from callsheet.runtime.gateway import Gateway, Ports
+from callsheet.runtime.local import LocalDriver
+from callsheet.runtime.recording import JournalRecorder
+from callsheet.runtime.runs import resume_run
+from callsheet.store import Durability, EventType, Journal, JournalWriteFailed, RunWriter
+from callsheet.store.records import Start
+
+TEXT = "S1: @WRITE (1) > $a\nS2: @WRITE (2) > $b\nS3: @RESPOND ($a, $b)"
+
+
+@pytest.fixture(params=[Durability.FULL, Durability.NORMAL])
+def journal(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Journal]:
+    with Journal.open(tmp_path / "journal.db", request.param) as opened:
+        yield opened
+
+
+class Disk:
+    """A disk that refuses the writes of these numbers, counted from 1."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, refused: set[int]) -> None:
+        self.refused, self.writes = refused, 0
+        self.flush, self.commit = RunWriter.flush, RunWriter.commit
+        disk = self
+
+        async def flush(writer: RunWriter) -> None:
+            disk.check(writer)
+            await disk.flush(writer)
+
+        def commit(writer: RunWriter) -> None:
+            disk.check(writer)
+            disk.commit(writer)
+
+        monkeypatch.setattr(RunWriter, "flush", flush)
+        monkeypatch.setattr(RunWriter, "commit", commit)
+        monkeypatch.setattr(recording, "_PAUSE", 0.002)
+
+    def check(self, writer: RunWriter) -> None:
+        self.writes += 1
+        if self.writes in self.refused:
+            raise JournalWriteFailed(writer.run_id, "No space left on device")
+
+
+async def drive(journal: Journal, tools: dict[str, Any], patience: float, blocked: list[Any]) -> Any:
+    plan = plan_of(TEXT)
+    start = Start({}, FACTS, QUICK, {}, {})
+    with journal.create_run("run", plan, TEXT, start.to_json()) as writer:
+        recorder = JournalRecorder(writer, journal.durability, patience, blocked.append)
+        machine = Machine(compile_plan(plan, FACTS), QUICK)
+        driver = LocalDriver(machine, Gateway(Ports(route_to(tools)), "run"), recorder)
+        result = await driver.run(machine.feed(Started({})))
+        recorder.end(result)
+        await recorder.commit()
+    return result
+
+
+async def test_a_run_goes_on_when_its_journal_can_be_written_again(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    blocked: list[JournalWriteFailed] = []
+    disk = Disk(monkeypatch, {2, 3, 4})
+
+    def write(args: dict[str, Any]) -> int:
+        assert disk.writes not in disk.refused
+        calls.append(args["x"])
+        return args["x"]
+
+    result = await drive(journal, {"WRITE": write}, 5.0, blocked)
+    assert (result.response, calls, len(blocked)) == ("1 2", [1, 2], 1)
+    assert journal.verify("run") is None
+
+
+async def test_a_run_whose_journal_stays_unwritable_calls_nothing_more_and_says_so(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    Disk(monkeypatch, set(range(2, 10_000)))
+    with pytest.raises(JournalWriteFailed, match="No space left"):
+        await drive(journal, {"WRITE": lambda args: calls.append(args["x"])}, 0.02, [])
+    assert calls == [1]
+
+
+async def test_what_a_full_disk_kept_out_of_the_journal_is_in_doubt_afterwards(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as full:
+        Disk(full, set(range(2, 10_000)))
+        with pytest.raises(JournalWriteFailed):
+            await drive(journal, {"WRITE": 1}, 0.02, [])
+    assert [e.type for e in journal.events("run")] == [EventType.START, EventType.INTENT]
+    outcome = await resume_run(journal, "run", ports_for({}))
+    assert [call.key for call in outcome.in_doubt] == ["S1.0.1"]
+
+
+async def test_a_journal_that_cannot_take_the_start_lets_nothing_begin(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    Disk(monkeypatch, set(range(1, 10_000)))
+    with pytest.raises(JournalWriteFailed):
+        await drive(journal, {"WRITE": lambda args: calls.append(1)}, 0.02, [])
+    assert calls == []
+
+
+async def test_several_runs_share_a_journal_side_by_side(tmp_path: Path) -> None:
+    from callsheet.runtime.runs import Launch, start_run
+
+    with Journal.open(tmp_path / "journal.db") as journal:
+        ports = Ports(route_to({"WRITE": lambda args: args["x"]}))
+        outcomes = await asyncio.gather(
+            *(start_run(plan_of(TEXT), ports, Launch(facts=FACTS), journal, f"run-{n}") for n in range(8))
+        )
+        assert all(o.result is not None and o.result.status is Status.DONE for o in outcomes)
+        assert all(journal.verify(f"run-{n}") is None for n in range(8))

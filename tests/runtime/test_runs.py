@@ -1,0 +1,372 @@
+"""Journaled runs: written before they are believed, and taken up where they ended."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runtime.tools import Tools, launch, plan_of, ports_for, route_to
+
+from callsheet.ir import JSON, Effect, Plan
+from callsheet.machine import Compile, Decision, Limits, Result, Status, ToolFacts
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.ports.tools import CallContext
+from callsheet.runtime.gateway import Ports
+from callsheet.runtime.runs import Launch, RunOutcome, Watch, check_pins, resume_run, start_run
+from callsheet.store import EventType, Journal, JournalError, RunStatus
+from callsheet.store.records import Start
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with Journal.open(tmp_path / "journal.db") as opened:
+        yield opened
+
+
+async def start(journal: Journal, text: str, tools: Tools, how: Launch | None = None) -> RunOutcome:
+    return await start_run(plan_of(text), Ports(route_to(tools)), how or launch(), journal, "run")
+
+
+async def interrupted(journal: Journal, text: str, tools: Tools, at: asyncio.Event) -> None:
+    """Start a run and interrupt the process's work on it once `at` is set."""
+    driving = asyncio.create_task(start(journal, text, tools))
+    async with asyncio.timeout(5):
+        await at.wait()
+        await asyncio.sleep(0)
+    driving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await driving
+
+
+async def resume(journal: Journal, tools: Tools, in_doubt: Decision | None = None) -> RunOutcome:
+    return await resume_run(journal, "run", ports_for(tools), in_doubt)
+
+
+def types(journal: Journal) -> list[EventType]:
+    return [event.type for event in journal.events("run")]
+
+
+def ended(outcome: RunOutcome) -> Result:
+    assert outcome.result is not None
+    return outcome.result
+
+
+def never(args: dict[str, Any]) -> JSON:
+    raise AssertionError("this call was made before")
+
+
+class Stuck:
+    """A tool that counts its calls and hangs until it is cancelled, the first time."""
+
+    def __init__(self) -> None:
+        self.calls: list[CallContext] = []
+        self.under_way = asyncio.Event()
+
+    def tool(self) -> Any:
+        async def call(args: dict[str, Any], context: CallContext) -> JSON:
+            self.calls.append(context)
+            self.under_way.set()
+            if len(self.calls) == 1:
+                await asyncio.sleep(60)
+            return "answered"
+
+        return call
+
+
+async def test_a_run_is_told_in_its_journal(journal: Journal) -> None:
+    outcome = await start(journal, "S1: @A () > $a\nS2: @RESPOND ($a)", {"A": "x"})
+    assert ended(outcome).response == "x"
+    assert types(journal) == [EventType.START, EventType.INTENT, EventType.OK, EventType.END]
+    assert journal.find_run("run").status is RunStatus.DONE
+    assert journal.verify("run") is None
+
+
+async def test_an_intent_is_on_disk_while_its_call_is_under_way(journal: Journal) -> None:
+    seen: list[list[str]] = []
+
+    async def look(args: dict[str, Any], context: CallContext) -> JSON:
+        with closing(sqlite3.connect(f"file:{journal.path}?mode=ro", uri=True)) as reader:
+            rows = reader.execute("SELECT key FROM events WHERE type = 'intent'").fetchall()
+        seen.append([key for (key,) in rows])
+        return None
+
+    await start(journal, "S1: @WRITE (1)\nS2: @WRITE (2)", {"WRITE": look})
+    assert seen == [["S1.0.1"], ["S1.0.1", "S2.0.1"]]
+
+
+async def test_an_outcome_is_on_disk_before_anything_depends_on_it(journal: Journal) -> None:
+    seen: list[list[str]] = []
+
+    async def look(args: dict[str, Any], context: CallContext) -> JSON:
+        with closing(sqlite3.connect(f"file:{journal.path}?mode=ro", uri=True)) as reader:
+            rows = reader.execute("SELECT key FROM events WHERE type = 'ok'").fetchall()
+        seen.append([key for (key,) in rows])
+        return None
+
+    await start(journal, "S1: @WRITE (1) > $a\nS2: @WRITE ($a)", {"WRITE": look})
+    assert seen == [[], ["S1.0.1"]]
+
+
+async def test_a_run_that_has_ended_gives_its_result_again_without_a_call(journal: Journal) -> None:
+    first = await start(journal, 'S1: @A () > $a\nS2: TERMINATE ("end $a")', {"A": [1]})
+    assert ended(await resume(journal, {"A": never})) == ended(first)
+    assert types(journal).count(EventType.END) == 1
+
+
+async def test_a_failed_run_gives_its_failure_again(journal: Journal) -> None:
+    first = await start(journal, "S1: GOTO S9", {})
+    again = await resume(journal, {})
+    assert (ended(again), ended(again).status) == (ended(first), Status.FAILED)
+    assert journal.find_run("run").status is RunStatus.FAILED
+
+
+async def test_no_finished_call_is_made_again(journal: Journal) -> None:
+    stuck = Stuck()
+    text = 'S1: @WRITE (1) > $a\nS2: @READ (2) > $b\nS3: @RESPOND ("$a $b")'
+    await interrupted(journal, text, {"WRITE": "written", "READ": stuck.tool()}, stuck.under_way)
+    outcome = await resume(journal, {"WRITE": never, "READ": stuck.tool()})
+    assert ended(outcome).response == "written answered"
+
+
+@pytest.mark.parametrize("tool", ["READ", "KEYED"])
+async def test_a_started_call_that_may_be_repeated_is_made_again_under_its_key(
+    journal: Journal, tool: str
+) -> None:
+    stuck = Stuck()
+    await interrupted(journal, f"S1: @{tool} (1) > $a", {tool: stuck.tool()}, stuck.under_way)
+    outcome = await resume(journal, {tool: stuck.tool()})
+    assert ended(outcome).variables == {"a": "answered"}
+    first, again = stuck.calls
+    assert (first.key, first.idempotency_key) == (again.key, again.idempotency_key)
+
+
+IN_DOUBT = (
+    'S1: @WRITE (x=7) > $a ON_FAIL @RETRY(2) GOTO S3\nS2: @RESPOND ("went on <$a>")\nS3: @RESPOND ("failed")'
+)
+
+
+async def in_doubt(journal: Journal) -> Stuck:
+    stuck = Stuck()
+    await interrupted(journal, IN_DOUBT, {"WRITE": stuck.tool()}, stuck.under_way)
+    return stuck
+
+
+async def test_a_started_write_is_in_doubt_and_nothing_is_called_unasked(journal: Journal) -> None:
+    before = time.time()
+    await in_doubt(journal)
+    outcome = await resume(journal, {"WRITE": never})
+    assert outcome.result is None
+    (call,) = outcome.in_doubt
+    assert (call.key, call.step, call.tool, call.args) == ("S1.0.1", "S1", "WRITE", {"x": 7})
+    assert before <= call.since <= time.time()
+    assert journal.find_run("run").status is RunStatus.IN_DOUBT
+
+
+async def test_a_doubt_is_written_down_once(journal: Journal) -> None:
+    await in_doubt(journal)
+    assert (await resume(journal, {})) == (await resume(journal, {}))
+    assert types(journal).count(EventType.IN_DOUBT) == 1
+
+
+async def test_retry_makes_a_call_in_doubt_again(journal: Journal) -> None:
+    stuck = await in_doubt(journal)
+    outcome = await resume(journal, {"WRITE": stuck.tool()}, Decision.RETRY)
+    assert ended(outcome).response == "went on <answered>"
+    assert [call.key for call in stuck.calls] == ["S1.0.1", "S1.0.1"]
+
+
+async def test_skip_goes_on_without_a_result(journal: Journal) -> None:
+    await in_doubt(journal)
+    assert ended(await resume(journal, {"WRITE": never}, Decision.SKIP)).response == "went on <>"
+
+
+async def test_fail_takes_the_way_of_a_failure_without_another_call(journal: Journal) -> None:
+    await in_doubt(journal)
+    assert ended(await resume(journal, {"WRITE": never}, Decision.FAIL)).response == "failed"
+
+
+async def test_a_decision_is_part_of_the_run(journal: Journal) -> None:
+    await in_doubt(journal)
+    decided = await resume(journal, {"WRITE": never}, Decision.SKIP)
+    assert EventType.DECIDED in types(journal)
+    assert await resume(journal, {"WRITE": never}) == decided
+
+
+async def test_a_call_repeated_by_decision_can_be_in_doubt_again(journal: Journal) -> None:
+    await in_doubt(journal)
+    stuck = Stuck()
+    again = asyncio.create_task(resume(journal, {"WRITE": stuck.tool()}, Decision.RETRY))
+    await stuck.under_way.wait()
+    again.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await again
+    assert [call.key for call in (await resume(journal, {})).in_doubt] == ["S1.0.1"]
+
+
+async def test_only_the_calls_that_left_are_in_doubt(journal: Journal) -> None:
+    stuck = Stuck()
+    text = "@PARALLEL {\n S1: @WRITE (1) > $a\n S2: @READ (2) > $b\n S3: @QUICK () > $c\n}\nS4: @WRITE (4)"
+    tools = {"WRITE": stuck.tool(), "READ": stuck.tool(), "QUICK": 3}
+    await interrupted(journal, text, tools, stuck.under_way)
+    assert [call.key for call in (await resume(journal, {})).in_doubt] == ["S1.0.1"]
+
+
+async def test_a_call_that_answered_while_the_run_was_interrupted_is_not_in_doubt(journal: Journal) -> None:
+    under_way = asyncio.Event()
+
+    async def careful(args: dict[str, Any], context: CallContext) -> JSON:
+        under_way.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return "finished its write"
+        return "never"
+
+    text = "@PARALLEL {\n S1: @WRITE (1) > $a\n S2: @READ (2) > $b\n}\nS3: @RESPOND ($a, $b)"
+    stuck = Stuck()
+    await interrupted(journal, text, {"WRITE": careful, "READ": stuck.tool()}, under_way)
+    outcome = await resume(journal, {"WRITE": never, "READ": stuck.tool()})
+    assert ended(outcome).response == "finished its write answered"
+
+
+async def test_a_cancelled_run_has_ended_for_good(journal: Journal) -> None:
+    stuck = Stuck()
+    drivers: list[Any] = []
+    plan, ports = plan_of("S1: @WRITE (1)"), Ports(route_to({"WRITE": stuck.tool()}))
+    watch = Watch(on_driver=drivers.append)
+    driving = asyncio.create_task(start_run(plan, ports, launch(), journal, "run", watch))
+    await stuck.under_way.wait()
+    drivers[0].cancel("enough")
+    assert ended(await driving).status is Status.CANCELLED
+    assert ended(await resume(journal, {"WRITE": never})).error == "enough"
+    assert journal.find_run("run").status is RunStatus.CANCELLED
+    assert types(journal)[-2:] == [EventType.CANCEL, EventType.END]
+
+
+async def test_a_run_that_somebody_carries_on_cannot_be_resumed_beside_it(journal: Journal) -> None:
+    stuck = Stuck()
+    driving = asyncio.create_task(start(journal, "S1: @READ (1)", {"READ": stuck.tool()}))
+    await stuck.under_way.wait()
+    with pytest.raises(JournalError, match="JRN004"):
+        await resume(journal, {})
+    driving.cancel()
+    await asyncio.wait([driving])
+    assert ended(await resume(journal, {"READ": 1})).status is Status.DONE
+
+
+async def test_a_run_that_is_not_there_cannot_be_resumed(journal: Journal) -> None:
+    with pytest.raises(JournalError, match="JRN002"):
+        await resume_run(journal, "nobody", ports_for({}))
+
+
+async def test_a_wait_goes_on_with_what_is_left_of_it(journal: Journal) -> None:
+    failed = asyncio.Event()
+
+    async def fail(args: dict[str, Any], context: CallContext) -> JSON:
+        failed.set()
+        raise RuntimeError("no")
+
+    text = "S1: @READ (1) > $a ON_FAIL @RETRY(1, delay=1.0)"
+    started = time.monotonic()
+    driving = asyncio.create_task(start(journal, text, {"READ": fail}))
+    await failed.wait()
+    await asyncio.sleep(0.6)
+    driving.cancel()
+    await asyncio.wait([driving])
+    resumed = time.monotonic()
+    assert ended(await resume(journal, {"READ": "later"})).variables == {"a": "later"}
+    assert time.monotonic() - resumed < 0.9
+    assert time.monotonic() - started >= 0.95
+
+
+async def test_a_wait_that_is_long_over_does_not_start_again(journal: Journal) -> None:
+    failed = asyncio.Event()
+
+    async def fail(args: dict[str, Any], context: CallContext) -> JSON:
+        failed.set()
+        raise RuntimeError("no")
+
+    driving = asyncio.create_task(
+        start(journal, "S1: @READ (1) > $a ON_FAIL @RETRY(1, delay=0.5)", {"READ": fail})
+    )
+    await failed.wait()
+    await asyncio.sleep(0.02)
+    driving.cancel()
+    await asyncio.wait([driving])
+    time.sleep(0.5)  # noqa: ASYNC251 - as if the process had been away
+    resumed = time.monotonic()
+    await resume(journal, {"READ": "later"})
+    assert time.monotonic() - resumed < 0.4
+
+
+async def test_a_resumed_run_keeps_its_inputs_facts_and_limits(journal: Journal) -> None:
+    stuck = Stuck()
+    limits = Limits(max_steps=3, retry_delay=0.0)
+    ports = Ports(route_to({"READ": stuck.tool()}))
+    plan = plan_of("S1: @READ ($in) > $a\nS2: GOTO S1")
+    driving = asyncio.create_task(start_run(plan, ports, launch(limits, **{"in": 5}), journal, "run"))
+    await stuck.under_way.wait()
+    driving.cancel()
+    await asyncio.wait([driving])
+    result = ended(await resume(journal, {"READ": lambda args: args["x"]}))
+    assert (result.status, result.steps_executed) == (Status.FAILED, 3)
+    assert result.variables == {"in": 5, "a": 5}
+
+
+@pytest.mark.parametrize("unfit", [object(), 10**5000], ids=["object", "long"])
+async def test_a_result_that_no_journal_can_keep_is_a_failure_of_its_call(
+    journal: Journal, unfit: object
+) -> None:
+    first = await start(journal, 'S1: @A () > $a ON_FAIL TERMINATE ("no: $a")', {"A": lambda args: unfit})
+    assert ended(first).response.startswith("no: ")
+    assert ended(await resume(journal, {})) == ended(first)
+
+
+async def test_a_new_plan_is_recorded_and_never_compiled_again(journal: Journal) -> None:
+    stuck = Stuck()
+    reasons: list[str] = []
+
+    async def compiler(command: Compile) -> tuple[Plan, dict[str, ToolFacts]]:
+        reasons.append(command.reason)
+        return plan_of('S1: @NEW ($a) > $n\nS2: @RESPOND ("new $n")'), {"NEW": ToolFacts(Effect.READ, ("p",))}
+
+    plan = plan_of('S1: @A () > $a\nS2: RE-PLAN ("because $a")')
+    ports = Ports(route_to({"A": 1, "NEW": stuck.tool()}), None, None, compiler)
+    driving = asyncio.create_task(start_run(plan, ports, launch(), journal, "run"))
+    await stuck.under_way.wait()
+    driving.cancel()
+    await asyncio.wait([driving])
+    outcome = await resume(journal, {"NEW": stuck.tool()})
+    assert (ended(outcome).response, ended(outcome).steps_executed) == ("new answered", 4)
+    assert reasons == ["because 1"]
+    assert [call.key for call in stuck.calls] == ["r1/S1.0.1", "r1/S1.0.1"]
+
+
+async def test_a_story_is_told_again_when_a_run_is_resumed(journal: Journal) -> None:
+    stuck = Stuck()
+    text = "S1: @READ (1) > $a\nS2: @READ (2) > $b"
+    await interrupted(journal, text, {"READ": stuck.tool()}, stuck.under_way)
+    notes: list[Note] = []
+    tools = {"READ": stuck.tool()}
+    await resume_run(journal, "run", ports_for(tools), None, Watch(observer=notes.append))
+    assert [(note.kind, note.step) for note in notes] == [
+        (NoteKind.STARTED, "S1"),
+        (NoteKind.FINISHED, "S1"),
+        (NoteKind.STARTED, "S2"),
+        (NoteKind.FINISHED, "S2"),
+        (NoteKind.ENDED, ""),
+    ]
+
+
+def test_tools_that_changed_since_the_start_are_refused() -> None:
+    begun = Start({}, {}, Limits(), {"A": "1", "B": "1"}, {})
+    check_pins(begun, {"A": "1", "C": "2"})
+    with pytest.raises(JournalError, match="@B") as refused:
+        check_pins(begun, {"A": "1", "B": "2"})
+    assert "JRN021" in str(refused.value)

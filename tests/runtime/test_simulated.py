@@ -1,0 +1,52 @@
+"""The simulated driver: virtual time, in which every schedule can be played."""
+
+from __future__ import annotations
+
+import pytest
+from tests.runtime.tools import FACTS, plan_of
+
+from callsheet.machine import CallTool, Command, Event, Machine, Started, Succeeded, compile_plan
+from callsheet.runtime.simulated import Launch, Simulation
+
+
+def simulation(text: str, seconds: dict[str, float]) -> Simulation:
+    def respond(command: Command) -> tuple[float, Event]:
+        assert isinstance(command, CallTool)
+        return seconds.get(command.tool, 1.0), Succeeded(command.key, command.tool)
+
+    return Simulation(Machine(compile_plan(plan_of(text), FACTS)), respond)
+
+
+def test_steps_take_the_sum_of_their_times_and_groups_the_longest() -> None:
+    run = simulation("S1: @A ()\n@PARALLEL {\n S2: @B ()\n S3: @C ()\n}", {"A": 2, "B": 5, "C": 3})
+    run.run()
+    assert run.now == 7.0
+
+
+def test_events_happen_in_the_order_of_their_time() -> None:
+    run = simulation("@PARALLEL {\n S1: @A ()\n S2: @B ()\n}", {"A": 5, "B": 3})
+    run.run({"x": 1})
+    assert run.events == [Started({"x": 1}), Succeeded("S2.0.1", "B"), Succeeded("S1.0.1", "A")]
+
+
+def test_events_of_one_time_happen_in_the_order_of_their_launch() -> None:
+    run = simulation("@PARALLEL {\n S1: @A ()\n S2: @B ()\n}", {})
+    run.run()
+    assert [getattr(event, "key", "") for event in run.events] == ["", "S1.0.1", "S2.0.1"]
+
+
+def test_every_launch_is_told_with_its_time() -> None:
+    run = simulation("S1: @A (x=1)\nS2: @B ()", {"A": 2})
+    run.run()
+    assert run.launched[:2] == [
+        Launch(0.0, CallTool("S1.0.1", "S1", "A", {"x": 1})),
+        Launch(2.0, CallTool("S2.0.1", "S2", "B", {})),
+    ]
+
+
+def test_a_machine_that_waits_for_nothing_launched_is_an_error_of_the_test() -> None:
+    run = simulation("S1: @A ()", {})
+    machine = Machine(compile_plan(plan_of("S1: @A ()"), FACTS))
+    machine.feed(Started({}))
+    with pytest.raises(RuntimeError, match="never launched"):
+        Simulation(machine, run._respond).go_on([])
