@@ -1,0 +1,26 @@
+"""The documented Python API of the plan language: the same names, signatures and return shapes.
+
+A thin skin: every name here stands on the same parser, machine and driver as the rest.
+"""
+
+from callsheet.compat.compiler import LTPCompiler
+from callsheet.compat.models import LTPCondition, LTPPlan, LTPStep
+from callsheet.compat.parser import LTPParser
+from callsheet.compat.policy import PlanPolicy, PlanVerdict, Violation, verify_plan
+from callsheet.compat.runtime import LTPRuntime
+from callsheet.compat.static import plan_to_mermaid, validate_plan
+
+__all__ = [
+    "LTPCompiler",
+    "LTPCondition",
+    "LTPParser",
+    "LTPPlan",
+    "LTPRuntime",
+    "LTPStep",
+    "PlanPolicy",
+    "PlanVerdict",
+    "Violation",
+    "plan_to_mermaid",
+    "validate_plan",
+    "verify_plan",
+]

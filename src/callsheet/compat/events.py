@@ -1,0 +1,84 @@
+"""What a run tells its listeners: a dict for each thing that happens.
+
+Every event has these keys:
+
+- `event`: `started`, `skipped`, `finished`, `failed`, `retrying`, `jumped` (a GOTO, or a failure
+  that led elsewhere), `cast_failed`, `replanned`, or `ended` for the run as a whole.
+- `step`, `tool`: the step and what it carries out, as `LTPStep` shows them; for `ended` the step
+  that ended the run, or empty texts.
+- `detail`: why or where to, in words: the error of `failed` and `retrying`, the target of `jumped`,
+  the status of `ended`; otherwise mostly empty.
+- `variable`, `value`: for `finished` the variable with its `$` (None if the step has none) and
+  the step's result; for `cast_failed` the value that stayed as it was; otherwise None.
+
+A step that runs is told of by `started`, then any number of `retrying` (and one `failed` for each
+item that fails for good), then `finished`, unless it failed and is no FOREACH. A step whose guard
+does not hold is told of by `skipped` alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from copy import deepcopy
+from inspect import isawaitable
+from typing import Any, TypeAlias
+
+from callsheet.compat.shown import tool_of
+from callsheet.ir import Plan
+from callsheet.machine.notes import Note, NoteKind
+
+Listener: TypeAlias = "Callable[[dict[str, Any]], Awaitable[None] | None]"
+"""Takes an event; may be a coroutine function or a plain one."""
+
+_log = logging.getLogger(__name__)
+
+
+class Events:
+    """Turns what the machine notes into events and tells them to listeners, in order.
+
+    A listener that raises is told of in the log and is not called again; the run goes on.
+    """
+
+    def __init__(self, plan: Plan, listeners: Sequence[Listener]) -> None:
+        self._listeners = list(listeners)
+        self._waiting: list[dict[str, Any]] = []
+        self._tools = _tools_of(plan)
+        self._compiled: dict[str, Plan] = {}
+
+    def compiled(self, step: str, plan: Plan) -> None:
+        """Note the plan that a RE-PLAN of this step got; it counts once the run goes on with it."""
+        self._compiled[step] = plan
+
+    def note(self, note: Note) -> None:
+        """Keep a note until the next `tell`."""
+        self._waiting.append(
+            {
+                "event": str(note.kind),
+                "step": note.step,
+                "tool": self._tools.get(note.step, ""),
+                "detail": note.detail,
+                "variable": None if note.var is None else f"${note.var}",
+                "value": deepcopy(note.value),
+            }
+        )
+        if note.kind is NoteKind.REPLANNED and note.step in self._compiled:
+            self._tools = _tools_of(self._compiled.pop(note.step))
+
+    async def tell(self) -> None:
+        """Tell the listeners of all that was noted since the last time."""
+        events, self._waiting = self._waiting, []
+        for event in events:
+            for listener in tuple(self._listeners):
+                try:
+                    told = listener(dict(event))
+                    if isawaitable(told):
+                        await told
+                except Exception:
+                    _log.warning("a listener failed and is not told any more", exc_info=True)
+                    self._listeners.remove(listener)
+
+
+def _tools_of(plan: Plan) -> dict[str, str]:
+    """What each step carries out; of two steps with one id the first counts."""
+    return {step.id: tool_of(step) for step in reversed(plan.steps)}

@@ -1,0 +1,114 @@
+"""Plans, steps and conditions in the documented form, each a view of a node of the one plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from callsheet.compat.shown import args_of, output_of, tool_of
+from callsheet.diagnostics import Diagnostic
+from callsheet.frontends.values.printer import format_condition
+from callsheet.ir import CallKind, Condition, Plan, Step, call_kind, canonical_tool_name
+from callsheet.machine.closures import compile_condition
+
+
+class LTPCondition:
+    """A condition of a step, as written; `evaluate` asks it of variables."""
+
+    def __init__(self, condition: Condition) -> None:
+        self.ir = condition
+
+    def evaluate(self, variables: Mapping[str, Any]) -> bool:
+        """Whether the condition holds; names are read with and without `$`, unset ones are null.
+
+        >>> from callsheet.compat import LTPParser
+        >>> step = LTPParser.parse('S1: ?IF ($n > 5) THEN @RESPOND ("many")').steps[0]
+        >>> step.condition.evaluate({"n": 7}), step.condition.evaluate({"$n": "3"})
+        (True, False)
+        """
+        names: dict[str, int] = {}
+        test = compile_condition(self.ir, lambda name: names.setdefault(name, len(names)))
+        return test([variables.get(name, variables.get(f"${name}")) for name in names])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LTPCondition) and other.ir == self.ir
+
+    def __hash__(self) -> int:
+        return hash(self.ir)
+
+    def __str__(self) -> str:
+        return format_condition(self.ir)
+
+    def __repr__(self) -> str:
+        return f"LTPCondition({str(self)!r})"
+
+
+@dataclass(slots=True)
+class LTPStep:
+    """A step in the documented form; its fields may be changed, and a step be made of them.
+
+    `tool` is the tool with its `@`, or a control word. `args` holds literals as Python values
+    and what has a reference in it as text (`"$page.title"`, `"about $x"`); positional values
+    stand under `arg0`, `arg1`, … A text that is put there is filled in like one in a plan.
+    `parallel_group` is `par_0`, `par_1`, … for the steps of a group and empty outside any.
+    `ir` is the step that this one was read from: it says what these fields do not (FOREACH,
+    ON_FAIL, the cast of the output).
+    """
+
+    id: str
+    tool: str
+    args: dict[str, Any] = field(default_factory=dict[str, Any])
+    output_var: str | None = None
+    condition: LTPCondition | None = None
+    parallel_group: str = ""
+    ir: Step | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, step: Step) -> LTPStep:
+        """The documented view of a step."""
+        return cls(
+            step.id,
+            tool_of(step),
+            args_of(step),
+            output_of(step),
+            None if step.condition is None else LTPCondition(step.condition),
+            "" if step.group is None else f"par_{step.group}",
+            step,
+        )
+
+    @property
+    def is_llm_op(self) -> bool:
+        """Whether a language model carries it out."""
+        return self._kind is CallKind.MODEL
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether a sub-agent carries it out."""
+        return self._kind is CallKind.AGENT
+
+    @property
+    def is_respond(self) -> bool:
+        """Whether it ends the plan with an answer."""
+        return canonical_tool_name(self.tool) == "RESPOND"
+
+    @property
+    def _kind(self) -> CallKind:
+        return call_kind(canonical_tool_name(self.tool))
+
+
+@dataclass(slots=True)
+class LTPPlan:
+    """A plan in the documented form: steps that may be taken away, added and changed.
+
+    `diagnostics` are the hints and warnings of its reading; `source` is the plan that was read.
+    """
+
+    steps: list[LTPStep] = field(default_factory=list[LTPStep])
+    diagnostics: tuple[Diagnostic, ...] = ()
+    source: Plan | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, plan: Plan, diagnostics: tuple[Diagnostic, ...] = ()) -> LTPPlan:
+        """The documented view of a plan."""
+        return cls([LTPStep.of(step) for step in plan.steps], diagnostics, plan)

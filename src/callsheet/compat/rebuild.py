@@ -1,0 +1,128 @@
+"""From the documented form back to the plan that is checked, verified and run.
+
+In: documented steps, as read or as changed since. Out: the one plan. What was not changed is the
+node that was read; a text that was put in is read like a text in double quotes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from callsheet.compat.models import LTPPlan, LTPStep
+from callsheet.compat.shown import named_values
+from callsheet.frontends.values import Reader, read_value
+from callsheet.ir import (
+    Action,
+    Call,
+    DictExpr,
+    Goto,
+    ListExpr,
+    Literal,
+    Output,
+    Plan,
+    Replan,
+    Respond,
+    Step,
+    Terminate,
+    Value,
+    canonical_tool_name,
+)
+
+_POSITIONAL = re.compile(r"arg\d+")
+_GROUP = re.compile(r"par_(\d+)")
+
+
+def plan_of(plan: LTPPlan) -> Plan:
+    """The plan of the documented steps as they are now.
+
+    Raises ValueError for a field that a program set to what no step can have.
+    """
+    source = plan.source or Plan(())
+    return replace(source, steps=tuple(step_of(step) for step in plan.steps))
+
+
+def step_of(step: LTPStep) -> Step:
+    """The step of the fields as they are now."""
+    if step.ir is None:
+        read, before = None, LTPStep("", "")
+        made = Step(step.id, _action(step, None))
+    else:
+        read, before = step.ir, LTPStep.of(step.ir)
+        if step == before:
+            return step.ir
+        is_same = step.tool == before.tool and step.args == before.args
+        made = replace(read, id=step.id, action=read.action if is_same else _action(step, before))
+    if step.output_var != before.output_var:
+        made = replace(made, output=_output(step, read))
+    if step.condition != before.condition:
+        made = replace(made, condition=None if step.condition is None else step.condition.ir)
+    if step.parallel_group != before.parallel_group:
+        made = replace(made, group=_group(step))
+    return made
+
+
+def _action(step: LTPStep, before: LTPStep | None) -> Action:
+    word = step.tool.removeprefix("@").upper()
+    if word == "GOTO":
+        return Goto(str(step.args.get("target", "")))
+    values = _values(step, before)
+    match word:
+        case "RESPOND":
+            return Respond(tuple(values.values()))
+        case "TERMINATE":
+            return Terminate(tuple(values.values()))
+        case "RE-PLAN" | "REPLAN":
+            return Replan(tuple(values.values()))
+        case _:
+            positional = tuple(value for name, value in values.items() if _POSITIONAL.fullmatch(name))
+            named = tuple((n, value) for n, value in values.items() if not _POSITIONAL.fullmatch(n))
+            return Call(canonical_tool_name(word), positional, named)
+
+
+def _values(step: LTPStep, before: LTPStep | None) -> dict[str, Value]:
+    """The arguments as values: those that stand as they were read are the nodes that were read."""
+    read: Mapping[str, Value] = {} if step.ir is None else named_values(step.ir)
+    known = {} if before is None else before.args
+    return {
+        name: read[name] if name in read and known.get(name) == value else _value(name, value)
+        for name, value in step.args.items()
+    }
+
+
+def _value(name: str, value: object) -> Value:
+    """A Python value as one of a plan; references in its texts are references."""
+    if isinstance(value, str):
+        return read_value(Reader(json.dumps(value, ensure_ascii=False)))
+    if value is None or isinstance(value, bool | int | float):
+        return Literal(value)
+    if isinstance(value, list | tuple):
+        items = cast("list[object]", value)
+        return ListExpr(tuple(_value(name, item) for item in items))
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[object, Any]", value)
+        return DictExpr(tuple((str(key), _value(name, item)) for key, item in pairs.items()))
+    raise ValueError(f"the argument {name} is of type {type(value).__name__}, which no plan can hold")
+
+
+def _output(step: LTPStep, read: Step | None) -> Output | None:
+    if step.output_var is None:
+        return None
+    name = step.output_var.removeprefix("$")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError(f"output_var of {step.id} is {step.output_var!r}, which is no variable")
+    return Output(name, read.output.cast if read is not None and read.output is not None else None)
+
+
+def _group(step: LTPStep) -> int | None:
+    if not step.parallel_group:
+        return None
+    match = _GROUP.fullmatch(step.parallel_group)
+    if match is None:
+        raise ValueError(
+            f"parallel_group of {step.id} is {step.parallel_group!r}; groups are par_0, par_1, …"
+        )
+    return int(match[1])

@@ -1,0 +1,136 @@
+"""The documented runtime: a plan run over two callbacks, without a journal."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+from callsheet.authoring.answer import read_answer_plan
+from callsheet.authoring.prompt import replan_messages
+from callsheet.compat.events import Events, Listener
+from callsheet.compat.models import LTPPlan
+from callsheet.compat.rebuild import plan_of
+from callsheet.compat.tools import documented_facts
+from callsheet.ir import JSON, Plan, executor_name
+from callsheet.ir.operations import TRANSFORMS
+from callsheet.machine import Compile, Limits, RunAgent, ToolFacts
+from callsheet.machine.values import to_text
+from callsheet.ports.answers import as_json, read_answer
+from callsheet.ports.models.operations import ModelOperations
+from callsheet.ports.tools import CallContext
+from callsheet.runtime.gateway import CompilePort, Ports, Route
+from callsheet.runtime.runs import Launch, Watch, run_unrecorded
+
+ToolExecutor: TypeAlias = "Callable[[str, dict[str, Any], str], Awaitable[Any]]"
+ModelFunction: TypeAlias = "Callable[[list[dict[str, str]]], Awaitable[str]]"
+AgentFunction: TypeAlias = "Callable[[dict[str, Any]], Awaitable[str]]"
+
+
+class Variables(dict[str, Any]):
+    """Variables by name, read with and without `$`."""
+
+    def __missing__(self, name: str) -> Any:
+        if name.startswith("$") and name[1:] in self:
+            return self[name[1:]]
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (
+            isinstance(name, str) and super().__contains__(name.removeprefix("$"))
+        )
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a variable, `default` if it is not set."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+
+class LTPRuntime:
+    """Runs plans.
+
+    `audit_fn`, if given, is called with a dict for each thing that happens, as is the
+    `progress_callback` of a run: `callsheet.compat.events` says what it holds.
+    """
+
+    def __init__(self, audit_fn: Listener | None = None) -> None:
+        self._audit = audit_fn
+
+    async def execute(
+        self,
+        plan: LTPPlan,
+        tool_executor: ToolExecutor,
+        llm_fn: ModelFunction,
+        agent_fn: AgentFunction | None = None,
+        namespace: str = "default",
+        max_replans: int = 3,
+        progress_callback: Listener | None = None,
+    ) -> dict[str, Any]:
+        """Run a plan to its end.
+
+        Gives a dict with `response` (str), `variables` (readable with and without `$`),
+        `steps_executed` (int) and `terminated` (bool), and beside them `status` (`done` or
+        `failed`) and `error`, the text of the failure that ended the run or None. Whatever the
+        plan, the tools or the model do, it is told there and nothing is raised.
+        """
+        ir = plan_of(plan)
+        listeners = [fn for fn in (self._audit, progress_callback) if fn is not None]
+        events = Events(ir, listeners)
+        ports = Ports(
+            route=_executor_routes(tool_executor, namespace),
+            model=ModelOperations(llm_fn, strict=False),
+            agent=None if agent_fn is None else _agent_port(agent_fn),
+            compiler=_compile_port(llm_fn, events),
+        )
+        launch = Launch(facts=documented_facts(ir), limits=Limits(max_replans=max_replans))
+        watch = Watch(events.note, events.tell) if listeners else Watch()
+        result = await run_unrecorded(ir, ports, launch, watch)
+        return {
+            "response": result.response,
+            "variables": Variables(result.variables),
+            "steps_executed": result.steps_executed,
+            "terminated": result.terminated,
+            "error": result.error,
+            "status": str(result.status),
+        }
+
+
+def _executor_routes(executor: ToolExecutor, namespace: str) -> Callable[[str], Route | None]:
+    def route(tool: str) -> Route | None:
+        if tool in TRANSFORMS:
+            return None
+        name = executor_name(tool)
+
+        async def call(args: dict[str, Any], context: CallContext) -> JSON:
+            if tool == "SHELL_EXEC":
+                args["language"] = "shell"
+            return read_answer(await executor(name, args, namespace))
+
+        return Route(call)
+
+    return route
+
+
+def _agent_port(agent_fn: AgentFunction) -> Callable[[RunAgent], Awaitable[JSON]]:
+    """The agent gets its named arguments; the first text is the goal, what is left are `inputs`."""
+
+    async def solve(command: RunAgent) -> JSON:
+        config, inputs = dict(command.args), list(command.inputs)
+        if inputs and "goal" not in config:
+            config["goal"] = to_text(inputs.pop(0))
+        if inputs:
+            config.setdefault("inputs", inputs)
+        return as_json(await agent_fn(config))
+
+    return solve
+
+
+def _compile_port(llm_fn: ModelFunction, events: Events) -> CompilePort:
+    async def compile_again(command: Compile) -> tuple[Plan, Mapping[str, ToolFacts]]:
+        answer = await llm_fn(replan_messages(command.reason, command.variables))
+        plan = read_answer_plan(answer).require()
+        events.compiled(command.step, plan)
+        return plan, documented_facts(plan)
+
+    return compile_again

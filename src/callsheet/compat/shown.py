@@ -1,0 +1,75 @@
+"""What the documented form shows of a step: its tool, its arguments, its output.
+
+In: a step of the one plan. Out: texts and Python values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callsheet.frontends.values.printer import format_value
+from callsheet.ir import (
+    Call,
+    DictExpr,
+    Goto,
+    ListExpr,
+    Literal,
+    Replan,
+    Respond,
+    Step,
+    Template,
+    Terminate,
+    Value,
+)
+from callsheet.ir.expr import refs_of
+
+
+def tool_of(step: Step) -> str:
+    """The tool with its `@`, or the control word."""
+    match step.action:
+        case Call(tool=tool):
+            return f"@{tool}"
+        case Respond():
+            return "@RESPOND"
+        case Terminate():
+            return "TERMINATE"
+        case Goto():
+            return "GOTO"
+        case Replan():
+            return "RE-PLAN"
+
+
+def args_of(step: Step) -> dict[str, Any]:
+    """The arguments by name, positional ones as `arg0`, `arg1`, …"""
+    if isinstance(step.action, Goto):
+        return {"target": step.action.target}
+    return {name: shown(value) for name, value in named_values(step).items()}
+
+
+def named_values(step: Step) -> dict[str, Value]:
+    """The values of the action by the names under which the documented form shows them."""
+    if isinstance(step.action, Call):
+        values = {f"arg{i}": value for i, value in enumerate(step.action.positional)}
+        values.update(step.action.named)
+        return values
+    return {f"arg{i}": value for i, value in enumerate(step.values())}
+
+
+def output_of(step: Step) -> str | None:
+    """The variable of the result with its `$`."""
+    return None if step.output is None else f"${step.output.var}"
+
+
+def shown(value: Value) -> Any:
+    """A value without references as Python value, any other as its text."""
+    match value:
+        case Literal(value=scalar):
+            return scalar
+        case ListExpr(items=items) if not any(refs_of(value)):
+            return [shown(item) for item in items]
+        case DictExpr(items=pairs) if not any(refs_of(value)):
+            return {key: shown(item) for key, item in pairs}
+        case Template(parts=parts):
+            return "".join(part if isinstance(part, str) else format_value(part) for part in parts)
+        case _:
+            return format_value(value)

@@ -1,0 +1,63 @@
+"""The documented tools: what their positional arguments are called, and which names are one tool."""
+
+from __future__ import annotations
+
+from callsheet.ir import Call, Plan, Value, canonical_tool_name
+from callsheet.ir.operations import EXECUTOR_NAMES
+from callsheet.machine import ToolFacts
+
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "WEB_SEARCH": ("query",),
+    "FETCH_PAGE": ("url",),
+    "EXEC_CODE": ("code", "language"),
+    "SHELL_EXEC": ("code",),
+    "READ_FILE": ("path",),
+    "WRITE_FILE": ("path", "content"),
+    "EDIT_FILE": ("path", "old", "new"),
+    "SEARCH_FILES": ("pattern",),
+    "QUERY_MEMORY": ("query",),
+    "STORE_FACT": ("content", "importance"),
+    "SET_WM": ("key", "value"),
+    "GET_WM": ("key",),
+    "INSTALL_PKG": ("language", "packages"),
+    "HOST_EXEC": ("command",),
+    "HOST_FILE_READ": ("path",),
+    "HOST_FILE_LIST": ("path",),
+}
+_BY_EXECUTOR_NAME = {
+    executor.upper(): tool for tool, executor in EXECUTOR_NAMES.items() if tool != "SHELL_EXEC"
+}
+
+
+def documented_tool(name: str) -> str:
+    """The documented name of a tool, which may be given as a plan or as an executor calls it.
+
+    >>> documented_tool("@exec_code"), documented_tool("execute_code")
+    ('EXEC_CODE', 'EXEC_CODE')
+    """
+    tool = canonical_tool_name(name)
+    return _BY_EXECUTOR_NAME.get(tool, tool)
+
+
+def parameters_of(tool: str) -> tuple[str, ...]:
+    """What the positional arguments of a tool are called, in their order."""
+    return PARAMETERS.get(documented_tool(tool), ())
+
+
+def documented_facts(plan: Plan) -> dict[str, ToolFacts]:
+    """What is known of the tools of a plan when an executor callback carries them out.
+
+    Nothing tells their effects, so each of them may do anything.
+    """
+    called = {step.action.tool for step in plan.steps if isinstance(step.action, Call)}
+    return {tool: ToolFacts(parameters=parameters_of(tool)) for tool in called}
+
+
+def argument(call: Call, name: str) -> Value | None:
+    """What an argument of a documented tool is given, by name or by position."""
+    given = dict(call.named)
+    if name in given:
+        return given[name]
+    free = [parameter for parameter in parameters_of(call.tool) if parameter not in given]
+    place = free.index(name) if name in free else len(call.positional)
+    return call.positional[place] if place < len(call.positional) else None

@@ -1,0 +1,103 @@
+"""The findings of the checks in the document's message forms (section "Static Analysis").
+
+Told are errors and what the document lists; further warnings and all hints are left to `check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from callsheet.diagnostics import Severity
+from callsheet.ir import Goto, Plan, Step
+from callsheet.ir.flow import Place
+from callsheet.passes import Finding, ToolSignature, findings
+from callsheet.passes.finding import doing
+
+_MOST_NAMED = 50
+_ALSO_TOLD = frozenset({"CHK001", "CHK002", "CHK010", "CHK011", "CHK015"})
+
+
+def validate_plan(
+    plan: Plan, *, tools: Mapping[str, ToolSignature] | None = None, inputs: Collection[str] = ()
+) -> list[str]:
+    """What is wrong with a plan, a text a problem; an empty list for a plan without problems.
+
+    >>> from callsheet.ir import Ref, Respond
+    >>> validate_plan(Plan((Step("S3", Respond((Ref("foo"),))),)))
+    ['[S3] Undefined variable $foo in @RESPOND args']
+    """
+    targets = _jump_targets(plan)
+    messages: list[str] = []
+    for finding in findings(plan, tools=tools, inputs=inputs):
+        if finding.severity is Severity.ERROR or finding.code in _ALSO_TOLD:
+            messages.extend(_messages(plan, finding, targets))
+    return messages
+
+
+def _jump_targets(plan: Plan) -> set[str]:
+    targets: set[str] = set()
+    for step in plan.steps:
+        failure = step.on_fail.then if step.on_fail is not None else None
+        targets.update(jump.target for jump in (step.action, failure) if isinstance(jump, Goto))
+    return targets
+
+
+def _messages(plan: Plan, finding: Finding, targets: set[str]) -> Iterator[str]:
+    if finding.step is None:
+        text = _whole_plan(finding)
+        yield f"[{'WARN' if finding.severity is Severity.WARNING else 'ERROR'}] {text}"
+        return
+    step = plan.steps[finding.step]
+    if finding.code in ("CHK010", "CHK011"):
+        yield from _unreachable(plan, finding.step, finding.names, targets)
+    else:
+        yield f"[{step.id}] {_text(finding, step)}"
+
+
+def _whole_plan(finding: Finding) -> str:
+    if finding.code == "CHK015":
+        return "No @RESPOND or TERMINATE step — plan may produce no output"
+    return finding.message
+
+
+def _text(finding: Finding, step: Step) -> str:
+    match finding.code:
+        case "CHK001" | "CHK002":
+            return f"Undefined variable ${finding.names[0]} in {_place(step, finding.place)}"
+        case "CHK012":
+            word = "GOTO" if finding.place is None else "ON_FAIL GOTO"
+            return f"{word} target {finding.names[0]} does not exist"
+        case "CHK013":
+            return f"Circular GOTO: {step.id} unconditionally jumps to itself"
+        case "CHK014":
+            return f"Circular GOTO: {finding.message}"
+        case "CHK016":
+            return f"Duplicate step ID (first at position {finding.names[0]})"
+        case _:
+            return finding.message
+
+
+def _place(step: Step, place: Place | None) -> str:
+    match place:
+        case Place.CONDITION:
+            return "condition"
+        case Place.SOURCE:
+            return "?FOREACH source"
+        case Place.FAILURE:
+            return "ON_FAIL message"
+        case _:
+            return f"{doing(step)} args"
+
+
+def _unreachable(plan: Plan, first: int, ids: tuple[str, ...], targets: set[str]) -> Iterator[str]:
+    """The steps up to the first that a jump names: those are not told, whoever jumps there."""
+    told: list[str] = []
+    for id_ in ids:
+        if id_ in targets:
+            break
+        told.append(id_)
+    if not told or not first:
+        return
+    before = plan.steps[first - 1]
+    shown = ", ".join(told[:_MOST_NAMED]) + (", …" if len(told) > _MOST_NAMED else "")
+    yield f"[{before.id}] Steps after unconditional {doing(before)}: {shown} may be unreachable"

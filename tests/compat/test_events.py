@@ -1,0 +1,134 @@
+"""What a run tells its listeners: one dict for each thing that happens to a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.compat.worlds import Callbacks
+
+
+class Listener:
+    """Keeps the events that it is told of."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    async def __call__(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+
+    def story(self) -> list[tuple[str, str]]:
+        return [(event["event"], event["step"]) for event in self.events]
+
+
+async def heard(plan: str, world: Callbacks) -> Listener:
+    listener = Listener()
+    await world.run(plan, progress_callback=listener)
+    return listener
+
+
+async def test_a_step_is_told_from_its_start_to_its_result() -> None:
+    listener = await heard('S1: @GET_V () > $v\nS2: @RESPOND ("It is $v")', Callbacks())
+    assert listener.events[:2] == [
+        {"event": "started", "step": "S1", "tool": "@GET_V", "detail": "", "variable": None, "value": None},
+        {
+            "event": "finished",
+            "step": "S1",
+            "tool": "@GET_V",
+            "detail": "",
+            "variable": "$v",
+            "value": "out of get_v",
+        },
+    ]
+    last = listener.events[-1]
+    assert (last["event"], last["step"], last["tool"], last["detail"]) == ("ended", "S2", "@RESPOND", "done")
+
+
+@pytest.mark.parametrize(
+    ("plan", "told"),
+    [
+        ('S1: ?IF ($n == 1) THEN @GET_V ()\nS2: @RESPOND ("x")', ("skipped", "S1", "@GET_V")),
+        ("S1: @RESPOND ($n)\nS2: TERMINATE ()", ("skipped", "S1", "@RESPOND")),
+        ("S1: @BAD () ON_FAIL @RETRY(1, delay=0)", ("retrying", "S1", "@BAD")),
+        ("S1: @BAD () > $v", ("failed", "S1", "@BAD")),
+        ('S1: GOTO S2\nS2: @RESPOND ("x")', ("jumped", "S1", "GOTO")),
+        ('S1: @BAD () ON_FAIL GOTO S2\nS2: @RESPOND ("x")', ("jumped", "S1", "@BAD")),
+        ("S1: @GET_V () > $v:int", ("cast_failed", "S1", "@GET_V")),
+        ('S1: RE-PLAN ("why")', ("replanned", "S1", "RE-PLAN")),
+    ],
+)
+async def test_whatever_happens_to_a_step_is_told(plan: str, told: tuple[str, str, str]) -> None:
+    world = Callbacks({"bad": {"success": False, "error": "down"}}, ('S1: @RESPOND ("new")',))
+    listener = await heard(plan, world)
+    assert told in [(e["event"], e["step"], e["tool"]) for e in listener.events]
+    assert all(e.keys() == listener.events[0].keys() for e in listener.events)
+
+
+async def test_after_a_new_plan_its_own_steps_are_told() -> None:
+    world = Callbacks(model=("S1: @GET_NEW () > $n\nS2: @RESPOND ($n)",))
+    listener = await heard('S1: @GET_OLD () > $o\nS2: RE-PLAN ("why")', world)
+    assert [(e["step"], e["tool"]) for e in listener.events if e["event"] == "started"] == [
+        ("S1", "@GET_OLD"),
+        ("S2", "RE-PLAN"),
+        ("S1", "@GET_NEW"),
+        ("S2", "@RESPOND"),
+    ]
+
+
+async def test_the_error_stands_in_the_detail() -> None:
+    world = Callbacks({"bad": {"success": False, "error": "down"}})
+    listener = await heard("S1: @BAD () ON_FAIL @RETRY(1, delay=0)", world)
+    assert [(e["event"], e["detail"]) for e in listener.events] == [
+        ("started", ""),
+        ("retrying", "down"),
+        ("failed", "down"),
+        ("ended", "done"),
+    ]
+
+
+async def test_audit_and_progress_hear_the_same() -> None:
+    audit, progress = Listener(), Listener()
+    await Callbacks().run("S1: @GET_V () > $v\nS2: @RESPOND ($v)", audit, progress_callback=progress)
+    assert audit.events == progress.events
+    assert len(audit.events) >= 4
+
+
+async def test_events_come_while_the_run_goes_on() -> None:
+    listener = Listener()
+
+    def heard_so_far(args: dict[str, Any]) -> dict[str, Any]:
+        return {"success": True, "output": [f"{kind} {step}" for kind, step in listener.story()]}
+
+    world = Callbacks({"get_b": heard_so_far})
+    result = await world.run("S1: @GET_A () > $a\nS2: @GET_B () > $b", progress_callback=listener)
+    assert result["variables"]["b"] == ["started S1", "finished S1", "started S2"]
+
+
+async def test_a_plain_function_listens_too() -> None:
+    events: list[dict[str, Any]] = []
+    await Callbacks().run('S1: @RESPOND ("x")', events.append)
+    assert [e["event"] for e in events][-1] == "ended"
+
+
+async def test_a_listener_that_fails_does_not_stop_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[object] = []
+
+    def fail(event: object) -> None:
+        calls.append(event)
+        raise ValueError("no disk")
+
+    progress = Listener()
+    result = await Callbacks().run('S1: @RESPOND ("x")', fail, progress_callback=progress)
+    assert result["response"] == "x"
+    assert len(calls) == 1
+    assert progress.story()[-1] == ("ended", "S1")
+    assert "a listener failed" in caplog.text
+
+
+async def test_a_listener_cannot_change_the_run() -> None:
+    def spoil(event: dict[str, Any]) -> None:
+        if isinstance(event["value"], list):
+            event["value"].append("spoilt")
+
+    world = Callbacks({"get_v": {"success": True, "output": [1]}})
+    assert (await world.run("S1: @GET_V () > $v\nS2: @RESPOND ($v)", spoil))["response"] == "[1]"

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Runs conformance cases of an area against this checkout.
+
+    python tests/conformance/run.py AREA FILE.jsonl [--id ID] [-v]
+
+Prints each case that fails with what was expected and found, and closes with a line
+`N passed, N failed`. Exits with 1 if a case failed and with 2 on wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "src"))
+
+from tests.conformance.form import BadCase, Case, read_cases  # noqa: E402 - of this checkout
+from tests.conformance.ltp import differences  # noqa: E402
+
+AREAS = {
+    "ltp": "LTP text",
+    "dag": "JSON DAG plans",
+    "lctl": "LCTL documents",
+    "security": "security policies",
+}
+WRONG_USAGE = 2
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the cases that the arguments name and give the exit code."""
+    options = _parser().parse_args(arguments)
+    if options.area != "ltp":
+        return _refuse(f"this version of callsheet does not know {AREAS[options.area]} yet; no case was run")
+    try:
+        cases = read_cases(options.file)
+    except (OSError, UnicodeError, BadCase) as error:
+        return _refuse(str(error))
+    if options.id is not None:
+        cases = [case for case in cases if case.id == options.id]
+        if not cases:
+            return _refuse(f"{options.file} has no case {options.id}")
+    logging.getLogger("callsheet").setLevel(logging.CRITICAL)
+    return _report(cases, options.verbose)
+
+
+def _report(cases: list[Case], verbose: bool) -> int:
+    from callsheet import compat
+
+    failed = 0
+    for case in cases:
+        found = differences(case, compat)
+        if found:
+            failed += 1
+            print(f"FAIL {case.id}")
+            print("".join(f"     {difference}\n" for difference in found), end="")
+        elif verbose:
+            print(f"ok   {case.id}")
+    print(f"{len(cases) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def _refuse(sentence: str) -> int:
+    print(f"run.py: {sentence}", file=sys.stderr)
+    return WRONG_USAGE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="run.py", description="Run conformance cases of an area against this checkout."
+    )
+    parser.add_argument("area", choices=list(AREAS), metavar="AREA", help=f"one of {', '.join(AREAS)}")
+    parser.add_argument("file", type=Path, metavar="FILE.jsonl", help="cases, one JSON object a line")
+    parser.add_argument("--id", metavar="ID", help="run this case alone")
+    parser.add_argument("-v", "--verbose", action="store_true", help="tell the cases that pass too")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,280 @@
+"""The runner: a case that is not met fails, whatever it expects, and nothing passes unlooked at."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.conformance.form import BadCase, case_of, read_cases, written_out
+from tests.conformance.ltp import differences
+
+from callsheet import compat
+
+RUNNER = Path(__file__).with_name("run.py")
+ANSWER = """\
+PLAN_START
+S1: @GET_V () > $v ON_FAIL @RETRY(2)
+S2: @LLM_EXTRACT ($v, target="t") > $m
+S3: @RESPOND ($m)
+PLAN_END"""
+
+
+def case(kind: str, plan: Any, expect: dict[str, Any], **more: Any) -> Any:
+    return case_of({"id": "c", "area": "a", "kind": kind, "plan": plan, "expect": expect, **more})
+
+
+def product(**changed: Any) -> Any:
+    """The product with some names of its API replaced."""
+    return SimpleNamespace(**{name: getattr(compat, name) for name in compat.__all__} | changed)
+
+
+# ---------------------------------------------------------------- expectations
+
+
+@pytest.mark.parametrize(
+    "expect",
+    [
+        {"response": "other"},
+        {"response_any": ["a", "b"]},
+        {"response_contains": ["other"]},
+        {"response_not_contains": ["answer"]},
+        {"response_order": ["model", "the"]},
+        {"response_empty": True},
+        {"terminated": True},
+        {"steps_executed": [1, 2]},
+        {"variables": {"v": 5.0}},
+        {"variables": {"$v": True}},
+        {"variables": {"w": None}},
+        {"variables_contains": {"v": ["6"]}},
+        {"variables_contains": {"w": [""]}},
+        {"variables_empty": ["v"]},
+        {"calls": [["get_v"]]},
+        {"calls": [["get_v"], ["get_v", {"x": 1}]]},
+        {"calls_any_order": [["get_v"], ["other"]]},
+        {"calls_any_order": [["get_v"]]},
+        {"calls_count": {"get_v": 1}},
+        {"no_calls": ["@GET_V"]},
+        {"only_tools": ["@OTHER"]},
+        {"raw_tools": ["GET_V", "GET_V"]},
+        {"namespace": "other"},
+        {"llm_calls": 0},
+        {"llm_calls_max": 0},
+        {"llm_contains": [["5", "other"]]},
+        {"llm_contains": [[], ["a second call"]]},
+        {"llm_not_contains": [["5"]]},
+        {"agent_calls": [{"goal": "x"}]},
+        {"delay_total": [0, 0.5]},
+        {"concurrency_min": 2},
+        {"progress_min": 100},
+        {"progress_mentions": ["never said"]},
+        {"parsed_steps": 2},
+    ],
+    ids=json.dumps,
+)
+def test_an_expectation_of_a_run_that_is_not_met_fails(expect: dict[str, Any]) -> None:
+    tools = {"@GET_V": [{"error": "once"}, {"output": 5}]}
+    world = {"tools": tools, "llm": ["the model's answer"], "progress": True}
+    assert differences(case("run", ANSWER, {"response": "the model's answer"}, **world), compat) == []
+    assert differences(case("run", ANSWER, expect, **world), compat) != []
+
+
+@pytest.mark.parametrize(
+    "expect",
+    [
+        {"none": True},
+        {"step_count": 2},
+        {"steps": [{}]},
+        {"steps": [{"id": "S2"}, {}, {}]},
+        {"steps": [{"tool": "@OTHER"}, {}, {}]},
+        {"steps": [{"output": "$w"}, {}, {}]},
+        {"steps": [{"output": None}, {}, {}]},
+        {"steps": [{}, {"args": {"target": "u"}}, {}]},
+        {"steps": [{}, {"args": {"nobody": None}}, {}]},
+        {"steps": [{"condition": True}, {}, {}]},
+        {"steps": [{}, {"is_llm_op": False}, {}]},
+        {"steps": [{}, {"is_agent": True}, {}]},
+        {"steps": [{}, {}, {"is_respond": False}]},
+        {"steps": [{"parallel_group": "par_0"}, {}, {}]},
+        {"steps": [{"evaluate": [[{"v": 1}, True]]}, {}, {}]},
+        {"steps": [{"misspelt": 1}, {}, {}]},
+        {"groups": [["S1"]]},
+        {"not_silent": ["S9"]},
+        {"raw_tools_absent": ["@GET_V"]},
+    ],
+    ids=json.dumps,
+)
+def test_an_expectation_of_a_parse_that_is_not_met_fails(expect: dict[str, Any]) -> None:
+    assert differences(case("parse", ANSWER, expect), compat) != []
+
+
+@pytest.mark.parametrize(
+    ("kind", "expect"),
+    [
+        ("validate", {"not_clean": True}),
+        ("validate", {"problems": [{"step": "S1", "words": ["undefined"]}]}),
+        ("verify", {"ok": False}),
+        ("verify", {"ok": True, "violations": [{"step": "S1"}]}),
+        ("verify", {"ok": True, "violating_steps": ["S1"]}),
+        ("mermaid", {"contains": ["subgraph"]}),
+        ("mermaid", {"not_contains": ["S1"]}),
+        ("mermaid", {"regex": ["S9"]}),
+        ("mermaid", {"not_regex": ["^graph"]}),
+    ],
+)
+def test_an_expectation_of_what_is_said_of_a_plan_fails_where_it_is_not_met(
+    kind: str, expect: dict[str, Any]
+) -> None:
+    assert differences(case(kind, ANSWER, expect), compat) != []
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"validate_plan": lambda plan: ["[S1] Undefined variable $v"]},
+        {"validate_plan": lambda plan: None},
+        {"LTPParser": SimpleNamespace(parse=lambda raw: None)},
+        {"LTPParser": SimpleNamespace(parse=lambda raw: 1 / 0)},
+    ],
+)
+def test_a_product_that_is_broken_makes_cases_fail(broken: dict[str, Any]) -> None:
+    clean = case("validate", ANSWER, {"clean": True})
+    assert differences(clean, compat) == []
+    assert differences(clean, product(**broken)) != []
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        compat.PlanVerdict([]),
+        SimpleNamespace(ok=False, violations=[], reason=lambda: "why"),
+        compat.PlanVerdict([compat.Violation("S1", "other_rule", "other")]),
+    ],
+)
+def test_a_verdict_that_is_wrong_or_disagrees_with_itself_fails(verdict: Any) -> None:
+    expect = {"ok": False, "violations": [{"step": "S1", "words_any": ["denied"]}]}
+    denied = case("verify", ANSWER, expect, policy={"denied_tools": ["@GET_V"]})
+    assert differences(denied, compat) == []
+    assert differences(denied, product(verify_plan=lambda plan, policy: verdict)) != []
+
+
+@pytest.mark.parametrize("kind", ["parse", "validate", "verify", "mermaid", "run", "micro"])
+def test_an_unknown_expectation_is_never_taken_as_met(kind: str) -> None:
+    assert differences(case(kind, ANSWER, {"respnse": "x"}), compat) == [
+        f"the expectation 'respnse' is unknown for kind {kind}"
+    ]
+
+
+# ---------------------------------------------------------------- compiling
+
+
+def test_a_model_s_answer_is_compiled_and_run() -> None:
+    expect = {"step_count": 3, "response": "m", "prompt_contains": ["fly", "by night"]}
+    met = case("micro", ANSWER, expect, llm=["m"], goal="fly", context="by night")
+    assert differences(met, compat) == []
+    assert len(differences(case("micro", ANSWER, expect), compat)) == 3
+
+
+def test_a_model_that_cannot_be_asked_gives_no_plan() -> None:
+    assert differences(case("micro", {"raise": "CustomError"}, {"none": True}), compat) == []
+    assert differences(case("micro", {"raise": "CustomError"}, {"step_count": 1}), compat) != []
+
+
+# ---------------------------------------------------------------- bounds and times
+
+
+def test_a_case_that_does_not_end_is_given_up() -> None:
+    def for_ever(plan: Any) -> list[str]:
+        while True:
+            pass
+
+    endless = case("validate", ANSWER, {"clean": True}, timeout=0.2)
+    assert differences(endless, product(validate_plan=for_ever)) == ["it did not end within 0.2 s"]
+
+
+def test_a_run_that_swallows_interrupts_is_given_up_too() -> None:
+    class Stubborn:
+        async def execute(self, *_: object, **__: object) -> dict[str, Any]:
+            try:
+                while True:
+                    pass
+            except KeyboardInterrupt:
+                while True:
+                    pass
+
+    endless = case("run", ANSWER, {}, timeout=0.2)
+    assert differences(endless, product(LTPRuntime=Stubborn)) == ["it did not end within 0.2 s"]
+
+
+def test_waits_are_added_up_and_not_waited_for() -> None:
+    plan = 'S1: @GET_V () > $v ON_FAIL @RETRY(3, delay=100, backoff=1)\nS2: @RESPOND ("end")'
+    waits = case("run", plan, {"delay_total": [300, 300]}, tools={"get_v": [{"error": "x"}]})
+    assert differences(waits, compat) == []
+
+
+def test_may_raise_allows_an_exception_and_nothing_else_does() -> None:
+    raising = product(LTPParser=SimpleNamespace(parse=lambda raw: 1 / 0))
+    assert differences(case("parse", "", {"may_raise": True}), raising) == []
+    assert differences(case("parse", "", {}), raising) == ["ZeroDivisionError was raised: 'division by zero'"]
+
+
+# ---------------------------------------------------------------- the form
+
+
+def test_long_texts_are_written_short() -> None:
+    short = {"$join": ["a", {"$repeat": "b", "n": 3}, {"$lines": "{i}<{p}", "from": 1, "to": 2}]}
+    assert written_out([short]) == ["abbb1<0\n2<1"]
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[]", '{"id": "x"}', '{"id": "x", "area": "a", "kind": "k", "plan": "", "expect": {}}']
+)
+def test_a_line_that_is_no_case_is_told_with_its_number(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_text(f"\n{line}\n")
+    with pytest.raises(BadCase, match=r"cases\.jsonl, line 2: "):
+        read_cases(file)
+
+
+# ---------------------------------------------------------------- the command
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(RUNNER), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_last_line_counts_and_the_exit_code_tells(tmp_path: Path) -> None:
+    lines = [
+        {"id": i, "area": "a", "kind": "parse", "plan": plan, "expect": {"none": True}}
+        for i, plan in (("one", ""), ("two", ANSWER))
+    ]
+    file = tmp_path / "cases.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)))
+    both, first = run("ltp", file), run("ltp", file, "--id", "one", "-v")
+    assert both.returncode == 1
+    assert both.stdout.splitlines()[0] == "FAIL two"
+    assert both.stdout.splitlines()[-1] == "1 passed, 1 failed"
+    assert (first.returncode, first.stdout) == (0, "ok   one\n1 passed, 0 failed\n")
+
+
+@pytest.mark.parametrize("area", ["dag", "lctl", "security"])
+def test_an_area_that_is_not_there_yet_passes_nothing(area: str, tmp_path: Path) -> None:
+    done = run(area, tmp_path / "cases.jsonl")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no case was run" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("ltp",), ("other", "x"), ("ltp", "not-there.jsonl")])
+def test_wrong_usage_exits_with_two(arguments: tuple[str, ...]) -> None:
+    assert run(*arguments).returncode == 2
+
+
+def test_an_id_that_no_case_has_is_wrong_usage(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_text("")
+    assert run("ltp", file, "--id", "nobody").returncode == 2
