@@ -1,0 +1,1 @@
+"""The faces of callsheet: thin, without semantics of their own."""

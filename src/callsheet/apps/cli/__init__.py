@@ -1,0 +1,1 @@
+"""The command line: a lazy group of commands, one file each."""

@@ -1,0 +1,108 @@
+"""What happened in a run, told by its journal alone: steps with outcome, time and result.
+
+In: the events of a run, folded through the machine with an observer. Out: an account that `show`
+prints. Nothing is stored, nothing is carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from callsheet.ir import JSON, Plan
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.store.events import Event, EventType
+from callsheet.store.records import PlanOf
+from callsheet.store.replay import Folded, fold
+
+_ENDS = {NoteKind.FINISHED: "ok", NoteKind.FAILED: "failed", NoteKind.SKIPPED: "skipped"}
+
+
+@dataclass(slots=True)
+class StepAccount:
+    """One visit of a step.
+
+    `outcome` is `ok`, `failed`, `skipped` or `running`; `calls` counts the calls that left.
+    Times are wall times in seconds since 1970. `detail` says why, where there is a why.
+    """
+
+    step: str
+    started: float
+    ended: float | None = None
+    outcome: str = "running"
+    calls: int = 0
+    retries: int = 0
+    detail: str = ""
+    var: str | None = None
+    value: JSON = None
+
+
+@dataclass(slots=True)
+class Account:
+    """What happened: the visits of steps in their order, and the run as its events leave it."""
+
+    folded: Folded
+    steps: list[StepAccount]
+    warnings: list[str]
+
+
+@dataclass(slots=True)
+class _Scribe:
+    """Writes visits down as events and notes come by."""
+
+    now: float = 0.0
+    steps: list[StepAccount] = field(default_factory=list[StepAccount])
+    warnings: list[str] = field(default_factory=list[str])
+    open: dict[str, StepAccount] = field(default_factory=dict[str, StepAccount])
+
+    def watched(self, rows: Iterable[Event]) -> Iterator[Event]:
+        """The events, each seen before the machine is told of it."""
+        for row in rows:
+            self.now = row.ts
+            if row.type is EventType.INTENT and row.step in self.open:
+                self.open[row.step].calls += 1
+            yield row
+
+    def note(self, note: Note) -> None:
+        """Take what the machine says happened just now."""
+        match note.kind:
+            case NoteKind.STARTED:
+                self._visit(note.step)
+            case NoteKind.SKIPPED:
+                self._end(self._visit(note.step), note)
+            case NoteKind.FINISHED | NoteKind.FAILED:
+                self._end(self.open.get(note.step) or self._visit(note.step), note)
+            case NoteKind.RETRYING:
+                if note.step in self.open:
+                    self.open[note.step].retries += 1
+            case NoteKind.JUMPED:
+                self._remark(note.step, f"goes to {note.detail}")
+            case NoteKind.REPLANNED:
+                self._remark(note.step, f"new plan, {note.detail}")
+            case NoteKind.CAST_FAILED:
+                self.warnings.append(f"{note.step}: the result is {note.detail}; it was kept as it was")
+            case NoteKind.ENDED:
+                pass
+
+    def _visit(self, step: str) -> StepAccount:
+        visit = StepAccount(step, self.now)
+        self.steps.append(visit)
+        self.open[step] = visit
+        return visit
+
+    def _end(self, visit: StepAccount, note: Note) -> None:
+        visit.outcome, visit.ended = _ENDS[note.kind], self.now
+        visit.detail = note.detail or visit.detail
+        visit.var, visit.value = note.var, note.value
+
+    def _remark(self, step: str, text: str) -> None:
+        visit = self.open.get(step)
+        if visit is not None:
+            visit.detail = f"{visit.detail}; {text}" if visit.detail else text
+
+
+def account_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Account:
+    """Tell a run from its events; raises JournalError (JRN020) where they cannot be read."""
+    scribe = _Scribe()
+    folded = fold(plan, scribe.watched(events), plan_of, scribe.note)
+    return Account(folded, scribe.steps, scribe.warnings)

@@ -1,0 +1,125 @@
+"""`callsheet check`: all that is wrong with plans, with carets; nothing is run.
+
+Servers are reached only if their configuration is named: else a tool that is neither built in
+nor in a Python file is looked for nowhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.checking import check_plan
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import count_of, json_rows, print_json
+from callsheet.apps.cli.reading import PlanText, read_plan
+from callsheet.diagnostics import CallsheetError, Diagnostic, Source, render_all
+from callsheet.ir import Plan, plan_hash
+from callsheet.ports.tools import Registry
+
+if TYPE_CHECKING:
+    from callsheet.apps.session import Setup
+
+
+@click.command()
+@click.argument("plans", nargs=-1, required=True, metavar="PLAN...")
+@options.checked_tools
+@options.variables
+@click.option("--no-tools", is_flag=True, help="Look at the plans alone: no tool is unknown.")
+@click.option("--strict", is_flag=True, help="Loose spellings are errors.")
+@options.as_json
+def check(
+    plans: tuple[str, ...],
+    setup: Setup,
+    variables: tuple[str, ...],
+    no_tools: bool,
+    strict: bool,
+    as_json: bool,
+) -> int:
+    """Say what is wrong with each PLAN, a file or - for standard input; exit 2 if there is an error."""
+    inputs = options.parse_variables(variables)
+    texts = [_read(argument, strict) for argument in plans]
+    shelf = None if no_tools else _Shelf(setup)
+    found: list[tuple[PlanText, tuple[Diagnostic, ...]]] = []
+    for text in texts:
+        more = () if text.plan is None else _examine(text.plan, shelf, set(inputs))
+        found.append((text, (*text.diagnostics, *more)))
+    if as_json:
+        _print_json(found)
+    else:
+        for text, diagnostics in found:
+            if diagnostics:
+                click.echo(render_all(diagnostics, text.source))
+            click.echo(_verdict(text, diagnostics))
+    return Exit.WRONG if any(d.is_error for _, ds in found for d in ds) else Exit.OK
+
+
+def _read(argument: str, strict: bool) -> PlanText:
+    """The plan's text; one that cannot be read is a finding among those of the others."""
+    try:
+        return read_plan(argument, strict=strict)
+    except CallsheetError as error:
+        return PlanText(None, Source(argument, ""), None, error.diagnostics)
+
+
+def _examine(plan: Plan, shelf: _Shelf | None, inputs: set[str]) -> tuple[Diagnostic, ...]:
+    if shelf is None:
+        return check_plan(plan, None, inputs)
+    registry, before, not_asked = shelf.tools_for(plan)
+    return (*before, *check_plan(plan, registry, inputs, not_asked=not_asked))
+
+
+class _Shelf:
+    """The tools that plans are checked against; local ones are loaded once."""
+
+    def __init__(self, setup: Setup) -> None:
+        from callsheet.apps.session import local_tools  # noqa: PLC0415 - not for --no-tools
+
+        self._setup = setup
+        self._local = local_tools(setup)
+
+    def tools_for(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
+        """The registry, what was doubtful about opening it, and who was not asked."""
+        from callsheet.apps.session import absent_tools  # noqa: PLC0415 - as above
+
+        if not absent_tools(plan, self._local):
+            return self._local, (), None
+        if self._setup.mcp_configs:
+            return *self._ask_servers(plan), None
+        from callsheet.ports.mcp.discovery import discover  # noqa: PLC0415 - only where tools are missing
+
+        files = discover()
+        return self._local, (), f"no server of {files[0]}" if files else None
+
+    def _ask_servers(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...]]:
+        import asyncio  # noqa: PLC0415 - only where servers are asked
+
+        from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - as above
+
+        async def ask() -> tuple[Registry, tuple[Diagnostic, ...]]:
+            async with open_toolbox(self._setup, plan) as toolbox:
+                return toolbox.registry, toolbox.diagnostics
+
+        return asyncio.run(ask())
+
+
+def _verdict(text: PlanText, diagnostics: tuple[Diagnostic, ...]) -> str:
+    said = count_of(diagnostics)
+    if text.plan is None or any(d.is_error for d in diagnostics):
+        return f"{text.source.name}: {said}"
+    steps = len(text.plan.steps)
+    return f"{text.source.name}: ok, {steps} step{'s' if steps != 1 else ''}" + (f", {said}" if said else "")
+
+
+def _print_json(found: list[tuple[PlanText, tuple[Diagnostic, ...]]]) -> None:
+    plans: list[dict[str, object]] = []
+    for text, diagnostics in found:
+        ok = text.plan is not None and not any(d.is_error for d in diagnostics)
+        row: dict[str, object] = {"plan": text.source.name, "ok": ok}
+        if text.plan is not None:
+            row |= {"steps": len(text.plan.steps), "plan_hash": plan_hash(text.plan)}
+        plans.append(row)
+    rows = [row for text, diagnostics in found for row in json_rows(diagnostics, text.source)]
+    print_json({"ok": all(p["ok"] for p in plans), "plans": plans, "diagnostics": rows})

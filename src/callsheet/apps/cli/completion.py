@@ -1,0 +1,20 @@
+"""`callsheet completion`: the script that makes a shell complete commands and options."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of SHELL.
+
+    bash: eval "$(callsheet completion bash)" in ~/.bashrc; zsh: the same in ~/.zshrc; fish:
+    callsheet completion fish > ~/.config/fish/completions/callsheet.fish
+    """
+    group = click.get_current_context().find_root().command
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(group, {}, "callsheet", "_CALLSHEET_COMPLETE").source())

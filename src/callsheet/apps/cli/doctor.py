@@ -1,0 +1,49 @@
+"""`callsheet doctor`: whether what callsheet needs is there and in order, and what it found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import print_json
+
+if TYPE_CHECKING:
+    from callsheet.apps.examination import Item
+
+_MARKS = {"ok": "✓", "note": "·", "bad": "✗"}
+
+
+@click.command()
+@options.mcp_configs
+@options.journal_path
+@options.as_json
+def doctor(mcp_configs: tuple[Path, ...], journal: Path | None, as_json: bool) -> int:
+    """Look whether everything needed is in order; exit 1 if something is not.
+
+    MCP servers are started only if their configuration is named with --mcp-config.
+    """
+    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.examination import examine  # noqa: PLC0415 - brings the whole program
+
+    items = run_to_end(examine(options.setup_from(mcp_configs=mcp_configs), journal))
+    broken = any(item.state == "bad" for item in items)
+    if as_json:
+        print_json({"ok": not broken, "items": [_json(item) for item in items]})
+    else:
+        for item in items:
+            _print(item)
+    return Exit.FAILED if broken else Exit.OK
+
+
+def _print(item: Item) -> None:
+    click.echo(f"{_MARKS[item.state]} {item.name:<14} {item.found}")
+    if item.help:
+        click.echo(f"  {'':<14} {item.help}")
+
+
+def _json(item: Item) -> dict[str, Any]:
+    return {"name": item.name, "state": item.state, "found": item.found, "help": item.help}

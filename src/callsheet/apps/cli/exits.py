@@ -1,0 +1,24 @@
+"""What the exit status of `callsheet` says; scripts rely on it, so a number never changes."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """The exit statuses, as `docs/cli.md` documents them."""
+
+    OK = 0
+    """Done."""
+    FAILED = 1
+    """The plan failed, or what was asked about is not in order."""
+    WRONG = 2
+    """The plan, the configuration or the command line is wrong; nothing was run."""
+    REFUSED = 3
+    """A policy refused the plan."""
+    UNDECIDED = 4
+    """The run needs a person's decision before it can go on."""
+    BUG = 70
+    """callsheet itself is broken."""
+    INTERRUPTED = 130
+    """Ctrl-C; a run that was going on can be resumed."""

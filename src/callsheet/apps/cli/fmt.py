@@ -1,0 +1,121 @@
+"""`callsheet fmt`: plans in their canonical form, written in place.
+
+A text with an error is left as it is. Files are replaced whole, so that no crash leaves half a plan.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json
+from callsheet.apps.cli.reading import PlanText, read_plan
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.frontends.ltp import format_plan
+
+_OUTSIDE = "LTP103"
+"""The code for text that is no part of the plan."""
+
+
+@click.command()
+@click.argument("plans", nargs=-1, required=True, metavar="PLAN...")
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 if a plan would change.")
+@click.option("--diff", "show_diff", is_flag=True, help="Write nothing; print what would change.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def fmt(plans: tuple[str, ...], only_check: bool, show_diff: bool, as_json: bool) -> int:
+    """Write each PLAN in its canonical form; - reads standard input and prints the result.
+
+    A plan with errors, or with text around it that would be lost, is not touched; that is
+    printed and the exit status is 2.
+    """
+    writes = not (only_check or show_diff)
+    status, changed = Exit.OK, list[str]()
+    rows: list[dict[str, object]] = []
+    for argument in plans:
+        text, formatted, wrong = _format(argument)
+        if formatted is None:
+            status = Exit.WRONG
+            rows += json_rows(wrong, text.source)
+            if not as_json:
+                print_diagnostics(wrong, text.source)
+            continue
+        if formatted != text.source.text:
+            changed.append(text.source.name)
+        _put_out(text, formatted, writes=writes and not as_json, show_diff=show_diff and not as_json)
+        if writes and text.path is not None and formatted != text.source.text:
+            _replace(text.path, formatted)
+    if as_json:
+        print_json({"ok": status is Exit.OK, "changed": changed, "diagnostics": rows})
+    else:
+        _sum_up(changed, len(plans), writes=writes)
+    return Exit.FAILED if changed and not writes and status is Exit.OK else status
+
+
+def _format(argument: str) -> tuple[PlanText, str | None, tuple[Diagnostic, ...]]:
+    """The text, its canonical form, and where there is none the errors."""
+    text = read_plan(argument)
+    if text.is_json:
+        raise CallsheetError.single(
+            "CFG010",
+            f"{argument} holds a plan as JSON, and fmt formats texts",
+            help="give a file of LTP text",
+        )
+    if text.plan is None:
+        return text, None, tuple(d for d in text.diagnostics if d.is_error)
+    outside = [d for d in text.diagnostics if d.code == _OUTSIDE]
+    if text.path is not None and outside:
+        way_out = "write it as comments (# …) or remove it: fmt would lose it"
+        return text, None, tuple(replace(d, severity=Severity.ERROR, help=way_out) for d in outside)
+    try:
+        return text, format_plan(text.plan), ()
+    except CallsheetError as error:
+        return text, None, error.diagnostics
+
+
+def _put_out(text: PlanText, formatted: str, *, writes: bool, show_diff: bool) -> None:
+    if show_diff:
+        from difflib import unified_diff  # noqa: PLC0415 - only where a difference is shown
+
+        name = text.source.name
+        before, after = text.source.text.splitlines(True), formatted.splitlines(True)
+        for line in unified_diff(before, after, name, f"{name} (formatted)"):
+            click.echo(line, nl=not line.endswith("\n"))
+    elif writes and text.path is None:
+        click.echo(formatted, nl=False)
+
+
+def _sum_up(changed: list[str], count: int, *, writes: bool) -> None:
+    did = "formatted" if writes else "would be formatted"
+    for name in changed:
+        if name != "<stdin>":
+            click.echo(f"{name}: {did}", err=True)
+    if not changed and count > 1:
+        click.echo(f"nothing to change in {count} plans", err=True)
+
+
+def _replace(path: Path, text: str) -> None:
+    """Put `text` where the file was, in one step, with the file's mode; a link stays a link."""
+    target = path.resolve()
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fchmod(file.fileno(), target.stat().st_mode & 0o7777)
+                os.fsync(file.fileno())
+            Path(name).replace(target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise CallsheetError.single(
+            "CFG014",
+            f"{path} cannot be written: {error.strerror or error}",
+            help="the file is as it was; make its folder writable, or use `callsheet fmt - < FILE`",
+        ) from error

@@ -1,0 +1,114 @@
+"""The group of commands: finds a command when it is asked for, and turns every error into words.
+
+In: the command line. Out: an exit status. A user's mistake is printed as diagnostics, a bug as
+a short message that says how to report it; a traceback is shown only with `--debug`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+
+import click
+
+from callsheet.apps.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_EPILOG = (
+    "`callsheet COMMAND --help` tells more. Exit status: 0 ok, 1 plan failed, 2 plan or usage wrong,"
+    " 3 refused by policy, 4 needs a decision."
+)
+
+
+class Entry(NamedTuple):
+    """Where a command is, and what `--help` says of it without loading it."""
+
+    place: str
+    """`module:attribute`."""
+    summary: str
+    section: str
+
+
+class LazyGroup(click.Group):
+    """A click group whose commands are imported when they are invoked, not before."""
+
+    def __init__(self, *args: Any, entries: Mapping[str, Entry], **options: Any) -> None:
+        super().__init__(*args, epilog=_EPILOG, **options)
+        self._entries = dict(entries)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, in the order in which the help shows them."""
+        return list(self._entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, imported now."""
+        entry = self._entries.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, attribute = entry.place.partition(":")
+        return cast("click.Command", getattr(import_module(module), attribute))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with the nearest names where there is no such command."""
+        if args and not args[0].startswith("-") and args[0] not in self._entries:
+            from callsheet.apps.cli.mistakes import unknown_command  # noqa: PLC0415 - as in `main`
+
+            raise unknown_command(args[0], self._entries)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands by section, from the table alone."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name, entry in self._entries.items():
+            sections.setdefault(entry.section, []).append((name, entry.summary))
+        width = max(map(len, self._entries))
+        for section, rows in sections.items():
+            with formatter.section(section):
+                formatter.write_dl([(name.ljust(width), summary) for name, summary in rows])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands that begin so, without loading them, and the options."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for completion
+
+        commands = [
+            CompletionItem(name, help=entry.summary)
+            for name, entry in self._entries.items()
+            if name.startswith(incomplete)
+        ]
+        return commands + click.Command.shell_complete(self, ctx, incomplete)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> NoReturn:
+        """Run a command line and end the process with its exit status."""
+        line = list(sys.argv[1:] if args is None else args)
+        asked = line[: line.index("--")] if "--" in line else line
+        try:
+            status = super().main(
+                line, prog_name or "callsheet", complete_var, standalone_mode=False, **extra
+            )
+        except (click.Abort, KeyboardInterrupt):
+            status = Exit.INTERRUPTED
+        except Exception as error:
+            from callsheet.apps.cli.mistakes import tell  # noqa: PLC0415 - not where all goes well
+
+            told = tell(error, as_json="--json" in asked)
+            if told is Exit.BUG and "--debug" in asked:
+                raise
+            status = told
+        if args is None and "asyncio" in sys.modules:
+            from callsheet.apps.cli.loop import leave  # noqa: PLC0415 - only where something ran
+
+            leave(status or 0)
+        sys.exit(status or 0)

@@ -1,0 +1,36 @@
+"""The entry of `callsheet`: the table of commands. Loads nothing but click."""
+
+from __future__ import annotations
+
+import click
+
+from callsheet import __version__
+from callsheet.apps.cli.group import Entry, LazyGroup
+
+_HERE = "callsheet.apps.cli"
+_PLANS, _RUNS, _MORE = "Plans", "Runs", "More"
+
+COMMANDS: dict[str, Entry] = {
+    "check": Entry(f"{_HERE}.check:check", "Say what is wrong with plans.", _PLANS),
+    "fmt": Entry(f"{_HERE}.fmt:fmt", "Write plans in their canonical form.", _PLANS),
+    "graph": Entry(f"{_HERE}.graph:graph", "Draw a plan.", _PLANS),
+    "run": Entry(f"{_HERE}.run:run", "Check a plan and run it on real tools.", _RUNS),
+    "resume": Entry(f"{_HERE}.resume:resume", "Carry on a run where its journal ends.", _RUNS),
+    "runs": Entry(f"{_HERE}.runs:runs", "List the runs, the newest first.", _RUNS),
+    "show": Entry(f"{_HERE}.show:show", "Tell what happened in a run.", _RUNS),
+    "tools": Entry(f"{_HERE}.tools:tools", "List the tools that a plan can call.", _MORE),
+    "doctor": Entry(f"{_HERE}.doctor:doctor", "Look whether everything needed is in order.", _MORE),
+    "demo": Entry(f"{_HERE}.demo:demo", "See it work on real MCP servers.", _MORE),
+    "explain": Entry(f"{_HERE}.explain:explain", "Explain a diagnostic code.", _MORE),
+    "completion": Entry(f"{_HERE}.completion:completion", "Print the completion script of a shell.", _MORE),
+}
+
+
+@click.group(
+    "callsheet", cls=LazyGroup, entries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(__version__, prog_name="callsheet", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="Show the traceback of a bug.")
+def main(debug: bool) -> None:
+    """Plans of tool calls: check them, run them, resume them after a crash, see what happened."""
+    del debug  # the group looks for it on the command line, also where a command line cannot be read

@@ -1,0 +1,52 @@
+"""What went wrong, in words: a user's mistake as diagnostics, a bug as a message that says how to report it.
+
+In: whatever a command raised. Out: the exit status, after it has been told. Loaded only then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import print_error
+from callsheet.diagnostics import CallsheetError, did_you_mean
+
+_OF_THE_JOURNAL = frozenset(
+    {"JRN004", "JRN005", "JRN006", "JRN007", "JRN010", "JRN012", "JRN013", "JRN014", "JRN020"}
+)
+"""Errors that are not the command line's fault: the disk, the journal or another process."""
+
+
+def tell(error: Exception, *, as_json: bool) -> Exit:
+    """Print an error and give the exit status; `Exit.BUG` for what nobody foresaw."""
+    if isinstance(error, click.UsageError):
+        error = _usage(error)
+    if isinstance(error, CallsheetError):
+        print_error(error, as_json=as_json)
+        return Exit.FAILED if error.diagnostics[0].code in _OF_THE_JOURNAL else Exit.WRONG
+    text = " ".join(str(error).split())[:300]
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    click.echo(
+        f"callsheet has a bug: {said}\n"
+        "  help: report it with what `callsheet doctor` prints and what this command prints after"
+        " `callsheet --debug …`; a run that was going on can be resumed",
+        err=True,
+    )
+    return Exit.BUG
+
+
+def unknown_command(name: str, known: Iterable[str]) -> CallsheetError:
+    """That there is no such command, with the nearest ones."""
+    near = did_you_mean(name, known)
+    way_out = f"did you mean {' or '.join(near)}?" if near else "`callsheet --help` lists the commands"
+    return CallsheetError.single("CFG010", f"there is no command {name[:40]!r}", help=way_out)
+
+
+def _usage(error: click.UsageError) -> CallsheetError:
+    path = error.ctx.command_path if error.ctx is not None else "callsheet"
+    message = error.format_message().rstrip(".")
+    return CallsheetError.single(
+        "CFG010", message[:1].lower() + message[1:], help=f"`{path} --help` tells how it is used"
+    )

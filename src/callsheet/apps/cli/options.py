@@ -1,0 +1,243 @@
+"""Options that several commands share; those that belong together become one value.
+
+A group of options such as `tool_sources` gives its command a single argument (`setup`), made of
+what was written on the command line.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.stage import Stage
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.apps.session import Setup
+    from callsheet.store.journal import Journal
+
+Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_PATH = click.Path(path_type=Path)
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+variables = click.option(
+    "--var",
+    "variables",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A variable of the plan; VALUE is JSON, or else text. May be repeated.",
+)
+progress = click.option(
+    "--progress",
+    type=click.Choice([str(stage) for stage in Stage]),
+    default=str(Stage.AUTO),
+    help="How steps are shown on standard error: auto is live on a terminal, else plain; none with --json.",
+)
+journal_path = click.option(
+    "--journal",
+    type=_PATH,
+    metavar="PATH",
+    help="The journal; default: $CALLSHEET_JOURNAL, else in the user's data folder.",
+)
+
+
+def folded(name: str, make: Callable[..., object], **options: Decorator) -> Decorator:
+    """A decorator that gives a command `name=make(…)` in place of the values of these options.
+
+    The options stand under the names of their own values, which `make` takes.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_one(**given: Any) -> Any:
+            own = {option: given.pop(option) for option in options}
+            return command(**given, **{name: make(**own)})
+
+        declared: Callable[..., Any] = with_one
+        for option in reversed(options.values()):
+            declared = option(declared)
+        return declared
+
+    return decorate
+
+
+# ---------------------------------------------------------------- tools
+
+
+def setup_from(
+    tools_files: Iterable[Path] = (),
+    mcp_configs: Iterable[Path] = (),
+    workspace: Path | None = None,
+    allow_private_hosts: Iterable[str] = (),
+    allow_unsandboxed: bool = False,
+) -> Setup:
+    """The setup that these options describe, on top of the user's configuration file."""
+    from callsheet.apps.session import Setup, default_data  # noqa: PLC0415 - only where tools are opened
+    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+
+    settings = load_settings()
+    hosts = (*settings.fetch.allow_private_hosts, *allow_private_hosts)
+    settings = replace(settings, fetch=replace(settings.fetch, allow_private_hosts=hosts))
+    if allow_unsandboxed:
+        settings = replace(settings, execution=replace(settings.execution, require="best-effort"))
+    return Setup(
+        workspace=(workspace or Path()).absolute(),
+        data=default_data(),
+        tools_files=tuple(tools_files),
+        mcp_configs=tuple(mcp_configs),
+        settings=settings,
+    )
+
+
+tools_files = click.option(
+    "--tools",
+    "tools_files",
+    multiple=True,
+    type=_PATH,
+    metavar="FILE.py",
+    help="Python functions as tools; may be repeated.",
+)
+mcp_configs = click.option(
+    "--mcp-config",
+    "mcp_configs",
+    multiple=True,
+    type=_PATH,
+    metavar="FILE",
+    help="MCP servers (mcpServers JSON); may be repeated. Default: the conventional places, where needed.",
+)
+_workspace = click.option(
+    "--workspace",
+    type=_PATH,
+    metavar="DIR",
+    default=Path(),
+    help="The folder of the file tools; default: here.",
+)
+_private_hosts = click.option(
+    "--allow-private-hosts",
+    multiple=True,
+    metavar="HOST",
+    help="A private host, address or network (or *) that pages may be fetched from; may be repeated.",
+)
+_unsandboxed = click.option(
+    "--allow-unsandboxed", is_flag=True, help="Let code run with limits alone where there is no sandbox."
+)
+
+tool_sources = folded(
+    "setup",
+    setup_from,
+    tools_files=tools_files,
+    mcp_configs=mcp_configs,
+    workspace=_workspace,
+    allow_private_hosts=_private_hosts,
+    allow_unsandboxed=_unsandboxed,
+)
+"""Where tools come from and what they may do, as `setup`."""
+checked_tools = folded("setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs)
+"""Where tools come from, as `setup`, for commands that call none."""
+
+
+# ---------------------------------------------------------------- the journal
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Where a run is recorded, if it is, and how durably."""
+
+    journal: Path | None
+    durability: str
+    no_journal: bool
+
+    def open(self) -> Journal | None:
+        """The journal, None where nothing is to be recorded; raises JournalError."""
+        return None if self.no_journal else open_journal(self.journal, self.durability)
+
+
+recording = folded(
+    "recording",
+    Recording,
+    journal=journal_path,
+    durability=click.option(
+        "--durability",
+        type=click.Choice(["full", "normal", "off"]),
+        default="full",
+        show_default=True,
+        help="What is safe from what: full from a loss of power, normal from a crash of the system, "
+        "off from one of the process.",
+    ),
+    no_journal=click.option("--no-journal", is_flag=True, help="Record nothing; the run cannot be resumed."),
+)
+"""Where a run is recorded, as `recording`."""
+
+
+def open_journal(path: Path | None, durability: str = "full") -> Journal:
+    """The journal at a path, or the default one; raises JournalError where there cannot be one."""
+    from callsheet.store.journal import Journal  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+    from callsheet.store.schema import Durability  # noqa: PLC0415 - as above
+
+    return Journal.open(path or default_journal_path(), Durability(durability))
+
+
+def journal_hint(path: Path | None) -> str:
+    """What a further command needs to find this journal again."""
+    return "" if path is None else f" --journal {shlex.quote(str(path))}"
+
+
+def interrupted(run_id: str | None, hint: str) -> Exit:
+    """Say how a run goes on that Ctrl-C has stopped."""
+    way_on = f"; it goes on with: callsheet resume {run_id}{hint}" if run_id else "; nothing was recorded"
+    click.echo(f"interrupted{way_on}", err=True)
+    return Exit.INTERRUPTED
+
+
+# ---------------------------------------------------------------- variables
+
+
+def parse_variables(given: Iterable[str]) -> dict[str, Any]:
+    """The variables of `--var`; raises CallsheetError (CFG011) for one that is none, or given twice.
+
+    >>> parse_variables(["n=3", "city=Oslo", 'tags=["a"]', "empty="])
+    {'n': 3, 'city': 'Oslo', 'tags': ['a'], 'empty': ''}
+    """
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        name = name.strip().removeprefix("$")
+        if not equals:
+            raise _wrong(f"--var {text[:60]!r} has no =", "write --var name=value")
+        if not _NAME.match(name):
+            raise _wrong(
+                f"--var: {name[:60]!r} is not a variable's name",
+                "a name is made of ASCII letters, digits and _, without a digit first",
+            )
+        if name in found:
+            raise _wrong(f"--var gives {name} twice", "give each variable once")
+        found[name] = _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    """The JSON value that a text is, else the text; NaN and the infinities are texts."""
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)
+
+
+def _wrong(message: str, way_out: str) -> CallsheetError:
+    return CallsheetError.single("CFG011", message, help=way_out)

@@ -1,0 +1,122 @@
+"""How a run stands after `run` and `resume`: the answer on standard output, all else beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import preview, print_json
+from callsheet.diagnostics import CallsheetError
+from callsheet.machine import Result, Status
+from callsheet.runtime.runs import DoubtfulCall, RunOutcome
+from callsheet.store.errors import JournalWriteFailed
+
+
+def report(
+    outcome: RunOutcome,
+    journal: Path | None,
+    *,
+    as_json: bool,
+    hint: str = "",
+    diagnostics: Sequence[Mapping[str, object]] = (),
+) -> Exit:
+    """Print how the run stands and give the exit status.
+
+    `journal` is None where nothing was recorded; `hint` is what has to stand behind a further
+    command so that it finds the same journal (` --journal PATH`); `diagnostics` are the
+    warnings as JSON objects.
+    """
+    result = outcome.result
+    if as_json:
+        print_json(_json(outcome, journal, diagnostics))
+    elif result is None:
+        _print_doubts(outcome, hint)
+    else:
+        _print_result(result)
+        if journal is not None:
+            click.echo(f"run {outcome.run_id} · callsheet show {outcome.run_id}{hint}", err=True)
+    if result is None:
+        return Exit.UNDECIDED
+    return Exit.OK if result.status is Status.DONE else Exit.FAILED
+
+
+def with_way_on(error: JournalWriteFailed, run_id: str | None, hint: str) -> CallsheetError:
+    """The failure of the journal, with the command that carries the run on when it is repaired."""
+    if run_id is None:
+        return error
+    way_on = f"free space or repair the disk, then: callsheet resume {run_id}{hint}"
+    return CallsheetError([replace(d, help=way_on) for d in error.diagnostics])
+
+
+def iso(moment: float) -> str:
+    """A wall time in seconds since 1970 as ISO 8601, in UTC.
+
+    >>> iso(0.5)
+    '1970-01-01T00:00:00.500+00:00'
+    """
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
+
+
+def _print_result(result: Result) -> None:
+    if result.status is Status.DONE:
+        if result.terminated:
+            click.echo(f"ended by TERMINATE at {result.ended_at}", err=True)
+        if result.response:
+            click.echo(result.response.encode("utf-8", "backslashreplace"))
+        return
+    where = f" at {result.ended_at}" if result.ended_at else ""
+    if result.response:
+        click.echo(result.response.encode("utf-8", "backslashreplace"))
+    why = f": {result.error}" if result.error and result.error != result.response else ""
+    click.echo(f"the plan {result.status}{where}{why}", err=True)
+
+
+def _print_doubts(outcome: RunOutcome, hint: str) -> None:
+    count = len(outcome.in_doubt)
+    subject = "1 call was" if count == 1 else f"{count} calls were"
+    click.echo(
+        f"{subject} under way when the run was interrupted; whether it took place is not known:", err=True
+    )
+    for call in outcome.in_doubt:
+        click.echo(f"  {call.step}  @{call.tool} ({_arguments(call)})  started {iso(call.since)}", err=True)
+    command = f"callsheet resume {outcome.run_id}{hint} --in-doubt"
+    click.echo(
+        "look whether it did, then decide:\n"
+        f"  {command} retry   make the call again\n"
+        f"  {command} skip    go on as if it had given null\n"
+        f"  {command} fail    take it as failed",
+        err=True,
+    )
+
+
+def _arguments(call: DoubtfulCall) -> str:
+    return ", ".join(f"{name}={preview(value, 80)}" for name, value in call.args.items())
+
+
+def _json(
+    outcome: RunOutcome, journal: Path | None, diagnostics: Sequence[Mapping[str, object]]
+) -> dict[str, Any]:
+    result = outcome.result
+    doubts = [
+        {"key": c.key, "step": c.step, "tool": c.tool, "args": c.args, "since": iso(c.since)}
+        for c in outcome.in_doubt
+    ]
+    return {
+        "run_id": outcome.run_id if journal is not None else None,
+        "status": "in_doubt" if result is None else str(result.status),
+        "response": None if result is None else result.response,
+        "variables": None if result is None else result.variables,
+        "steps_executed": None if result is None else result.steps_executed,
+        "terminated": None if result is None else result.terminated,
+        "error": None if result is None else result.error,
+        "ended_at": None if result is None else result.ended_at,
+        "in_doubt": doubts,
+        "journal": None if journal is None else str(journal),
+        "diagnostics": list(diagnostics),
+    }

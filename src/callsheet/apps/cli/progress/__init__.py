@@ -1,0 +1,5 @@
+"""How a run is shown while it goes: live on a terminal, in lines, as JSON lines, or not at all."""
+
+from callsheet.apps.cli.progress.progress import Progress, choose_progress
+
+__all__ = ["Progress", "choose_progress"]

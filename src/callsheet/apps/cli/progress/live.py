@@ -1,0 +1,122 @@
+"""Progress on a terminal: the plan's steps with status, time and result, drawn over and over.
+
+Long plans are shown in a window around what is going on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import monotonic
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from callsheet.apps.cli.output import seconds
+from callsheet.apps.cli.progress.lines import said_of
+from callsheet.ir import Plan
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.views.columns import cut
+from callsheet.views.describe import describe_action
+
+_ACTION_WIDTH = 36
+_MARKS = {
+    NoteKind.FINISHED: ("✓", "green"),
+    NoteKind.FAILED: ("✗", "red"),
+    NoteKind.SKIPPED: ("–", "dim"),
+    NoteKind.JUMPED: ("↷", "cyan"),
+}
+_RUNNING = frozenset({NoteKind.STARTED, NoteKind.RETRYING})
+_AHEAD = 3
+_FRAME_LINES = 2
+
+
+@dataclass(slots=True)
+class _Row:
+    """What is known of a step."""
+
+    kind: NoteKind | None = None
+    said: str = ""
+    since: float = 0.0
+    took: float | None = None
+    visits: int = 0
+
+
+class LiveDisplay:
+    """A table on standard error that follows the run."""
+
+    def __init__(self, plan: Plan, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
+        self._steps: list[tuple[str, str]] = [
+            (step.id, cut(describe_action(step.action), _ACTION_WIDTH)) for step in plan.steps
+        ]
+        self._place = {step_id: n for n, (step_id, _) in enumerate(self._steps)}
+        self._rows = {step_id: _Row() for step_id, _ in self._steps}
+        self._spinner = Spinner("dots")
+        self._latest = 0
+        self._live = Live(
+            get_renderable=self._table, console=self._console, refresh_per_second=10, transient=False
+        )
+
+    def begin(self, done: dict[str, Note]) -> None:
+        """Start drawing."""
+        for note in done.values():
+            self._take(note, None)
+        self._live.start()
+
+    def show(self, note: Note, took: float | None) -> None:
+        """Take the note into the table; the next refresh draws it."""
+        self._take(note, took)
+
+    def end(self) -> None:
+        """Draw for the last time and give the terminal back."""
+        if self._live.is_started:
+            self._live.stop()
+
+    def _take(self, note: Note, took: float | None) -> None:
+        if note.kind in (NoteKind.ENDED, NoteKind.REPLANNED, NoteKind.CAST_FAILED):
+            return
+        row = self._rows.get(note.step)
+        if row is None:
+            row = self._rows[note.step] = _Row()
+            self._place[note.step] = len(self._steps)
+            self._steps.append((note.step, ""))
+        row.kind, row.said = note.kind, said_of(note)
+        if note.kind is NoteKind.STARTED:
+            row.since, row.visits = monotonic(), row.visits + 1
+        row.took = took if took is not None else None if note.kind in _RUNNING else row.took
+        self._latest = max(self._place[note.step], 0)
+
+    def _table(self) -> Table:
+        table = Table.grid(padding=(0, 1))
+        table.add_column(width=1)
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True)
+        table.add_column(justify="right", no_wrap=True)
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        for step_id, action in self._window():
+            self._add(table, step_id, action, self._rows[step_id])
+        return table
+
+    def _window(self) -> list[tuple[str, str]]:
+        """The steps that fit on the screen, around the one that something happened to last."""
+        height = max(4, self._console.height - _FRAME_LINES)
+        end = min(len(self._steps), max(height, self._latest + 1 + _AHEAD))
+        return self._steps[max(0, end - height) : end]
+
+    def _add(self, table: Table, step_id: str, action: str, row: _Row) -> None:
+        if row.kind is None:
+            table.add_row("", Text(step_id, "dim"), Text(action, "dim"), "", "")
+            return
+        running = row.kind in _RUNNING
+        mark, style = _MARKS.get(row.kind, ("", ""))
+        took = monotonic() - row.since if running else row.took
+        table.add_row(
+            self._spinner if running else Text(mark, style),
+            Text(step_id, "bold" if running else ""),
+            Text(action + (f" ×{row.visits}" if row.visits > 1 else "")),
+            Text(seconds(took) if took is not None else "", "dim"),
+            Text(row.said, "red" if row.kind is NoteKind.FAILED else "dim"),
+        )

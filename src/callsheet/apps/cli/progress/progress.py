@@ -1,0 +1,101 @@
+"""What a run tells whoever watches it, and the choice of how that is shown.
+
+In: the machine's notes. Out: text on standard error. When a run is resumed, the notes of what
+happened before come first: they are taken in silence, until `begin`.
+"""
+
+from __future__ import annotations
+
+import sys
+from time import monotonic
+from typing import Any, Protocol
+
+from callsheet.apps.cli.stage import Stage
+from callsheet.ir import Plan
+from callsheet.machine.notes import Note, NoteKind
+
+
+class Display(Protocol):
+    """Shows notes somewhere."""
+
+    def begin(self, done: dict[str, Note]) -> None:
+        """The run goes on now; `done` is the last note of each step from before."""
+
+    def show(self, note: Note, took: float | None) -> None:
+        """Something happened; `took` is how many seconds the step has run, where it has ended."""
+
+    def end(self) -> None:
+        """Nothing more will happen in this process."""
+
+
+class Progress:
+    """Takes the notes of one run, measures how long steps take, and hands both to a display."""
+
+    def __init__(self, display: Display) -> None:
+        self._display = display
+        self._before: dict[str, Note] = {}
+        self._since: dict[str, float] = {}
+        self._is_live = False
+
+    def note(self, note: Note) -> None:
+        """Take a note; it is an observer of the machine."""
+        if not self._is_live:
+            self._before[note.step] = note
+            return
+        took: float | None = None
+        if note.kind is NoteKind.STARTED:
+            self._since[note.step] = monotonic()
+        elif note.kind in (NoteKind.FINISHED, NoteKind.FAILED):
+            took = monotonic() - self._since.get(note.step, monotonic())
+        self._display.show(note, took)
+
+    def begin(self, _driver: Any = None) -> None:
+        """What comes from now on happens now."""
+        if not self._is_live:
+            self._is_live = True
+            now = monotonic()
+            running = (NoteKind.STARTED, NoteKind.RETRYING)
+            self._since = {s: now for s, note in self._before.items() if note.kind in running}
+            self._display.begin(self._before)
+
+    def end(self) -> None:
+        """Leave the screen in order."""
+        self._display.end()
+
+
+def choose_progress(stage: Stage, plan: Plan, *, as_json: bool) -> Progress:
+    """The progress that was asked for; with a JSON result none is shown unless it was named."""
+    if stage is Stage.AUTO:
+        stage = Stage.NONE if as_json else Stage.LIVE if sys.stderr.isatty() else Stage.PLAIN
+    return Progress(_display(stage, plan))
+
+
+def _display(stage: Stage, plan: Plan) -> Display:
+    match stage:
+        case Stage.LIVE:
+            from callsheet.apps.cli.progress.live import LiveDisplay  # noqa: PLC0415 - brings rich
+
+            return LiveDisplay(plan)
+        case Stage.JSON:
+            from callsheet.apps.cli.progress.lines import JsonLines  # noqa: PLC0415 - only one is used
+
+            return JsonLines()
+        case Stage.NONE:
+            return Silence()
+        case Stage.PLAIN | Stage.AUTO:
+            from callsheet.apps.cli.progress.lines import PlainLines  # noqa: PLC0415 - only one is used
+
+            return PlainLines(plan)
+
+
+class Silence:
+    """Shows nothing."""
+
+    def begin(self, done: dict[str, Note]) -> None:
+        """Show nothing."""
+
+    def show(self, note: Note, took: float | None) -> None:
+        """Show nothing."""
+
+    def end(self) -> None:
+        """Show nothing."""

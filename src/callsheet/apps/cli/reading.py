@@ -1,0 +1,98 @@
+"""Reads what a command line names as a plan: a file of LTP text or canonical JSON, `-` for stdin.
+
+In: an argument. Out: the text with its plan or with every reason why it is none. Nothing is
+run, and no tool is looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
+from callsheet.frontends.ltp import parse
+from callsheet.ir import Plan, plan_from_json
+
+STDIN = "-"
+_MAX_BYTES = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PlanText:
+    """A text that was read as a plan; `plan` is None where `diagnostics` hold an error.
+
+    `path` is the file, None for standard input.
+    """
+
+    path: Path | None
+    source: Source
+    plan: Plan | None
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the plan was given in its canonical JSON form."""
+        return _is_json(self.path, self.source.text)
+
+    def require(self) -> Plan:
+        """The plan; raises CallsheetError with all that is wrong with the text."""
+        if self.plan is None:
+            raise CallsheetError(self.diagnostics, self.source)
+        return self.plan
+
+
+def read_plan(argument: str, *, strict: bool = False) -> PlanText:
+    """The plan that an argument names; `strict` makes loose spellings errors.
+
+    Raises CallsheetError (CFG012) where there is no text to read; what is wrong inside the text
+    stands in the result.
+    """
+    path = None if argument == STDIN else Path(argument)
+    source = Source("<stdin>" if path is None else argument, _read(path))
+    if _is_json(path, source.text):
+        return _from_json(path, source)
+    result = parse(source.text, source.name, strict=strict)
+    return PlanText(path, result.source, result.plan, result.diagnostics)
+
+
+def _read(path: Path | None) -> str:
+    try:
+        if path is None:
+            data = sys.stdin.buffer.read(_MAX_BYTES + 1)
+        else:
+            with path.open("rb") as file:
+                data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise _unreadable(path, f"it is larger than {_MAX_BYTES // 1_000_000} MB")
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, f"it is not UTF-8 text (byte {error.start})") from error
+
+
+def _unreadable(path: Path | None, reason: str) -> CallsheetError:
+    name = "standard input" if path is None else str(path)
+    return CallsheetError.single(
+        "CFG012", f"the plan {name} cannot be read: {reason}", help="give a file, or - for standard input"
+    )
+
+
+def _is_json(path: Path | None, text: str) -> bool:
+    return path is not None and path.suffix == ".json" and text.lstrip()[:1] == "{"
+
+
+def _from_json(path: Path | None, source: Source) -> PlanText:
+    try:
+        return PlanText(path, source, plan_from_json(json.loads(source.text)), ())
+    except json.JSONDecodeError as error:
+        wrong = Diagnostic(
+            "CFG001", Severity.ERROR, f"this is not JSON: {error.msg}", Span(error.pos, error.pos + 1)
+        )
+    except RecursionError:
+        wrong = Diagnostic("CFG001", Severity.ERROR, "this JSON is nested too deep")
+    except CallsheetError as error:
+        return PlanText(path, source, None, error.diagnostics)
+    return PlanText(path, source, None, (wrong,))

@@ -1,0 +1,125 @@
+"""`callsheet resume`: a run, carried on where its journal ends, with the tools it was started with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import print_diagnostics
+from callsheet.apps.cli.progress import Progress, choose_progress
+from callsheet.apps.cli.stage import Stage
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.ir import Plan
+    from callsheet.machine import Decision
+    from callsheet.runtime.gateway import Ports
+    from callsheet.runtime.runs import RunOutcome
+    from callsheet.store.journal import Journal
+    from callsheet.store.records import Start
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """A run that is about to go on."""
+
+    run_id: str
+    journal: Journal
+    decision: Decision | None
+    accepts_changed_tools: bool
+    progress: Progress
+    quiet: bool
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option(
+    "--in-doubt",
+    type=click.Choice(["retry", "skip", "fail"]),
+    help="What becomes of calls that may or may not have taken place.",
+)
+@click.option("--accept-changed-tools", is_flag=True, help="Go on although a tool's declaration has changed.")
+@options.journal_path
+@options.progress
+@options.as_json
+def resume(
+    run: str,
+    in_doubt: str | None,
+    accept_changed_tools: bool,
+    journal: Path | None,
+    progress: str,
+    as_json: bool,
+) -> int:
+    """Carry on RUN, an id, the beginning of one, or `last`.
+
+    No finished call is made again. A call that was under way and may have changed something is
+    in doubt: without --in-doubt it is shown, nothing is run, and the exit status is 4.
+    """
+    from callsheet.machine import Decision  # noqa: PLC0415 - not for --help
+
+    with options.open_journal(journal) as opened:
+        info = opened.find_run(run)
+        job = Resumption(
+            run_id=info.run_id,
+            journal=opened,
+            decision=None if in_doubt is None else Decision(in_doubt),
+            accepts_changed_tools=accept_changed_tools,
+            progress=choose_progress(Stage(progress), opened.plan(info.plan_hash)[0], as_json=as_json),
+            quiet=as_json,
+        )
+        return _carry_on(job, hint=options.journal_hint(journal), as_json=as_json)
+
+
+def _carry_on(job: Resumption, *, hint: str, as_json: bool) -> Exit:
+    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
+    from callsheet.apps.cli.outcome import report, with_way_on  # noqa: PLC0415
+    from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
+
+    try:
+        with redirect_stdout(sys.stderr):
+            outcome = run_to_end(_resume(job))
+    except KeyboardInterrupt:
+        return options.interrupted(job.run_id, hint)
+    except JournalWriteFailed as error:
+        raise with_way_on(error, job.run_id, hint) from error
+    finally:
+        job.progress.end()
+    return report(outcome, job.journal.path, as_json=as_json, hint=hint)
+
+
+async def _resume(job: Resumption) -> RunOutcome:
+    from callsheet.runtime.runs import Watch, resume_run  # noqa: PLC0415 - as above
+
+    @asynccontextmanager
+    async def ports_for(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
+        async with _ports_of(job, start, plan) as ports:
+            yield ports
+
+    watch = Watch(observer=job.progress.note, on_driver=job.progress.begin)
+    return await resume_run(job.journal, job.run_id, ports_for, job.decision, watch)
+
+
+@asynccontextmanager
+async def _ports_of(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[Ports]:
+    """Open the tools that the run's start names; refuse those that are gone or have changed."""
+    from callsheet.apps.session import Setup, absent_tools, open_toolbox, pins_of  # noqa: PLC0415 - as above
+    from callsheet.runtime.runs import check_pins  # noqa: PLC0415
+
+    setup = Setup.from_note(start.launch)
+    async with open_toolbox(setup, plan) as toolbox:
+        gone = [toolbox.registry.missing(name) for name in absent_tools(plan, toolbox.registry)]
+        if gone:
+            raise CallsheetError([*toolbox.diagnostics, *gone])
+        if not job.quiet:
+            print_diagnostics(toolbox.diagnostics, None)
+        if not job.accepts_changed_tools:
+            check_pins(start, pins_of(plan, toolbox.registry))
+        yield toolbox.ports()

@@ -1,0 +1,194 @@
+"""`callsheet run`: a plan, checked against the tools that are there, then run.
+
+The answer goes to standard output, everything else to standard error. What is needed to open
+the same tools again is kept with the run, so that `resume` needs no options.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import print_diagnostics
+from callsheet.apps.cli.progress import Progress, choose_progress
+from callsheet.apps.cli.reading import PlanText, read_plan
+from callsheet.apps.cli.stage import Stage
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
+from callsheet.ir import Plan
+from callsheet.machine.limits import MAX_WINDOW, Limits
+
+if TYPE_CHECKING:
+    from callsheet.apps.session import Setup, Toolbox
+    from callsheet.runtime.runs import Launch, RunOutcome
+    from callsheet.store.journal import Journal
+
+_DEFAULTS = Limits()
+_limits = options.folded(
+    "limits",
+    Limits,
+    max_steps=click.option(
+        "--max-steps",
+        type=click.IntRange(1),
+        default=_DEFAULTS.max_steps,
+        show_default=True,
+        help="Executed steps after which the run fails.",
+    ),
+    window=click.option(
+        "--window",
+        type=click.IntRange(1, MAX_WINDOW),
+        default=_DEFAULTS.window,
+        show_default=True,
+        help="Items of a FOREACH that may be under way at once.",
+    ),
+    retry_delay=click.option(
+        "--retry-delay",
+        type=click.FloatRange(0, _DEFAULTS.max_retry_delay),
+        default=_DEFAULTS.retry_delay,
+        show_default=True,
+        help="Seconds before a step is tried again.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run that is about to begin. `journal` is None where nothing is to be recorded."""
+
+    text: PlanText
+    plan: Plan
+    inputs: dict[str, Any]
+    setup: Setup
+    limits: Limits
+    run_id: str
+    journal: Journal | None
+    progress: Progress
+    quiet: bool
+
+
+@click.command()
+@click.argument("plan", metavar="PLAN")
+@options.tool_sources
+@options.variables
+@click.option("--run-id", metavar="ID", help="The run's id; default: a new one.")
+@options.recording
+@_limits
+@options.progress
+@options.as_json
+def run(
+    plan: str,
+    setup: Setup,
+    variables: tuple[str, ...],
+    run_id: str | None,
+    recording: options.Recording,
+    limits: Limits,
+    progress: str,
+    as_json: bool,
+) -> int:
+    """Check PLAN, a file or - for standard input, and run it on real tools.
+
+    The answer is printed on standard output, progress on standard error. A run that was
+    interrupted goes on with `callsheet resume`.
+    """
+    if recording.no_journal and (recording.journal is not None or run_id is not None):
+        raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
+    inputs = options.parse_variables(variables)
+    text = read_plan(plan)
+    job = Job(
+        text=text,
+        plan=text.require(),
+        inputs=inputs,
+        setup=setup,
+        limits=limits,
+        run_id=_run_id(run_id),
+        journal=recording.open(),
+        progress=choose_progress(Stage(progress), text.require(), as_json=as_json),
+        quiet=as_json,
+    )
+    return _carry_out(job, hint=options.journal_hint(recording.journal), as_json=as_json)
+
+
+def _run_id(given: str | None) -> str:
+    from callsheet.store.ids import check_run_id, new_run_id  # noqa: PLC0415 - not for a wrong plan
+
+    return new_run_id() if given is None else check_run_id(given)
+
+
+def _carry_out(job: Job, *, hint: str, as_json: bool) -> Exit:
+    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
+    from callsheet.apps.cli.outcome import report, with_way_on  # noqa: PLC0415
+    from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
+
+    try:
+        with redirect_stdout(sys.stderr):
+            outcome, diagnostics = run_to_end(_run(job))
+    except KeyboardInterrupt:
+        return options.interrupted(_recorded(job), hint)
+    except JournalWriteFailed as error:
+        raise with_way_on(error, _recorded(job), hint) from error
+    finally:
+        job.progress.end()
+        if job.journal is not None:
+            job.journal.close()
+    place = None if job.journal is None else job.journal.path
+    warnings = to_json(diagnostics, job.text.source)
+    return report(outcome, place, as_json=as_json, hint=hint, diagnostics=warnings)
+
+
+def _recorded(job: Job) -> str | None:
+    """The id of the run, if it is in the journal."""
+    known = job.journal is not None and any(i.run_id == job.run_id for i in job.journal.runs(limit=100))
+    return job.run_id if known else None
+
+
+async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
+    from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - as above
+    from callsheet.runtime.runs import RunOutcome, Watch, run_unrecorded, start_run  # noqa: PLC0415
+
+    async with open_toolbox(job.setup, job.plan) as toolbox:
+        diagnostics = _check(job, toolbox)
+        launch, ports = _launch(job, toolbox), toolbox.ports()
+        watch = Watch(observer=job.progress.note)
+        job.progress.begin()
+        if job.journal is None:
+            result = await run_unrecorded(job.plan, ports, launch, watch)
+            outcome = RunOutcome(job.run_id, result)
+        else:
+            outcome = await start_run(job.plan, ports, launch, job.journal, job.run_id, watch)
+        job.progress.end()
+    return outcome, diagnostics
+
+
+def _check(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
+    """Refuse a plan with errors; else print the warnings, and which servers were opened."""
+    from callsheet.apps.checking import check_plan  # noqa: PLC0415 - as above
+
+    found = (*toolbox.diagnostics, *check_plan(job.plan, toolbox.registry, job.inputs))
+    if any(d.is_error for d in found):
+        raise CallsheetError(found, job.text.source)
+    warnings = tuple(d for d in (*job.text.diagnostics, *found) if d.severity is Severity.WARNING)
+    if not job.quiet:
+        print_diagnostics(warnings, job.text.source)
+        if toolbox.servers:
+            names = ", ".join(server.name for server in toolbox.servers)
+            click.echo(f"MCP servers: {names} (from {', '.join(map(str, toolbox.configs))})", err=True)
+    return warnings
+
+
+def _launch(job: Job, toolbox: Toolbox) -> Launch:
+    from callsheet.apps.session import facts_of, pins_of, setup_of_run  # noqa: PLC0415 - as above
+    from callsheet.runtime.runs import Launch  # noqa: PLC0415
+
+    return Launch(
+        facts=facts_of(job.plan, toolbox.registry),
+        pins=pins_of(job.plan, toolbox.registry),
+        inputs=job.inputs,
+        limits=job.limits,
+        source=job.text.source.text,
+        note={"plan": job.text.source.name, "setup": setup_of_run(job.setup, toolbox).to_note()},
+    )

@@ -1,0 +1,84 @@
+"""`callsheet runs`: the runs of a journal, the newest first."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.output import preview, print_json
+
+if TYPE_CHECKING:
+    from callsheet.store.journal import Journal
+    from callsheet.store.reader import RunInfo
+
+_STATUSES = ["running", "interrupted", "waiting", "in_doubt", "done", "failed", "cancelled", "corrupt"]
+INTERRUPTED = "interrupted"
+"""The status shown for a run that is not finished and that no process carries on."""
+
+
+@click.command()
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many.")
+@click.option("--status", type=click.Choice(_STATUSES), help="Only runs of this status.")
+@options.journal_path
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
+def runs(limit: int, status: str | None, journal: Path | None, as_json: bool) -> None:
+    """List the runs, the newest first. A run whose process is gone is shown as interrupted."""
+    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
+
+    with options.open_journal(journal) as opened:
+        rows: list[dict[str, Any]] = [
+            {
+                "run_id": info.run_id,
+                "status": shown,
+                "plan": plan_name(opened, info),
+                "plan_hash": info.plan_hash,
+                "created": iso(info.created),
+                "updated": iso(info.updated),
+                "events": info.events,
+            }
+            for info, shown in _found(opened, status, limit)
+        ]
+    if as_json:
+        print_json(rows)
+    elif not rows:
+        click.echo("there are no runs" + (f" with status {status}" if status else "") + " in this journal")
+    else:
+        for row in rows:
+            created = datetime.fromisoformat(row["created"]).astimezone()
+            head = f"{row['run_id']:<22} {row['status']:<12} {created:%Y-%m-%d %H:%M:%S}"
+            click.echo(f"{head}  {preview(row['plan'], 50)}")
+
+
+def shown_status(journal: Journal, info: RunInfo) -> str:
+    """The status of a run as people are told it."""
+    from callsheet.store.owned import is_owned  # noqa: PLC0415 - as the whole store
+    from callsheet.store.place import place_of  # noqa: PLC0415 - as above
+
+    if str(info.status) == "running" and not is_owned(place_of(journal.path), info.run_id):
+        return INTERRUPTED
+    return str(info.status)
+
+
+def plan_name(journal: Journal, info: RunInfo) -> str:
+    """What a run's plan is called: its title or id, else the file it was read from."""
+    return info.title or info.plan_id or _launched(journal, info).get("plan") or info.plan_hash[:12]
+
+
+def _launched(journal: Journal, info: RunInfo) -> dict[str, Any]:
+    """What the face that started the run noted."""
+    start = next(iter(journal.events(info.run_id)), None)
+    return {} if start is None or start.body is None else dict(start.body.get("launch") or {})
+
+
+def _found(journal: Journal, status: str | None, limit: int) -> list[tuple[RunInfo, str]]:
+    from callsheet.store.writer import RunStatus  # noqa: PLC0415 - brings sqlite3
+
+    if status not in ("running", INTERRUPTED):
+        wanted = None if status is None else RunStatus(status)
+        return [(info, shown_status(journal, info)) for info in journal.runs(limit, wanted)]
+    found = ((info, shown_status(journal, info)) for info in journal.runs(None, RunStatus.RUNNING))
+    return [(info, shown) for info, shown in found if shown == status][:limit]

@@ -1,0 +1,207 @@
+"""`callsheet show`: what happened in a run, told by its journal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.output import preview, print_json, seconds
+from callsheet.apps.cli.runs import INTERRUPTED, plan_name, shown_status
+from callsheet.views.columns import cut, pad
+from callsheet.views.describe import describe_action
+
+if TYPE_CHECKING:
+    from callsheet.apps.cli.account import Account, StepAccount
+    from callsheet.ir import Step
+    from callsheet.store.events import Event
+    from callsheet.store.journal import Journal
+    from callsheet.store.reader import BadEvent, RunInfo
+
+_ACTION_WIDTH = 36
+_MARKS = {"ok": "✓", "failed": "✗", "skipped": "–", "running": "…"}
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A run with all that is shown of it."""
+
+    info: RunInfo
+    status: str
+    plan: str
+    journal: Path
+    bad: BadEvent | None
+    account: Account
+    steps: tuple[Step, ...]
+    """The steps of the plan that the run started with."""
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--events", "with_events", is_flag=True, help="The events of the journal instead of the steps.")
+@options.journal_path
+@options.as_json
+def show(run: str, with_events: bool, journal: Path | None, as_json: bool) -> None:
+    """Tell what happened in RUN, an id, the beginning of one, or `last`."""
+    with options.open_journal(journal) as opened:
+        info = opened.find_run(run)
+        if with_events:
+            _show_events(opened, info, as_json=as_json)
+            return
+        story = _story(opened, info)
+    if as_json:
+        print_json(_json(story))
+    else:
+        _print(story, options.journal_hint(journal))
+
+
+def _story(journal: Journal, info: RunInfo) -> Story:
+    from callsheet.apps.cli.account import account_of  # noqa: PLC0415 - brings the store
+
+    plan = journal.plan(info.plan_hash)[0]
+    account = account_of(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0])
+    bad = journal.verify(info.run_id)
+    return Story(
+        info, shown_status(journal, info), plan_name(journal, info), journal.path, bad, account, plan.steps
+    )
+
+
+# ---------------------------------------------------------------- for people
+
+
+def _print(story: Story, hint: str) -> None:
+    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
+
+    info, account = story.info, story.account
+    click.echo(f"run      {info.run_id}")
+    click.echo(f"status   {story.status}")
+    click.echo(f"plan     {preview(story.plan, 100)}  ({info.plan_hash[:12]})")
+    click.echo(
+        f"time     {iso(info.created)} to {iso(info.updated)} ({seconds(info.updated - info.created)})"
+    )
+    click.echo(f"journal  {story.journal}, {info.events} events, {_chain(story.bad)}")
+    click.echo()
+    actions = {step.id: describe_action(step.action) for step in story.steps}
+    for visit in account.steps:
+        click.echo(_step_line(visit, cut(actions.get(visit.step, ""), _ACTION_WIDTH)))
+    for warning in account.warnings:
+        click.echo(f"warning: {warning}")
+    _print_doubts(story, hint)
+    _print_end(story, hint)
+
+
+def _chain(bad: BadEvent | None) -> str:
+    return "chain verified" if bad is None else f"CHAIN BROKEN at event {bad.seq}: {bad.why}"
+
+
+def _step_line(visit: StepAccount, action: str) -> str:
+    took = "" if visit.ended is None or visit.outcome == "skipped" else seconds(visit.ended - visit.started)
+    said = f"${visit.var} = {preview(visit.value)}" if visit.var is not None else preview(visit.detail, 120)
+    extra = f"  [{_times(visit)}]" if visit.calls > 1 or visit.retries else ""
+    head = f"  {_MARKS[visit.outcome]} {visit.step:<6} {visit.outcome:<8} {took:>9}"
+    return f"{head}  {pad(action, _ACTION_WIDTH)}  {said}{extra}".rstrip()
+
+
+def _times(visit: StepAccount) -> str:
+    parts = [f"{visit.calls} calls"] if visit.calls > 1 else []
+    parts += [f"{visit.retries} retried"] if visit.retries else []
+    return ", ".join(parts)
+
+
+def _print_doubts(story: Story, hint: str) -> None:
+    doubtful = story.account.folded.in_doubt() if story.status in (INTERRUPTED, "in_doubt") else {}
+    for key, command in doubtful.items():
+        click.echo(f"  ? {command.step:<6} in doubt: the call {key} left and gave no answer")
+    if story.status in (INTERRUPTED, "in_doubt"):
+        click.echo(f"\nit goes on with: callsheet resume {story.info.run_id}{hint}")
+
+
+def _print_end(story: Story, hint: str) -> None:
+    machine = story.account.folded.machine
+    click.echo()
+    for name, value in machine.variables().items():
+        click.echo(f"${name} = {preview(value, 100)}")
+    result = machine.result
+    if result is not None:
+        click.echo(f"{'answer' if result.error is None else 'error'}: {result.error or result.response}")
+
+
+# ---------------------------------------------------------------- for programs
+
+
+def _json(story: Story) -> dict[str, Any]:
+    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
+
+    info, folded = story.info, story.account.folded
+    result = folded.machine.result
+    return {
+        "run_id": info.run_id,
+        "status": story.status,
+        "plan": story.plan,
+        "plan_hash": info.plan_hash,
+        "created": iso(info.created),
+        "updated": iso(info.updated),
+        "journal": str(story.journal),
+        "events": info.events,
+        "chain": {"ok": True}
+        if story.bad is None
+        else {"ok": False, "event": story.bad.seq, "why": story.bad.why},
+        "steps": [_step_json(visit) for visit in story.account.steps],
+        "warnings": story.account.warnings,
+        "in_doubt": [
+            {"key": key, "step": c.step, "tool": getattr(c, "tool", None), "since": iso(folded.launched[key])}
+            for key, c in folded.in_doubt().items()
+        ],
+        "variables": folded.machine.variables(),
+        "response": None if result is None else result.response,
+        "error": None if result is None else result.error,
+        "terminated": None if result is None else result.terminated,
+        "steps_executed": folded.machine.steps_executed,
+    }
+
+
+def _step_json(visit: StepAccount) -> dict[str, Any]:
+    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - as above
+
+    return {
+        "step": visit.step,
+        "outcome": visit.outcome,
+        "started": iso(visit.started),
+        "seconds": None if visit.ended is None else round(visit.ended - visit.started, 6),
+        "calls": visit.calls,
+        "retries": visit.retries,
+        "detail": visit.detail or None,
+        "var": visit.var,
+        "preview": preview(visit.value, 200) if visit.var is not None else None,
+    }
+
+
+# ---------------------------------------------------------------- events
+
+
+def _show_events(journal: Journal, info: RunInfo, *, as_json: bool) -> None:
+    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
+
+    events = journal.events(info.run_id)
+    if as_json:
+        print_json([_event_json(event, iso(event.ts)) for event in events])
+        return
+    for event in events:
+        body = "" if event.body is None else preview(event.body, 100)
+        click.echo(f"{event.seq:>6}  {iso(event.ts)}  {event.type:<8} {event.key or '':<12} {body}".rstrip())
+
+
+def _event_json(event: Event, time: str) -> dict[str, Any]:
+    return {
+        "seq": event.seq,
+        "time": time,
+        "type": str(event.type),
+        "key": event.key,
+        "step": event.step,
+        "epoch": event.epoch,
+        "body": event.body,
+        "hash": event.hash.hex(),
+    }

@@ -1,0 +1,138 @@
+"""What the demonstration works on: a git repository, a database, a list of offices, a plan.
+
+Everything has fixed contents and dates, so two runs of the same plan see the same world.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+from callsheet.diagnostics import CallsheetError
+
+OFFICES = (("Lisbon", "Europe/Lisbon"), ("Nairobi", "Africa/Nairobi"), ("Osaka", "Asia/Tokyo"))
+COMMITS = (
+    ("2026-09-01T09:00:00+00:00", "Add the ticket board", "board.py", "TICKETS = []\n"),
+    ("2026-09-08T10:30:00+00:00", "Sort tickets by age", "board.py", "TICKETS = []\nORDER = 'age'\n"),
+    ("2026-09-15T14:00:00+00:00", "Export the board as CSV", "export.py", "SEPARATOR = ';'\n"),
+)
+TICKETS = (
+    (1, "crash when a ticket has no title", "open"),
+    (2, "export has the wrong separator", "closed"),
+    (3, "dark colours for the board", "open"),
+)
+TABLES = """
+CREATE TABLE tickets (id INTEGER PRIMARY KEY, title TEXT NOT NULL, state TEXT NOT NULL);
+CREATE TABLE decisions (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+"""
+
+
+class Sample(NamedTuple):
+    """Where the parts of the sample lie."""
+
+    workspace: Path
+    repository: Path
+    database: Path
+    config: Path
+    plan: Path
+
+
+def plan_text() -> str:
+    """The plan of the demonstration."""
+    return (resources.files("callsheet.apps.demo") / "plan.ltp").read_text(encoding="utf-8")
+
+
+def make_sample(folder: Path, servers: dict[str, Path]) -> Sample:
+    """Make the sample anew under `folder`; what an earlier demonstration left there goes.
+
+    Raises CallsheetError (CFG202) where there is no git.
+    """
+    workspace = folder / "workspace"
+    shutil.rmtree(workspace, ignore_errors=True)
+    workspace.mkdir(parents=True)
+    sample = Sample(
+        workspace,
+        folder / "workspace" / "board",
+        workspace / "tickets.db",
+        folder / "mcp.json",
+        folder / "plan.ltp",
+    )
+    offices = [{"city": city, "zone": zone} for city, zone in OFFICES]
+    (workspace / "offices.json").write_text(json.dumps(offices, indent=2), encoding="utf-8")
+    sample.plan.write_text(plan_text(), encoding="utf-8")
+    _make_database(sample.database)
+    _make_repository(sample.repository)
+    sample.config.write_text(json.dumps(_configuration(sample, servers), indent=2), encoding="utf-8")
+    return sample
+
+
+def _make_database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(TABLES)
+        database.executemany("INSERT INTO tickets VALUES (?, ?, ?)", TICKETS)
+        database.commit()
+
+
+def _make_repository(path: Path) -> None:
+    path.mkdir()
+    _git(path, "init", "--quiet", "--initial-branch=main")
+    for date, message, name, text in COMMITS:
+        (path / name).write_text(text, encoding="utf-8")
+        _git(path, "add", name)
+        _git(path, "commit", "--quiet", "--message", message, date=date)
+
+
+def _git(path: Path, *arguments: str, date: str = "") -> None:
+    who = "Ada Example", "ada@example.test"
+    environment = {"PATH": _search_path(), "HOME": str(path), "GIT_CONFIG_NOSYSTEM": "1"}
+    for role in ("AUTHOR", "COMMITTER"):
+        environment |= {f"GIT_{role}_NAME": who[0], f"GIT_{role}_EMAIL": who[1]}
+        if date:
+            environment[f"GIT_{role}_DATE"] = date
+    done = subprocess.run(
+        ["git", *arguments], cwd=path, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise CallsheetError.single(
+            "CFG202", f"git could not make the sample repository: {done.stderr.strip()}"
+        )
+
+
+def _search_path() -> str:
+    git = shutil.which("git")
+    if git is None:
+        raise CallsheetError.single(
+            "CFG202",
+            "the demonstration needs git, and there is none on this machine",
+            help="install git with the system's package manager",
+        )
+    return str(Path(git).parent)
+
+
+def _configuration(sample: Sample, servers: dict[str, Path]) -> dict[str, object]:
+    """The servers in the form that desktop clients use, and what an operator says of their tools."""
+    read = "read"
+    return {
+        "mcpServers": {
+            "git": {
+                "command": str(servers["mcp-server-git"]),
+                "args": ["--repository", str(sample.repository)],
+                "callsheet": {"effects": {"git_log": read, "git_status": read, "git_show": read}},
+            },
+            "time": {
+                "command": str(servers["mcp-server-time"]),
+                "callsheet": {"effects": {"convert_time": read, "get_current_time": read}},
+            },
+            "sqlite": {
+                "command": str(servers["mcp-server-sqlite"]),
+                "args": ["--db-path", str(sample.database)],
+                "callsheet": {"effects": {"read_query": read, "list_tables": read, "write_query": "unsafe"}},
+            },
+        }
+    }

@@ -1,0 +1,163 @@
+"""Looks at everything that callsheet needs on this machine, one item after another.
+
+In: a setup and a journal's place. Out: items, each with what was found and, where it is not in
+order, the way out. It changes nothing but a probe file in the journal's folder, which it removes.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from callsheet import __version__
+from callsheet.apps.session import Setup, choose_servers
+from callsheet.apps.settings import settings_path
+from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.ports.builtin import isolation
+from callsheet.ports.mcp import McpPool, McpServerConfig, discover, load_config
+
+State: TypeAlias = Literal["ok", "note", "bad"]
+
+_PACKAGES = ("click", "mcp", "markdownify", "platformdirs", "rich")
+_BACKPORTS = {(3, 50): 7, (3, 44): 6}
+
+
+class Item(NamedTuple):
+    """One thing that was looked at: `bad` is what callsheet cannot do without."""
+
+    name: str
+    state: State
+    found: str
+    help: str | None = None
+
+
+async def examine(setup: Setup, journal: Path | None) -> list[Item]:
+    """Every item. Servers are started only where the setup names configurations."""
+    items = [_python(), *_packages(), _sqlite(), _journal(journal), _isolation(setup)]
+    items += [_program("git"), _program("node"), _settings()]
+    items += _configurations(setup)
+    if setup.mcp_configs:
+        items += await _servers(setup)
+    return items
+
+
+def _python() -> Item:
+    found = f"{platform.python_version()} ({platform.python_implementation()}), {sys.executable}"
+    return Item("python", "ok", found)
+
+
+def _packages() -> Iterator[Item]:
+    found: list[str] = [f"callsheet {__version__}"]
+    missing: list[str] = []
+    for name in _PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    yield Item("packages", "ok", ", ".join(found))
+    if missing:
+        yield Item("packages", "bad", f"missing: {', '.join(missing)}", "install callsheet again")
+
+
+def _sqlite() -> Item:
+    found = sqlite3.sqlite_version
+    if has_wal_fix(sqlite3.sqlite_version_info):
+        return Item("sqlite", "ok", found)
+    said = "before 3.51.3 two processes that write at once could damage a journal (the WAL-reset race)"
+    return Item("sqlite", "note", found, f"{said}; callsheet's own write lock keeps them apart")
+
+
+def has_wal_fix(number: tuple[int, int, int]) -> bool:
+    """Whether this SQLite is free of the WAL-reset race: 3.51.3, 3.50.7, 3.44.6 and what follows them.
+
+    >>> has_wal_fix((3, 51, 3)), has_wal_fix((3, 50, 7)), has_wal_fix((3, 45, 1))
+    (True, True, False)
+    """
+    return number >= (3, 51, 3) or number[2] >= _BACKPORTS.get(number[:2], 1_000)
+
+
+def _journal(given: Path | None) -> Item:
+    from callsheet.store.place import default_journal_path, refuse_network_file_system  # noqa: PLC0415
+
+    path = given or default_journal_path()
+    folder = next(p for p in (path.absolute().parent, *path.absolute().parents) if p.exists())
+    try:
+        refuse_network_file_system(path.absolute())
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(1 << 20))
+            file.flush()
+            os.fsync(file.fileno())
+    except CallsheetError as error:
+        return _of(error.diagnostics[0], "journal")
+    except OSError as error:
+        return Item(
+            "journal",
+            "bad",
+            f"{path}: {folder} cannot be written: {error.strerror}",
+            "set CALLSHEET_JOURNAL to a file in a folder that you can write",
+        )
+    return Item("journal", "ok", f"{path} ({'there' if path.exists() else 'made with the first run'})")
+
+
+def _isolation(setup: Setup) -> Item:
+    found = isolation(setup.builtin_settings())
+    if found.kind == "namespaces":
+        return Item("code", "ok", str(found))
+    return Item("code", "note", str(found), "`--allow-unsandboxed` lets code run all the same")
+
+
+def _program(name: str) -> Item:
+    path = shutil.which(name)
+    return Item(name, "ok", path) if path else Item(name, "note", "not found; some MCP servers need it")
+
+
+def _settings() -> Item:
+    """The user's configuration file; one that is wrong ends the command before it comes to this."""
+    path = settings_path()
+    return Item("config", "ok", str(path) if path.exists() else f"{path} (not there, nothing is changed)")
+
+
+def _configurations(setup: Setup) -> Iterator[Item]:
+    files = setup.mcp_configs or tuple(discover())
+    if not files:
+        yield Item("mcp config", "note", "none found")
+    for path in files:
+        try:
+            names = [server.name for server in load_config(path).servers]
+        except CallsheetError as error:
+            yield _of(error.diagnostics[0], "mcp config", str(path))
+        else:
+            yield Item("mcp config", "ok", f"{path}: {', '.join(names) or 'no servers'}")
+
+
+async def _servers(setup: Setup) -> list[Item]:
+    """Each server, started alone, so that one that fails says so for itself."""
+    try:
+        configs = choose_servers(setup, None).configs
+    except CallsheetError:
+        return []  # the configuration's own item says why
+    return [item for config in configs for item in await _server(config)]
+
+
+async def _server(config: McpServerConfig) -> list[Item]:
+    async with McpPool([config]) as pool:
+        said = await pool.connect(keep_going=True)
+        items = [_of(d, "mcp server", config.name) for d in said]
+        for status in pool.status():
+            protocol = f", protocol {status.protocol}" if status.protocol else ""
+            items.append(Item("mcp server", "ok", f"{status.name}: {status.tools} tools{protocol}"))
+    return items
+
+
+def _of(diagnostic: Diagnostic, name: str, subject: str = "") -> Item:
+    state: State = "bad" if diagnostic.is_error else "note"
+    found = f"{subject}: {diagnostic.message}" if subject else diagnostic.message
+    return Item(name, state, f"{found} ({diagnostic.code})", diagnostic.help)

@@ -1,0 +1,253 @@
+"""Opens what a plan calls: built-in tools, Python files, MCP servers. Shared by all faces.
+
+In: a setup, which is what an operator decided and what a run's journal keeps. Out: a toolbox
+with a registry, the ports of a run and what the checks need to know. A name is looked for in
+the Python files first, then among the built-in tools, then on the servers: a server never takes
+over a name that is here already.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from callsheet.apps.settings import Settings, read_settings
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.ir import JSON, Call, CallKind, Plan
+from callsheet.machine import ToolFacts
+from callsheet.ports.builtin import BuiltinSettings, builtin_tools
+from callsheet.ports.tools import Registry, Tool
+
+if TYPE_CHECKING:
+    from callsheet.ports.mcp import McpServerConfig, ServerStatus
+    from callsheet.runtime.gateway import Ports, Route
+
+_LOCAL_KINDS = frozenset({CallKind.TOOL, CallKind.TRANSFORM})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """Where the tools of a run come from, and what they may do.
+
+    `workspace` is the folder of the file tools, `data` that of memory and received files;
+    `mcp_configs` are files to be used in place of those at the conventional places, which are
+    looked at only if `discovers`. `settings` are what the built-in tools may do.
+    """
+
+    workspace: Path
+    data: Path
+    tools_files: tuple[Path, ...] = ()
+    mcp_configs: tuple[Path, ...] = ()
+    discovers: bool = True
+    settings: Settings = field(default_factory=Settings)
+
+    def to_note(self) -> dict[str, JSON]:
+        """The setup as JSON data with absolute paths, for a run's journal."""
+        return {
+            "workspace": os.path.abspath(self.workspace),
+            "data": os.path.abspath(self.data),
+            "tools": [os.path.abspath(path) for path in self.tools_files],
+            "mcp_configs": [os.path.abspath(path) for path in self.mcp_configs],
+            "discovers": self.discovers,
+            "settings": self.settings.to_json(),
+        }
+
+    @classmethod
+    def from_note(cls, launch: Mapping[str, Any]) -> Setup:
+        """The setup in what a run's start says of its launch; raises CallsheetError (CFG017) without one."""
+        try:
+            note = launch["setup"]
+            return cls(
+                workspace=Path(note["workspace"]),
+                data=Path(note["data"]),
+                tools_files=tuple(map(Path, note["tools"])),
+                mcp_configs=tuple(map(Path, note["mcp_configs"])),
+                discovers=bool(note["discovers"]),
+                settings=read_settings(note["settings"], "of the run"),
+            )
+        except (KeyError, TypeError) as error:
+            raise CallsheetError.single(
+                "CFG017",
+                f"the run does not tell with which tools it was started ({error!r})",
+                help="carry it on with the program that started it",
+            ) from error
+
+    def builtin_settings(self) -> BuiltinSettings:
+        """The settings of the built-in tools."""
+        return BuiltinSettings(
+            workspace=self.workspace,
+            data=self.data,
+            fetch=self.settings.fetch,
+            search=self.settings.search,
+            execution=self.settings.execution,
+        )
+
+
+def default_data() -> Path:
+    """The folder in which callsheet keeps its data for this user."""
+    from platformdirs import user_data_dir  # noqa: PLC0415 - costs more than reading a plan
+
+    return Path(user_data_dir("callsheet", appauthor=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """Tools that can be called now.
+
+    `servers` are the MCP servers that were opened and `configs` the files that named them;
+    `diagnostics` says what could not be opened or is doubtful.
+    """
+
+    registry: Registry
+    configs: tuple[Path, ...] = ()
+    servers: tuple[ServerStatus, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    def ports(self) -> Ports:
+        """What the commands of a run go out through."""
+        from callsheet.runtime.gateway import Ports, Route  # noqa: PLC0415 - brings asyncio
+
+        def route(name: str) -> Route | None:
+            tool = self.registry.get(name)
+            return None if tool is None else Route(tool.handler)
+
+        return Ports(route)
+
+
+def local_tools(setup: Setup) -> Registry:
+    """The tools that need no server; those of Python files take the place of built-in ones.
+
+    Raises CallsheetError for a file that cannot be loaded or settings that cannot be kept.
+    """
+    from_files: list[Tool] = []
+    for path in setup.tools_files:
+        from callsheet.ports.python_tools import load_tools  # noqa: PLC0415 - brings asyncio
+
+        from_files += load_tools(path)
+    taken = {tool.spec.name for tool in from_files}
+    built_in = [t for t in builtin_tools(setup.builtin_settings()) if t.spec.name not in taken]
+    return Registry([*from_files, *built_in])
+
+
+def called_names(plan: Plan) -> tuple[str, ...]:
+    """The tools and transforms that a plan calls, each once, in the order of the text."""
+    calls = (step.action for step in plan.steps)
+    return tuple(dict.fromkeys(c.tool for c in calls if isinstance(c, Call) and c.kind in _LOCAL_KINDS))
+
+
+def absent_tools(plan: Plan, registry: Registry) -> tuple[str, ...]:
+    """The tools that a plan calls and that are not in the registry."""
+    calls = (step.action for step in plan.steps)
+    names = dict.fromkeys(c.tool for c in calls if isinstance(c, Call) and c.kind is CallKind.TOOL)
+    return tuple(name for name in names if registry.get(name) is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """The MCP servers to open, and what was wrong with files that were only looked at."""
+
+    configs: tuple[McpServerConfig, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def choose_servers(setup: Setup, names: Iterable[str] | None) -> Servers:
+    """The servers to open for tools of these names; None asks for all servers.
+
+    A named file that is wrong raises CallsheetError; one that lies at a conventional place is
+    passed over with a warning.
+    """
+    wanted = None if names is None else tuple(names)
+    if wanted == ():
+        return Servers()
+    from callsheet.ports.mcp import discover, load_config  # noqa: PLC0415 - only where tools are missing
+
+    found: dict[str, McpServerConfig] = {}
+    diagnostics: list[Diagnostic] = []
+    for path in setup.mcp_configs or (discover() if setup.discovers else ()):
+        try:
+            file = load_config(path)
+        except CallsheetError as error:
+            if setup.mcp_configs or not path.is_file():
+                raise
+            diagnostics += (_passed_over(d, path) for d in error.diagnostics)
+            continue
+        diagnostics += (replace(d, span=None, message=f"{path}: {d.message}") for d in file.warnings)
+        for server in file.servers:
+            found.setdefault(server.name, server)
+    return Servers(_needed(found.values(), wanted), tuple(diagnostics))
+
+
+def _passed_over(diagnostic: Diagnostic, path: Path) -> Diagnostic:
+    message = f"{path} is passed over: {diagnostic.message}"
+    return replace(diagnostic, severity=Severity.WARNING, message=message, span=None)
+
+
+def _needed(
+    servers: Iterable[McpServerConfig], wanted: tuple[str, ...] | None
+) -> tuple[McpServerConfig, ...]:
+    """All servers, or only the named ones where every name says its server (`SERVER__TOOL`)."""
+    from callsheet.ports.mcp.declarations import qualified_name  # noqa: PLC0415 - as its caller
+
+    offered = tuple(servers)
+    if wanted is None:
+        return offered
+    named: dict[str, McpServerConfig] = {}
+    for name in wanted:
+        server = next((s for s in offered if name.startswith(qualified_name(s.name, ""))), None)
+        if server is None:
+            return offered
+        named[server.name] = server
+    return tuple(named.values())
+
+
+@asynccontextmanager
+async def open_toolbox(setup: Setup, plan: Plan | None = None) -> AsyncGenerator[Toolbox]:
+    """Open the tools that a plan calls, or all that are reachable; servers end with the context.
+
+    A server that cannot be opened is a diagnostic: an error where a tool of the plan is missing,
+    else a warning.
+    """
+    registry = local_tools(setup)
+    chosen = choose_servers(setup, None if plan is None else absent_tools(plan, registry))
+    if not chosen.configs:
+        yield Toolbox(registry, diagnostics=chosen.diagnostics)
+        return
+    from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - only where servers are opened
+
+    async with McpPool(chosen.configs, blob_sink=folder_sink(setup.data / "files")) as pool:
+        found = await pool.connect(keep_going=True)
+        for tool, alias in pool.tools():
+            _take_in(registry, tool, alias)
+        if plan is not None and not absent_tools(plan, registry):
+            found = tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in found)
+        origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
+        yield Toolbox(registry, origins, tuple(pool.status()), (*chosen.diagnostics, *found))
+
+
+def _take_in(registry: Registry, tool: Tool, alias: str) -> None:
+    """Add a server's tool; where its name is taken by a local tool, under its qualified name."""
+    held = registry.get(tool.spec.name)
+    if held is not None and not held.spec.origin.startswith("mcp:"):
+        tool = Tool(replace(tool.spec, name=alias), tool.handler)
+    registry.add(tool, alias)
+
+
+def setup_of_run(setup: Setup, toolbox: Toolbox) -> Setup:
+    """The setup that opens the same tools again: the files that were found are named now."""
+    return replace(setup, mcp_configs=setup.mcp_configs or toolbox.configs, discovers=False)
+
+
+def pins_of(plan: Plan, registry: Registry) -> dict[str, str]:
+    """The hashes of the declarations of the tools that a plan calls."""
+    tools = ((name, registry.get(name)) for name in called_names(plan))
+    return {name: tool.spec.pin for name, tool in tools if tool is not None and tool.spec.pin is not None}
+
+
+def facts_of(plan: Plan, registry: Registry) -> dict[str, ToolFacts]:
+    """What a run needs to know of the tools that a plan calls."""
+    tools = ((name, registry.get(name)) for name in called_names(plan))
+    return {n: ToolFacts(t.spec.effect, t.spec.parameter_names) for n, t in tools if t is not None}

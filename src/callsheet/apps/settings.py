@@ -1,0 +1,141 @@
+"""The user's configuration file: what the built-in tools may do, beyond the careful defaults.
+
+In: a TOML file, or the same tables from a run's journal. Out: settings, or CallsheetError
+(CFG016) that names the key. The file is the user's own and never looked for in a project: a
+folder that somebody else made must not widen what a plan may do.
+"""
+
+from __future__ import annotations
+
+import os
+import types
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
+
+VARIABLE = "CALLSHEET_CONFIG"
+"""Names the configuration file in place of the one in the user's configuration folder."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The tables of the file: `[fetch]`, `[search]` and `[execution]`."""
+
+    fetch: FetchSettings = field(default_factory=FetchSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)
+    execution: ExecutionSettings = field(default_factory=ExecutionSettings)
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as JSON data; `read_settings` reads them back."""
+        return cast("dict[str, Any]", _listed(asdict(self)))
+
+
+def settings_path(environ: Mapping[str, str] | None = None) -> Path:
+    """Where the configuration file is, or would be."""
+    named = (os.environ if environ is None else environ).get(VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    from platformdirs import user_config_path  # noqa: PLC0415 - only where no file is named
+
+    return user_config_path("callsheet", appauthor=False) / "config.toml"
+
+
+def load_settings(path: Path | None = None) -> Settings:
+    """The settings of the file at `path`, by default the user's; the defaults where there is none.
+
+    Raises CallsheetError (CFG016) for a file that is wrong, or was named and is not there.
+    """
+    place = path or settings_path()
+    try:
+        text = place.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        if path is None and VARIABLE not in os.environ:
+            return Settings()
+        raise _wrong(str(place), "it does not exist") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise _wrong(str(place), f"it cannot be read: {reason}") from error
+    import tomllib  # noqa: PLC0415 - only where there is a file
+
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _wrong(str(place), f"it is not TOML: {error}") from error
+    return read_settings(data, str(place))
+
+
+def read_settings(data: object, where: str) -> Settings:
+    """The settings in JSON-like data; `where` is what a message calls them."""
+    return _read(Settings, data, where, "")
+
+
+def _read(kind: type[_T], data: object, where: str, path: str) -> _T:
+    """A settings object of a table; every key must be known and of the right type."""
+    if not isinstance(data, Mapping):
+        raise _wrong(where, f"{path or 'it'} must be a table")
+    hints = get_type_hints(kind)
+    known = [f.name for f in fields(cast("Any", kind))]
+    values: dict[str, Any] = {}
+    for key, value in cast("Mapping[Any, object]", data).items():
+        name = f"{path}.{key}" if path else str(key)
+        if key not in known:
+            near = did_you_mean(str(key), known)
+            way_out = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+            raise _wrong(where, f"there is no key {name}", way_out)
+        values[key] = _value(hints[key], value, where, name)
+    return kind(**values)
+
+
+def _value(hint: Any, value: object, where: str, name: str) -> Any:
+    if is_dataclass(hint):
+        return _read(cast("type[Any]", hint), value, where, name)
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        if value is None:
+            return None
+        (hint,) = (option for option in get_args(hint) if option is not type(None))
+        return _value(hint, value, where, name)
+    if origin is Literal:
+        if value not in get_args(hint):
+            raise _wrong(where, f"{name} must be one of {', '.join(map(str, get_args(hint)))}")
+        return value
+    if origin is tuple:
+        items = cast("list[object]", value)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in items):
+            raise _wrong(where, f"{name} must be a list of texts")
+        return tuple(items)
+    return _scalar(hint, value, where, name)
+
+
+_WORDS = {
+    bool: "true or false",
+    int: "a whole number of at least 0",
+    float: "a number of at least 0",
+    str: "a text",
+}
+
+
+def _scalar(hint: Any, value: object, where: str, name: str) -> Any:
+    fits = isinstance(value, (int, float) if hint is float else hint)
+    if isinstance(value, bool) != (hint is bool):
+        fits = False
+    if not fits or (isinstance(value, int | float) and value < 0):
+        raise _wrong(where, f"{name} must be {_WORDS[hint]}")
+    return float(cast("float", value)) if hint is float else value
+
+
+def _listed(value: object) -> object:
+    """The value with tuples as lists, at every depth."""
+    if isinstance(value, dict):
+        return {key: _listed(item) for key, item in cast("dict[str, object]", value).items()}
+    return list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
+
+
+def _wrong(where: str, message: str, way_out: str | None = None) -> CallsheetError:
+    return CallsheetError.single("CFG016", f"the configuration {where}: {message}", help=way_out)

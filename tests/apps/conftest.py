@@ -1,0 +1,186 @@
+"""A user's machine for tests of the command line: a folder of its own, a journal, two ways to type."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from callsheet.apps.cli.main import main
+
+TOOLS = '''
+"""Tools of the tests."""
+import os
+import time
+from pathlib import Path
+
+from callsheet.ports.python_tools import tool
+
+
+@tool(effect="read")
+def add(a: int, b: int = 1) -> int:
+    """The sum of two numbers.
+
+    More that nobody reads in a list.
+    """
+    return a + b
+
+
+@tool(effect="read")
+def fail(text: str) -> str:
+    """Fails with a text."""
+    raise RuntimeError(text)
+
+
+@tool(effect="read")
+def bulk(size: int) -> str:
+    """A long text."""
+    return "x" * size
+
+
+@tool(effect="read")
+def chat(text: str) -> str:
+    """Prints where it should not."""
+    print("chatter", text)
+    return text
+
+
+@tool
+def note(line: str, path: str = "notes.txt", wait: float = 0.0) -> str:
+    """Adds a line to a file and then takes its time."""
+    with open(path, "a") as file:
+        file.write(line + "\\n")
+    time.sleep(wait)
+    return line
+
+
+@tool(effect="read")
+def look(path: str, wait: float = 0.0) -> str:
+    """Leaves a mark and then takes its time."""
+    Path(path).touch()
+    time.sleep(wait)
+    return "seen"
+
+
+@tool
+def die(marker: str) -> str:
+    """Ends the process the first time, as kill -9 would."""
+    if not os.path.exists(marker):
+        Path(marker).touch()
+        os.kill(os.getpid(), 9)
+    return "alive"
+'''
+
+SERVER = """
+import json, sys
+
+def say(ask, **answer):
+    print(json.dumps({"jsonrpc": "2.0", "id": ask["id"], **answer}), flush=True)
+
+ABOUT = {"capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
+for line in sys.stdin:
+    ask = json.loads(line)
+    if "id" not in ask:
+        continue
+    method, params = ask["method"], ask.get("params", {})
+    if method == "initialize":
+        say(ask, result={"protocolVersion": "2025-06-18", **ABOUT})
+    elif method == "tools/list":
+        say(ask, result={"tools": [{"name": n, "inputSchema": SCHEMA} for n in ("greet", "read_file")]})
+    elif method == "tools/call":
+        text = params["name"] + " " + params.get("arguments", {}).get("name", "")
+        say(ask, result={"content": [{"type": "text", "text": text}]})
+    else:
+        say(ask, error={"code": -32601, "message": "no"})
+"""
+
+
+class Machine:
+    """A folder to work in, and the command line in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.tools = self.write("tools.py", TOOLS)
+        self.journal = folder / "data" / "journal.db"
+
+    def write(self, name: str, text: str) -> str:
+        """Write a file and give its name."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return name
+
+    def plan(self, *steps: str, name: str = "plan.ltp") -> str:
+        """Write a plan of these lines and give its name."""
+        return self.write(name, "\n".join(["# ltp: 1", "PLAN_START", *steps, "PLAN_END", ""]))
+
+    def __call__(self, *line: str, stdin: str | bytes | None = None) -> Result:
+        """Type a command line within this process."""
+        return CliRunner().invoke(main, list(line), input=stdin)
+
+    def json(self, *line: str, stdin: str | None = None) -> Any:
+        """Type a command line with --json and give what it prints."""
+        result = self(*line, "--json", stdin=stdin)
+        return json.loads(result.stdout)
+
+    def spawn(self, *line: str, prefix: str = "", **options: Any) -> subprocess.Popen[str]:
+        """Start a command line as a process of its own; `prefix` is Python that runs before."""
+        code = f"{prefix}\nfrom callsheet.apps.cli.main import main\nmain()"
+        command = [sys.executable, "-c", code, *line]
+        usual = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.folder}
+        return subprocess.Popen(command, text=True, env=dict(os.environ), **usual | options)
+
+    def shell(self, *line: str, prefix: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run a command line as a process of its own to its end."""
+        with self.spawn(*line, prefix=prefix, **options) as process:
+            out, err = process.communicate(timeout=60)
+        return subprocess.CompletedProcess(line, process.returncode, out, err)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A user's machine."""
+    made = Machine(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home" / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / "config"))
+    monkeypatch.setenv("CALLSHEET_JOURNAL", str(made.journal))
+    monkeypatch.delenv("CALLSHEET_MCP_CONFIG", raising=False)
+    return made
+
+
+@pytest.fixture
+def wait_for() -> Callable[[Path], None]:
+    """Waits until a file is there."""
+
+    def wait(path: Path) -> None:
+        import time
+
+        deadline = time.monotonic() + 30
+        while not path.exists():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{path} did not appear")
+            time.sleep(0.02)
+
+    return wait
+
+
+@pytest.fixture
+def with_server(machine: Machine) -> Machine:
+    """The machine with a project's configuration of a server that works and one that does not."""
+    machine.write("server.py", SERVER)
+    servers = {
+        "hall": {"command": sys.executable, "args": [str(machine.folder / "server.py")]},
+        "broken": {"command": "no-such-program"},
+    }
+    machine.write(".mcp.json", json.dumps({"mcpServers": servers}))
+    return machine

@@ -1,0 +1,144 @@
+"""`check`: every error with its place, what is a warning, what the exit status says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+FIVE_BROKEN = """PLAN_START
+S1: @FETCH_PAGE (url=) > $a
+S2: ?IF ($a conains "x") THEN @RESPOND ($a)
+S3: @READ_FILE (path="x" > $b
+S4: @WRITE_FILE (path="x", content="abc)
+S5: @READ_FILE (path="x", path="y")
+S6: @RESPOND ("fine")
+PLAN_END
+"""
+
+
+def test_five_broken_lines_give_five_errors_with_line_and_caret(machine):
+    result = machine("check", machine.write("p.ltp", FIVE_BROKEN))
+    assert result.exit_code == 2
+    heads = [line for line in result.stdout.splitlines() if ": error " in line]
+    assert [head.split(":")[1] for head in heads] == ["2", "3", "4", "5", "6"]
+    assert sum(line.strip(" |^") == "" and "^" in line for line in result.stdout.splitlines()) == 5
+    assert result.stdout.splitlines()[-1] == "p.ltp: 5 errors"
+
+
+def test_the_same_errors_as_json_are_on_standard_output(machine):
+    found = machine.json("check", machine.write("p.ltp", FIVE_BROKEN))
+    assert found["ok"] is False
+    assert [d["line"] for d in found["diagnostics"]] == [2, 3, 4, 5, 6]
+    assert all(d["source"] == "p.ltp" and d["code"].startswith("LTP") for d in found["diagnostics"])
+
+
+def test_a_good_plan_is_ok_and_has_a_hash(machine):
+    plan = machine.plan('S1: @READ_FILE (path="a") > $a', "S2: @RESPOND ($a)")
+    assert machine("check", plan).stdout == "plan.ltp: ok, 2 steps\n"
+    (row,) = machine.json("check", plan)["plans"]
+    assert row["ok"]
+    assert row["steps"] == 2
+    assert len(row["plan_hash"]) == 64
+
+
+def test_several_plans_are_all_looked_at(machine):
+    good = machine.plan('S1: @RESPOND ("x")')
+    result = machine("check", good, "absent.ltp", machine.write("bad.ltp", FIVE_BROKEN))
+    assert result.exit_code == 2
+    assert "plan.ltp: ok" in result.stdout
+    assert "CFG012" in result.stdout
+    assert "bad.ltp: 5 errors" in result.stdout
+
+
+def test_standard_input_is_a_dash(machine):
+    result = machine("check", "-", stdin='PLAN_START\nS1: @RESPOND ("x")\nPLAN_END\n')
+    assert result.stdout == "<stdin>: ok, 1 step\n"
+
+
+def test_an_unknown_tool_is_an_error_with_the_nearest_name(machine):
+    result = machine("check", machine.plan('S1: @FETCH_PGE (url="x") > $a', "S2: @RESPOND ($a)"))
+    assert result.exit_code == 2
+    assert "no tool is called @FETCH_PGE" in result.stdout
+    assert "did you mean @FETCH_PAGE?" in result.stdout
+
+
+def test_an_unknown_tool_is_a_warning_where_a_configuration_was_not_asked(machine):
+    machine.write(".mcp.json", '{"mcpServers": {"git": {"command": "no-such-program"}}}')
+    result = machine("check", machine.plan("S1: @GIT_LOG () > $a", "S2: @RESPOND ($a)"))
+    assert result.exit_code == 0
+    assert ".mcp.json was not asked" in result.stdout
+
+
+def test_a_named_configuration_is_asked(with_server):
+    good = with_server.plan('S1: @GREET (name="x") > $a', "S2: @RESPOND ($a)")
+    bad = with_server.plan('S1: @GREETS (name="x") > $a', "S2: @RESPOND ($a)", name="bad.ltp")
+    assert with_server("check", good, "--mcp-config", ".mcp.json").exit_code == 0
+    result = with_server("check", bad, "--mcp-config", ".mcp.json")
+    assert result.exit_code == 2
+    assert "did you mean @GREET?" in result.stdout
+
+
+def test_no_tools_looks_at_the_plan_alone(machine):
+    plan = machine.plan('S1: @ANYTHING (x="y") > $a', "S2: @RESPOND ($a)")
+    assert machine("check", "--no-tools", plan).exit_code == 0
+
+
+def test_tools_of_a_python_file_are_known_with_their_arguments(machine):
+    plan = machine.plan("S1: @ADD (a=1, c=2) > $a", "S2: @RESPOND ($a)")
+    result = machine("check", plan, "--tools", machine.tools)
+    assert result.exit_code == 2
+    assert "@ADD has no argument c" in result.stdout
+
+
+def test_a_given_variable_is_set(machine):
+    plan = machine.plan("S1: @RESPOND ($city)")
+    assert "1 warning" in machine("check", plan).stdout
+    assert machine("check", plan, "--var", "city=Oslo").stdout == "plan.ltp: ok, 1 step\n"
+
+
+def test_loose_spellings_are_hints_and_with_strict_errors(machine):
+    plan = machine.write("p.ltp", "RESPOND ('x')\n")
+    assert machine("check", plan).exit_code == 0
+    assert machine("check", "--strict", plan).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "step", ['@LLM_SUMMARIZE ("x")', '@AGENT_SOLVE (goal="x")', 'RE-PLAN ("x")', '@CALC ("1+1")']
+)
+def test_what_this_version_cannot_carry_out_is_said(machine, step):
+    plan = machine.plan(f"S1: {step}", 'S2: @RESPOND ("x")')
+    assert "RUN010" in machine("check", plan).stdout
+
+
+def test_a_plan_in_canonical_json_is_read(machine):
+    from callsheet.frontends.ltp import parse
+    from callsheet.ir import plan_to_json
+
+    plan = parse('S1: @RESPOND ("x")').require()
+    machine.write("p.json", json.dumps(plan_to_json(plan)))
+    assert machine("check", "p.json").stdout == "p.json: ok, 1 step\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [('{"steps": [', "not JSON"), ('{"a": 1}', "canonical JSON"), ('{"a":' * 2000, "CFG001")],
+)
+def test_json_that_is_no_plan_is_refused(machine, text, said):
+    result = machine("check", machine.write("p.json", text))
+    assert result.exit_code == 2
+    assert said in result.stdout
+    assert "CFG001" in result.stdout
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe\x00", b'S1: @RESPOND ("\xe9")'])
+def test_bytes_that_are_not_utf8_are_refused(machine, data):
+    (machine.folder / "p.ltp").write_bytes(data)
+    result = machine("check", "p.ltp")
+    assert result.exit_code == 2
+    assert "not UTF-8" in result.stdout
+
+
+def test_a_folder_is_no_plan(machine):
+    (machine.folder / "d").mkdir()
+    assert "CFG012" in machine("check", "d").stdout

@@ -1,0 +1,73 @@
+"""The demonstration and the examples do what the README says."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from callsheet import format_plan, parse
+from callsheet.apps.demo.sample import plan_text
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.ltp"))
+
+
+def callsheet(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "callsheet", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}
+    )
+
+
+@pytest.mark.servers
+def test_the_demonstration_draws_checks_runs_and_explains_its_plan(tmp_path: Path) -> None:
+    done = callsheet("demo", "--dir", str(tmp_path / "demo"), "--journal", str(tmp_path / "journal.db"))
+    assert done.returncode == 0, done.stderr
+    for command in ("graph", "check", "run", "show"):
+        assert f"$ callsheet {command}" in done.stderr
+    assert "v2.0 is held" in done.stdout
+    assert "chain verified" in done.stdout
+    assert str(tmp_path / "journal.db") in done.stderr
+    with closing(sqlite3.connect(tmp_path / "demo" / "workspace" / "tickets.db")) as database:
+        assert database.execute("SELECT text FROM decisions").fetchall() == [
+            ("v2.0 is held: a crash is open",)
+        ]
+    assert "crash when a ticket has no title" in (tmp_path / "demo" / "workspace" / "report.md").read_text()
+
+
+@pytest.mark.servers
+def test_the_demonstration_can_be_prepared_without_running_it(tmp_path: Path) -> None:
+    done = callsheet("demo", "--prepare", "--dir", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[1] for line in done.stdout.splitlines()] == ["graph", "check", "run", "show"]
+    assert not (tmp_path / "workspace" / "report.md").exists()
+
+
+def test_the_plan_of_the_demonstration_stands_among_the_examples() -> None:
+    assert (ROOT / "examples" / "release.ltp").read_text(encoding="utf-8") == plan_text()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_examples_are_canonical(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert format_plan(parse(text).require()) == text
+
+
+def test_the_readme_shows_the_inbox_example_its_picture_and_its_answer(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    example = ROOT / "examples" / "inbox.ltp"
+    (shown,) = re.findall(r"```ltp\n(.*?)```", readme, re.DOTALL)
+    assert shown == example.read_text(encoding="utf-8")
+    (picture,) = re.findall(r"```mermaid\n(.*?)```", readme, re.DOTALL)
+    assert picture == callsheet("graph", "--format", "mermaid", str(example)).stdout
+    tools = ROOT / "examples" / "inbox_tools.py"
+    done = callsheet("run", str(example), "--tools", str(tools), "--journal", str(tmp_path / "journal.db"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() in readme

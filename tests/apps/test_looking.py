@@ -1,0 +1,140 @@
+"""`runs`, `show`, `tools`, `doctor`: what they tell, for people and for programs."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sqlite3
+
+
+def done_run(machine, run_id="r1"):
+    plan = machine.plan(
+        "S1: @ADD (a=1) > $a",
+        "S2: ?IF ($a > 5) THEN @ADD (a=5) > $b",
+        'S3: @FAIL (text="no luck") > $c ON_FAIL @RETRY(1)',
+        "S4: ?FOREACH ($i IN [1, 2]) THEN @ADD (a=$i) > $d",
+        'S5: @RESPOND ("a=$a")',
+    )
+    result = machine("run", plan, "--tools", machine.tools, "--run-id", run_id, "--retry-delay", "0")
+    assert result.exit_code == 0, result.stderr
+
+
+def test_runs_are_listed_the_newest_first(machine):
+    assert machine("runs").stdout == "there are no runs in this journal\n"
+    done_run(machine, "r1")
+    done_run(machine, "r2")
+    rows = machine.json("runs")
+    assert [row["run_id"] for row in rows] == ["r2", "r1"]
+    assert rows[0]["status"] == "done"
+    assert rows[0]["plan"] == "plan.ltp"
+    assert datetime.datetime.fromisoformat(rows[0]["created"]).tzinfo is not None
+    assert rows[0]["created"] <= rows[0]["updated"]
+    assert [row["run_id"] for row in machine.json("runs", "--limit", "1")] == ["r2"]
+    assert machine.json("runs", "--status", "failed") == []
+    assert machine("runs").stdout.splitlines()[0].startswith("r2 ")
+
+
+def test_show_tells_every_step(machine):
+    done_run(machine)
+    lines = machine("show", "last").stdout.splitlines()
+    assert lines[0] == "run      r1"
+    assert "chain verified" in lines[4]
+    steps = [line.split()[:3] for line in lines if line.startswith("  ")]
+    assert steps == [
+        ["✓", "S1", "ok"],
+        ["–", "S2", "skipped"],
+        ["✗", "S3", "failed"],
+        ["✓", "S4", "ok"],
+        ["✓", "S5", "ok"],
+    ]
+    assert any("[2 calls, 1 retried]" in line for line in lines)
+    assert "$a = 2" in lines
+    assert lines[-1] == "answer: a=2"
+
+
+def test_show_as_json_folds_the_same(machine):
+    done_run(machine)
+    said = machine.json("show", "r")
+    assert said["status"] == "done"
+    assert said["chain"] == {"ok": True}
+    assert said["variables"]["d"] == [2, 3]
+    assert said["response"] == "a=2"
+    assert [(s["step"], s["outcome"], s["calls"], s["retries"]) for s in said["steps"]] == [
+        ("S1", "ok", 1, 0),
+        ("S2", "skipped", 0, 0),
+        ("S3", "failed", 2, 1),
+        ("S4", "ok", 2, 0),
+        ("S5", "ok", 0, 0),
+    ]
+
+
+def test_show_events_prints_the_journal(machine):
+    done_run(machine)
+    events = machine.json("show", "r1", "--events")
+    assert [e["seq"] for e in events] == list(range(1, len(events) + 1))
+    assert events[0]["type"] == "start"
+    assert events[-1]["type"] == "end"
+    assert len(machine("show", "r1", "--events").stdout.splitlines()) == len(events)
+
+
+def test_show_tells_a_broken_chain(machine):
+    done_run(machine)
+    with sqlite3.connect(machine.journal) as db:
+        db.execute(
+            "UPDATE events SET body = CAST('{\"value\":3}' AS BLOB) WHERE key = 'S1.0.1' AND type = 'ok'"
+        )
+    db.close()
+    assert "CHAIN BROKEN at event 3" in machine("show", "r1").stdout
+    assert machine.json("show", "r1")["chain"]["event"] == 3
+
+
+def test_tools_lists_what_is_reachable(machine):
+    result = machine("tools", "--tools", machine.tools)
+    assert result.exit_code == 0
+    assert "  @ADD (a, b?)  [read]\n      The sum of two numbers.\n" in result.stdout
+    assert "builtin\n" in result.stdout
+    said = machine.json("tools", "--tools", machine.tools)
+    (add,) = [t for t in said["tools"] if t["name"] == "ADD"]
+    assert (add["origin"], add["effect"], add["arguments"]) == ("python:tools.py", "read", ["a", "b"])
+    assert {t["origin"] for t in said["tools"]} == {"python:tools.py", "builtin"}
+
+
+def test_tools_tells_which_server_failed_and_lists_the_rest(machine):
+    machine.write("mcp.json", '{"mcpServers": {"git": {"command": "no-such-program"}}}')
+    result = machine("tools", "--mcp-config", "mcp.json")
+    assert result.exit_code == 1
+    assert "TOL010" in result.stderr
+    assert "@READ_FILE" in result.stdout
+    assert machine.json("tools", "--mcp-config", "mcp.json")["diagnostics"][0]["code"] == "TOL010"
+
+
+def test_tools_shows_servers_with_the_names_by_which_their_tools_are_called(with_server):
+    said = with_server.json("tools")
+    assert [t["name"] for t in said["tools"] if t["origin"] == "mcp:hall"] == ["GREET", "HALL__READ_FILE"]
+    assert [(s["name"], s["tools"]) for s in said["servers"]] == [("hall", 2)]
+
+
+def test_doctor_looks_at_each_server(with_server):
+    result = with_server("doctor", "--mcp-config", ".mcp.json")
+    assert "✓ mcp server     hall: 2 tools, protocol 2025-06-18" in result.stdout
+    assert "✗ mcp server     broken" in result.stdout
+
+
+def test_doctor_finds_everything_in_order(machine):
+    result = machine("doctor")
+    assert result.exit_code == 0, result.stdout
+    found = {item["name"]: item for item in machine.json("doctor")["items"]}
+    assert {"python", "packages", "sqlite", "journal", "code", "git", "node", "mcp config"} <= set(found)
+    assert found["journal"]["found"].startswith(str(machine.journal))
+    assert not machine.journal.exists()
+
+
+def test_doctor_tells_what_is_broken(machine):
+    machine.write("file", "x")
+    assert machine("doctor", "--journal", "file/journal.db").exit_code == 1
+    machine.write("mcp.json", '{"mcpServers": {"git": {"command": "no-such-program"}}}')
+    result = machine("doctor", "--mcp-config", "mcp.json")
+    assert result.exit_code == 1
+    assert "✗ mcp server" in result.stdout
+    machine.write("mcp.json", json.dumps([]))
+    assert "✗ mcp config" in machine("doctor", "--mcp-config", "mcp.json").stdout

@@ -1,0 +1,143 @@
+"""`resume`: after kill -9 a run goes on where it was; what is in doubt waits for a decision."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+
+@pytest.fixture
+def killed(machine):
+    """A machine with a run `r` that was killed during an unsafe call of its second step."""
+    plan = machine.plan(
+        'S1: @NOTE (line="one") > $a',
+        'S2: @DIE (marker="died") > $b',
+        'S3: @NOTE (line="three") > $c',
+        'S4: @RESPOND ("$a/$b/$c")',
+    )
+    done = machine.shell("run", plan, "--tools", "tools.py", "--run-id", "r")
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return machine
+
+
+def notes(machine):
+    return (machine.folder / "notes.txt").read_text().split()
+
+
+def test_a_killed_run_is_shown_as_interrupted(killed):
+    assert killed.json("runs")[0]["status"] == "interrupted"
+    assert [r["run_id"] for r in killed.json("runs", "--status", "interrupted")] == ["r"]
+    assert killed.json("runs", "--status", "running") == []
+
+
+def test_an_unfinished_write_waits_for_a_decision(killed):
+    result = killed("resume", "r")
+    assert result.exit_code == 4
+    assert "S2  @DIE (marker=died)  started " in result.stderr
+    assert "callsheet resume r --in-doubt retry" in result.stderr
+    assert result.stdout == ""
+    assert killed.json("runs")[0]["status"] == "in_doubt"
+    assert killed("resume", "r").exit_code == 4
+
+
+def test_the_doubt_as_json_names_the_call(killed):
+    found = killed.json("resume", "last")
+    assert found["status"] == "in_doubt"
+    (call,) = found["in_doubt"]
+    assert call.pop("since").startswith("20")
+    assert call == {"key": "S2.0.1", "step": "S2", "tool": "DIE", "args": {"marker": "died"}}
+
+
+@pytest.mark.parametrize(
+    ("decision", "answer"),
+    [
+        ("retry", "one/alive/three"),
+        ("skip", "one//three"),
+        ("fail", "one/it is not known whether the call took place; it was decided to fail it/three"),
+    ],
+)
+def test_a_decision_lets_the_run_go_on_and_nothing_is_done_twice(killed, decision, answer):
+    result = killed("resume", "r", "--in-doubt", decision, "--progress", "none")
+    assert result.exit_code == 0
+    assert result.stdout == answer + "\n"
+    assert notes(killed) == ["one", "three"]
+
+
+FLAKY = """
+import os
+from pathlib import Path
+from callsheet.ports.python_tools import tool
+
+@tool(effect="read")
+def flaky() -> str:
+    if not Path("once").exists():
+        Path("once").touch()
+        os.kill(os.getpid(), 9)
+    return "read"
+"""
+
+
+def test_a_call_that_only_reads_is_made_again_unasked(machine):
+    machine.write("ro.py", FLAKY)
+    plan = machine.plan("S1: @FLAKY () > $a", "S2: @RESPOND ($a)")
+    machine.shell("run", plan, "--tools", "ro.py", "--run-id", "r")
+    result = machine("resume", "last")
+    assert result.stdout == "read\n"
+    assert "going on" in result.stderr
+
+
+def test_a_finished_run_gives_its_answer_again(killed):
+    first = killed("resume", "r", "--in-doubt", "skip")
+    again = killed("resume", "r")
+    assert again.stdout == first.stdout
+    assert again.exit_code == 0
+    assert notes(killed) == ["one", "three"]
+
+
+def test_tools_that_changed_are_refused_until_accepted(killed):
+    tools = killed.folder / "tools.py"
+    tools.write_text(tools.read_text().replace("def die(marker: str)", "def die(marker: str, more: int = 1)"))
+    result = killed("resume", "r", "--in-doubt", "retry")
+    assert result.exit_code == 2
+    assert "JRN021" in result.stderr
+    assert "@DIE" in result.stderr
+    done = killed("resume", "r", "--in-doubt", "retry", "--accept-changed-tools", "--progress", "none")
+    assert done.stdout == "one/alive/three\n"
+
+
+def test_a_tool_that_is_gone_is_refused_and_nothing_runs(killed):
+    tools = killed.folder / "tools.py"
+    tools.write_text(tools.read_text().replace("def note(", "def other("))
+    result = killed("resume", "r", "--in-doubt", "skip")
+    assert result.exit_code == 2
+    assert "error TOL001: no tool is called @NOTE" in result.stderr
+    tools.unlink()
+    assert "CFG100" in killed("resume", "r", "--in-doubt", "skip").stderr
+    assert notes(killed) == ["one"]
+
+
+def test_an_unknown_run_gives_the_nearest(killed):
+    result = killed("resume", "q")
+    assert result.exit_code == 2
+    assert "JRN002" in result.stderr
+
+
+def test_a_run_that_a_process_carries_on_is_refused(machine, wait_for):
+    plan = machine.plan('S1: @LOOK (path="here", wait=20) > $a', "S2: @RESPOND ($a)")
+    with machine.spawn("run", plan, "--tools", "tools.py", "--run-id", "r") as process:
+        wait_for(machine.folder / "here")
+        result = machine("resume", "r")
+        status = machine.json("runs")[0]["status"]
+        process.kill()
+        process.communicate()
+    assert result.exit_code == 1
+    assert "JRN004" in result.stderr
+    assert status == "running"
+
+
+def test_the_commands_name_a_journal_that_was_named(machine):
+    plan = machine.plan('S1: @DIE (marker="died") > $b', "S2: @RESPOND ($b)")
+    machine.shell("run", plan, "--tools", "tools.py", "--run-id", "r", "--journal", "my journal.db")
+    result = machine("resume", "r", "--journal", "my journal.db")
+    assert "callsheet resume r --journal 'my journal.db' --in-doubt skip" in result.stderr

@@ -1,0 +1,348 @@
+"""`run`: answer, progress, exit status; what is refused before anything runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+import time
+
+import pytest
+
+
+def test_the_answer_is_on_standard_output_and_the_steps_on_standard_error(machine):
+    plan = machine.plan(
+        "S1: @ADD (a=1) > $a",
+        "S2: ?IF ($a > 5) THEN @ADD (a=5) > $b",
+        "S3: ?FOREACH ($i IN [1, 2]) THEN @ADD (a=$i) > $c",
+        'S4: @RESPOND ("a=$a c=$c")',
+    )
+    result = machine("run", plan, "--tools", machine.tools, "--run-id", "r1")
+    assert result.exit_code == 0
+    assert result.stdout == "a=2 c=[2,3]\n"
+    said = re.sub(r"\(\d+ ms\)", "(T)", result.stderr)
+    assert said.splitlines() == [
+        "S1    started  @ADD (a=1)",
+        "S1    ok       $a = 2  (T)",
+        "S2    skipped  the condition does not hold",
+        "S3    started  @ADD (a=$i)",
+        "S3    ok       $c = [2,3]  (T)",
+        'S4    started  @RESPOND ("a=$a c=$c")',
+        "S4    ok  (T)",
+        "run r1 · callsheet show r1",
+    ]
+
+
+def test_json_is_one_object_and_says_everything(machine):
+    plan = machine.plan('S1: @CHAT (text="hi") > $a', "S2: @RESPOND ($a)")
+    result = machine("run", plan, "--tools", machine.tools, "--json", "--run-id", "r1")
+    assert result.stderr == "chatter hi\n"
+    assert json.loads(result.stdout) == {
+        "run_id": "r1",
+        "status": "done",
+        "response": "hi",
+        "variables": {"a": "hi"},
+        "steps_executed": 2,
+        "terminated": False,
+        "error": None,
+        "ended_at": "S2",
+        "in_doubt": [],
+        "journal": str(machine.journal),
+        "diagnostics": [],
+    }
+
+
+def test_progress_as_json_lines(machine):
+    plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @RESPOND ($a)")
+    result = machine("run", plan, "--tools", machine.tools, "--json", "--progress", "json")
+    rows = [json.loads(line) for line in result.stderr.splitlines()]
+    assert [(r["event"], r.get("step")) for r in rows] == [
+        ("begin", None),
+        ("started", "S1"),
+        ("finished", "S1"),
+        ("started", "S2"),
+        ("finished", "S2"),
+        ("ended", "S2"),
+    ]
+    assert rows[2]["var"] == "a"
+    assert rows[2]["preview"] == "2"
+
+
+def test_progress_live_draws_the_steps(machine):
+    plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @RESPOND ($a)")
+    result = machine("run", plan, "--tools", machine.tools, "--progress", "live")
+    assert result.exit_code == 0
+    assert result.stdout == "2\n"
+    assert "✓ S1 @ADD (a=1)" in result.stderr
+
+
+def test_a_plan_on_standard_input_runs(machine):
+    result = machine("run", "-", "--progress", "none", stdin='PLAN_START\nS1: @RESPOND ("x")\nPLAN_END\n')
+    assert result.stdout == "x\n"
+    assert machine.json("runs")[0]["plan"] == "<stdin>"
+
+
+def test_variables_are_json_or_text(machine):
+    plan = machine.plan('S1: @RESPOND ("$n $tags.1 $city")')
+    result = machine(
+        "run",
+        plan,
+        "--var",
+        "n=3",
+        "--var",
+        'tags=["a", "b"]',
+        "--var",
+        "city=New York",
+        "--progress",
+        "none",
+    )
+    assert result.stdout == "3 b New York\n"
+
+
+@pytest.mark.parametrize("given", ["city", "=x", "1a=x", "a b=x", "ä=1"])
+def test_a_bad_variable_is_one_clear_message(machine, given):
+    result = machine("run", machine.plan('S1: @RESPOND ("x")'), "--var", given)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error CFG011: ")
+    assert len(result.stderr.splitlines()) == 2
+    assert not machine.journal.exists()
+
+
+def test_a_variable_given_twice_is_refused(machine):
+    assert machine("run", "-", "--var", "a=1", "--var", "a=2", stdin="").exit_code == 2
+
+
+def test_a_failed_plan_has_status_1_and_says_where(machine):
+    plan = machine.plan('S1: @FAIL (text="no luck") > $a ON_FAIL TERMINATE ("gave up: $a")')
+    result = machine("run", plan, "--tools", machine.tools)
+    assert result.exit_code == 1
+    assert "S1    failed   RuntimeError: no luck" in result.stderr
+    assert "the plan failed at S1" in result.stderr
+    assert machine.json("runs")[0]["status"] == "failed"
+
+
+def test_a_terminated_plan_is_not_a_failed_one(machine):
+    result = machine("run", machine.plan('S1: TERMINATE ("enough")'), "--progress", "none")
+    assert result.exit_code == 0
+    assert result.stdout == "enough\n"
+    assert "TERMINATE at S1" in result.stderr
+
+
+def test_the_step_budget_holds(machine):
+    plan = machine.plan("S1: @ADD (a=1) > $a", "S2: ?IF ($a > 0) THEN GOTO S1", "S3: @RESPOND ($a)")
+    result = machine("run", plan, "--tools", machine.tools, "--max-steps", "20", "--progress", "none")
+    assert result.exit_code == 1
+    assert "20 steps" in result.stdout
+    assert "the plan failed at S1" in result.stderr
+
+
+def test_a_plan_with_errors_is_refused_before_anything_runs(machine):
+    plan = machine.plan('S1: @NOTE (line="x") > $a', "S2: @FETCH_PGE (url=$a) > $b", "S3: @RESPOND ($b)")
+    result = machine("run", plan, "--tools", machine.tools)
+    assert result.exit_code == 2
+    assert "did you mean @FETCH_PAGE?" in result.stderr
+    assert not (machine.folder / "notes.txt").exists()
+    assert machine.json("runs") == []
+
+
+def test_a_text_that_does_not_parse_is_refused(machine):
+    found = machine.json("run", "-", stdin="S1: @READ_FILE (path=)\nS2: @READ_FILE (path=)\n")
+    assert found["ok"] is False
+    assert [d["line"] for d in found["diagnostics"] if d["severity"] == "error"] == [1, 2]
+
+
+def test_a_missing_model_fails_the_step_and_was_foretold(machine):
+    plan = machine.plan('S1: @LLM_SUMMARIZE ("x") > $a', "S2: @RESPOND ($a)")
+    result = machine("run", plan)
+    assert "warning RUN010" in result.stderr
+    assert "this run was given none" in result.stdout
+
+
+def test_a_run_id_is_used_once(machine):
+    plan = machine.plan('S1: @RESPOND ("x")')
+    assert machine("run", plan, "--run-id", "mine").exit_code == 0
+    result = machine("run", plan, "--run-id", "mine")
+    assert result.exit_code == 2
+    assert "JRN003" in result.stderr
+    assert "JRN001" in machine("run", plan, "--run-id", "../x").stderr
+
+
+def test_without_a_journal_nothing_is_recorded(machine):
+    result = machine("run", machine.plan('S1: @RESPOND ("x")'), "--no-journal", "--json")
+    assert json.loads(result.stdout)["journal"] is None
+    assert json.loads(result.stdout)["run_id"] is None
+    assert not machine.journal.exists()
+
+
+def test_the_workspace_bounds_the_file_tools(machine):
+    machine.write("ws/a.txt", "inside")
+    plan = machine.plan(
+        'S1: @READ_FILE (path="a.txt") > $a', 'S2: @READ_FILE (path="../tools.py") > $b', "S3: @RESPOND ($a)"
+    )
+    done = machine.json("run", plan, "--workspace", "ws")
+    assert done["response"] == "inside"
+    assert "Tools of the tests" not in done["variables"]["b"]
+    assert machine("run", plan, "--workspace", "absent").exit_code == 2
+
+
+OWN = """
+from callsheet.ports.python_tools import tool
+
+@tool(effect="read")
+def read_file(path: str) -> str:
+    return "mine"
+"""
+
+
+def test_a_python_tool_takes_the_place_of_a_built_in_one(machine):
+    machine.write("own.py", OWN)
+    plan = machine.plan('S1: @READ_FILE (path="a") > $a', "S2: @RESPOND ($a)")
+    assert machine.json("run", plan, "--tools", "own.py")["response"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [(None, "CFG100"), ("def f(:\n", "CFG101"), ("1/0\n", "CFG102"), ("x = 1\n", "CFG103")],
+)
+def test_a_wrong_tools_file_is_one_clear_message(machine, text, code):
+    if text is not None:
+        machine.write("bad.py", text)
+    result = machine("run", machine.plan('S1: @RESPOND ("x")'), "--tools", "bad.py")
+    assert result.exit_code == 2
+    assert result.stderr.count("error ") == 1
+    assert code in result.stderr
+
+
+# ---------------------------------------------------------------- servers
+
+
+def test_a_missing_server_is_one_clear_message(machine):
+    machine.write("mcp.json", '{"mcpServers": {"git": {"command": "no-such-program"}}}')
+    plan = machine.plan("S1: @GIT_LOG () > $a", "S2: @RESPOND ($a)")
+    result = machine("run", plan, "--mcp-config", "mcp.json")
+    assert result.exit_code == 2
+    assert "TOL010" in result.stderr
+    assert "no-such-program" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (None, "CFG110"),
+        ("{", "CFG111"),
+        ('{"mcpServer": {}}', "CFG112"),
+        ('{"mcpServers": {"a": {"command": "${NOPE_X}"}}}', "CFG113"),
+    ],
+)
+def test_a_wrong_configuration_is_one_clear_message(machine, text, code):
+    if text is not None:
+        machine.write("mcp.json", text)
+    plan = machine.plan("S1: @GIT_LOG () > $a", "S2: @RESPOND ($a)")
+    result = machine("run", plan, "--mcp-config", "mcp.json")
+    assert result.exit_code == 2
+    assert result.stderr.count("error ") == 1
+    assert code in result.stderr
+
+
+def test_a_simple_plan_never_looks_at_a_configuration(machine):
+    machine.write(".mcp.json", "{ broken")
+    result = machine("run", machine.plan('S1: @RESPOND ("x")'), "--progress", "none")
+    assert result.exit_code == 0
+    assert "mcp" not in result.stderr
+
+
+def test_a_discovered_server_is_used_where_a_tool_is_missing_and_named(with_server):
+    plan = with_server.plan('S1: @GREET (name="Ada") > $a', "S2: @RESPOND ($a)")
+    result = with_server("run", plan, "--progress", "none")
+    assert result.stdout == "greet Ada\n"
+    assert f"MCP servers: hall (from {with_server.folder / '.mcp.json'})" in result.stderr
+    assert "warning TOL010" in result.stderr
+
+
+def test_qualified_names_start_only_their_servers(with_server):
+    plan = with_server.plan('S1: @HALL__READ_FILE (name="x") > $a', "S2: @RESPOND ($a)")
+    result = with_server("run", plan, "--progress", "none")
+    assert result.stdout == "read_file x\n"
+    assert "broken" not in result.stderr
+
+
+def test_a_server_does_not_take_over_a_local_name(with_server):
+    with_server.write("f.txt", "local")
+    plan = with_server.plan(
+        'S1: @READ_FILE (path="f.txt") > $a', 'S2: @GREET (name="x") > $b', 'S3: @RESPOND ("$a $b")'
+    )
+    assert with_server.json("run", plan)["response"] == "local greet x"
+
+
+def test_a_name_that_two_servers_offer_has_to_be_qualified(with_server):
+
+    hall = {"command": sys.executable, "args": [str(with_server.folder / "server.py")]}
+    with_server.write(".mcp.json", json.dumps({"mcpServers": {"hall": hall, "yard": hall}}))
+    plan = with_server.plan('S1: @GREET (name="x") > $a', "S2: @RESPOND ($a)")
+    result = with_server("run", plan)
+    assert result.exit_code == 2
+    assert "error TOL003: @GREET is offered by more than one server" in result.stderr
+    assert "write @HALL__GREET or @YARD__GREET" in result.stderr
+
+
+def test_resume_opens_the_discovered_server_again(with_server):
+    marker = with_server.folder / "m"
+    plan = with_server.plan(
+        f'S1: @DIE (marker="{marker}") > $a', 'S2: @GREET (name="x") > $b', "S3: @RESPOND ($b)"
+    )
+    assert (
+        with_server.shell("run", plan, "--tools", "tools.py", "--run-id", "r").returncode == -signal.SIGKILL
+    )
+    elsewhere = with_server.folder / "elsewhere"
+    elsewhere.mkdir()
+    done = with_server.shell("resume", "r", "--in-doubt", "retry", cwd=elsewhere)
+    assert (done.returncode, done.stdout) == (0, "greet x\n"), done.stderr
+
+
+# ---------------------------------------------------------------- a disk that is full, Ctrl-C
+
+
+def test_a_journal_that_cannot_be_made_is_one_clear_message(machine):
+    machine.write("file", "x")
+    result = machine("run", machine.plan('S1: @RESPOND ("x")'), "--journal", "file/journal.db")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error JRN010: ")
+    assert "JRN008" in machine("run", machine.plan('S1: @RESPOND ("x")'), "--journal", "file").stderr
+
+
+def test_a_full_disk_is_one_clear_message(machine):
+    steps = [f"S{n}: @BULK (size=20000) > $a{n}" for n in range(1, 12)]
+    plan = machine.plan(*steps, 'S99: @RESPOND ("done")')
+    limit = """import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))"""
+    done = machine.shell(
+        "run", plan, "--tools", "tools.py", "--run-id", "r", "--progress", "none", prefix=limit
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error JRN006: the journal of run r could not be written: ")
+    assert "callsheet resume r" in done.stderr
+    assert "Traceback" not in done.stderr
+    again = machine.shell("resume", "r", "--progress", "none")
+    assert (again.returncode, again.stdout) == (0, "done\n"), again.stderr
+
+
+def test_ctrl_c_leaves_a_run_that_can_be_resumed(machine, wait_for):
+    plan = machine.plan(
+        "S1: @ADD (a=1) > $a", 'S2: @LOOK (path="here", wait=20) > $b', 'S3: @RESPOND ("$a $b")'
+    )
+    process = machine.spawn("run", plan, "--tools", "tools.py", "--run-id", "r")
+    wait_for(machine.folder / "here")
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=15)
+    assert time.monotonic() - begun < 10
+    assert process.returncode == 130
+    assert out == ""
+    assert "callsheet resume r" in err
+    assert "Traceback" not in err
+    assert machine.json("runs")[0]["status"] == "interrupted"
+    machine.write("tools.py", (machine.folder / "tools.py").read_text().replace("time.sleep(wait)", "pass"))
+    done = machine("resume", "r", "--progress", "none")
+    assert (done.exit_code, done.stdout) == (0, "2 seen\n")

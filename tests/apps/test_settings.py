@@ -1,0 +1,83 @@
+"""The user's configuration file and the setup that a run keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from callsheet.apps.session import Setup
+from callsheet.apps.settings import Settings, load_settings, read_settings
+from callsheet.diagnostics import CallsheetError
+from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
+
+GOOD = """
+[fetch]
+allow_private_hosts = ["intra.example"]
+timeout = 5
+[search]
+provider = "searxng"
+url = "https://search.example"
+[execution]
+network = true
+"""
+
+
+def test_without_a_file_the_defaults_hold(machine):
+    assert load_settings() == Settings()
+
+
+def test_a_file_changes_what_it_names(machine, monkeypatch):
+    monkeypatch.setenv("CALLSHEET_CONFIG", machine.write("config.toml", GOOD))
+    assert load_settings() == Settings(
+        fetch=FetchSettings(allow_private_hosts=("intra.example",), timeout=5.0),
+        search=SearchSettings(provider="searxng", url="https://search.example"),
+        execution=ExecutionSettings(network=True),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x", "not TOML"),
+        ("[serch]\n", "did you mean search"),
+        ("[search]\nproviderr = 'brave'\n", "there is no key search.providerr"),
+        ("[search]\nprovider = 'bing'\n", "one of searxng, brave, tavily"),
+        ("[fetch]\ntimeout = true\n", "fetch.timeout must be a number"),
+        ("[fetch]\nmax_bytes = -1\n", "at least 0"),
+        ("[fetch]\nallow_private_hosts = 'x'\n", "a list of texts"),
+        ("[execution]\nnetwork = 1\n", "true or false"),
+        ("fetch = 3\n", "must be a table"),
+    ],
+)
+def test_a_wrong_file_is_one_clear_message(machine, monkeypatch, text, said):
+    monkeypatch.setenv("CALLSHEET_CONFIG", machine.write("config.toml", text))
+    result = machine("tools")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error CFG016: ")
+    assert said in result.stderr
+
+
+def test_a_file_that_was_named_must_be_there(machine, monkeypatch):
+    monkeypatch.setenv("CALLSHEET_CONFIG", "absent.toml")
+    with pytest.raises(CallsheetError, match="CFG016"):
+        load_settings()
+
+
+def test_a_setup_survives_its_note(machine):
+    settings = read_settings({"fetch": {"allow_private_hosts": ["a"]}, "execution": {"timeout": 3}}, "test")
+    setup = Setup(
+        workspace=Path("/w"),
+        data=Path("/d"),
+        tools_files=(Path("/t.py"),),
+        mcp_configs=(Path("/m.json"),),
+        discovers=False,
+        settings=settings,
+    )
+    assert Setup.from_note({"setup": setup.to_note()}) == setup
+
+
+@pytest.mark.parametrize("launch", [{}, {"setup": {}}, {"setup": 3}])
+def test_a_run_of_another_face_is_refused(launch):
+    with pytest.raises(CallsheetError, match="CFG017"):
+        Setup.from_note(launch)

@@ -1,0 +1,60 @@
+"""What a command line costs before it does anything: the modules that it loads, not seconds."""
+
+from __future__ import annotations
+
+import pytest
+
+HEAVY = {"mcp", "asyncio", "sqlite3", "httpx2", "pydantic", "rich", "bs4", "ssl", "anyio", "yaml"}
+LAYERS = (
+    "callsheet.diagnostics",
+    "callsheet.frontends",
+    "callsheet.ir",
+    "callsheet.machine",
+    "callsheet.passes",
+    "callsheet.ports",
+    "callsheet.runtime",
+    "callsheet.store",
+    "callsheet.views",
+)
+REPORT = """
+import atexit, sys
+atexit.register(lambda: print('MODULES', *sys.modules, file=sys.__stderr__))
+"""
+
+
+def loaded(machine, *line, stdin=None):
+    done = machine.shell(*line, prefix=REPORT)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split("MODULES", 1)[1].split())
+
+
+def test_help_loads_click_and_no_layer_below_the_faces(machine):
+    modules = loaded(machine, "--help")
+    assert not HEAVY & modules
+    assert not [m for m in modules if m.startswith(LAYERS)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("check", "p.ltp"),
+        ("check", "--json", "p.ltp"),
+        ("fmt", "--check", "p.ltp"),
+        ("fmt", "--diff", "p.ltp"),
+        ("graph", "p.ltp"),
+        ("graph", "--format", "mermaid", "p.ltp"),
+        ("explain", "CFG011"),
+        ("run", "--help"),
+        ("resume", "--help"),
+    ],
+)
+def test_what_only_reads_a_plan_loads_nothing_heavy(machine, line):
+    machine.plan('S1: @READ_FILE (path="a") > $a', "S2: @RESPOND ($a)", name="p.ltp")
+    assert not HEAVY & loaded(machine, *line)
+
+
+def test_a_run_of_local_tools_loads_no_server_client(machine):
+    plan = machine.plan('S1: @RESPOND ("x")')
+    assert not {"mcp", "httpx2", "pydantic", "rich"} & loaded(
+        machine, "run", plan, "--tools", "tools.py", "--progress", "none"
+    )
