@@ -1,0 +1,50 @@
+"""What a sweep needs to know of a plan that it runs, kills and resumes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from crashes.oracle import Call, History
+
+Answer = dict[str, Any]
+"""`status`, `response` and `variables` of a run."""
+
+RUN_ID = "crash"
+
+
+class Subject(Protocol):
+    """A plan, the world it acts on, and what must come of both."""
+
+    env: Mapping[str, str]
+    journal: Path
+    """A new path for every trial."""
+
+    def prepare(self) -> None:
+        """Make the world anew, without a journal."""
+
+    def run_arguments(self) -> Sequence[str]:
+        """The `callsheet run` that starts the plan."""
+        ...
+
+    def stamp(self) -> str:
+        """What an answer depends on besides the plan; a reference holds as long as it is the same."""
+        ...
+
+    def happened(self, call: Call) -> bool:
+        """Whether a call that is in doubt took place, as a person would look it up."""
+        ...
+
+    def expected(self, reference: Answer, history: History) -> Answer:
+        """The answer that a run must have, whose calls in doubt were decided as its history says."""
+        ...
+
+    def world_problems(self, history: History) -> list[str]:
+        """What is wrong in the world, with this much done; nothing of the run is alive any more."""
+        ...
+
+
+def answer_of(data: Mapping[str, Any]) -> Answer:
+    """What is compared of the JSON that `run` and `resume` print."""
+    return {name: data[name] for name in ("status", "response", "variables")}

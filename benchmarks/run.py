@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""callsheet beside hand-written floors, interleaved in one run; prints microseconds and ratios.
+
+python3 dev.py bench                 all
+python3 dev.py bench --quick         small sizes, fewer rounds
+python3 dev.py bench --only chain,text
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import platform
+import sqlite3
+import tempfile
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from measure import Case, exponent, measure
+
+import plans
+from callsheet.frontends.ltp import format_plan, parse
+from callsheet.ir import Plan
+from callsheet.machine import Finish, Limits, Machine, Program, Started, Succeeded, compile_plan
+from callsheet.runtime.gateway import Gateway
+from callsheet.runtime.local import LocalDriver
+from callsheet.runtime.runs import Launch, start_run
+from callsheet.store import Durability, Journal
+
+LIMITS = Limits(max_steps=10_000_000)
+SIZES = (10, 100, 1_000, 10_000)
+
+
+def machine_only(program: Program, times: int) -> Callable[[], object]:
+    """The machine fed by a loop that answers at once."""
+
+    def once() -> None:
+        machine = Machine(program, LIMITS)
+        commands = machine.feed(Started({}))
+        while commands:
+            batch, commands = commands, []
+            for command in batch:
+                if type(command) is not Finish:
+                    value = command.args["x"] + 1 if "x" in command.args else sum(command.args["xs"])
+                    commands += machine.feed(Succeeded(command.key, value))
+
+    def work() -> None:
+        for _ in range(times):
+            once()
+
+    return work
+
+
+def on_loop(make: Callable[[], Coroutine[Any, Any, object]], times: int) -> Callable[[], object]:
+    """A coroutine, so many times, on a loop that is made once: entering a loop is not measured."""
+    runner = asyncio.Runner()
+
+    async def work() -> None:
+        for _ in range(times):
+            await make()
+
+    return lambda: runner.run(work())
+
+
+def times_of(n: int) -> int:
+    """How often work of this size is done in one measurement."""
+    return max(1, 2_000 // n)
+
+
+def local(program: Program, times: int) -> Callable[[], object]:
+    """The local driver without a journal."""
+
+    async def work() -> object:
+        machine = Machine(program, LIMITS)
+        return await LocalDriver(machine, Gateway(plans.PORTS, "bench")).run(machine.feed(Started({})))
+
+    return on_loop(work, times)
+
+
+def journaled(plan: Plan, durability: Durability, folder: Path, times: int) -> Callable[[], object]:
+    """The local driver with a journal."""
+    journal = Journal.open(folder / f"{durability}.db", durability)
+    count = 0
+
+    async def work() -> object:
+        nonlocal count
+        count += 1
+        launch = Launch(facts=plans.FACTS, limits=LIMITS)
+        return await start_run(plan, plans.PORTS, launch, journal, f"run-{id(plan)}-{count}")
+
+    return on_loop(work, times)
+
+
+def bare_chain(n: int) -> Callable[[], object]:
+    """The same calls by hand, one after another."""
+
+    async def work() -> int:
+        value = 0
+        for _ in range(n):
+            value = await plans.inc({"x": value}, None)  # type: ignore[arg-type]
+        return value
+
+    return on_loop(work, times_of(n))
+
+
+def bare_gather(n: int) -> Callable[[], object]:
+    """The same calls by hand, side by side."""
+
+    async def work() -> int:
+        return sum(await asyncio.gather(*[plans.inc({"x": i}, None) for i in range(n)]))  # type: ignore[arg-type]
+
+    return on_loop(work, times_of(n))
+
+
+def bare_append(n: int, folder: Path, synchronous: str) -> Callable[[], object]:
+    """`n` transactions of one small row each, as durable as asked."""
+    database = sqlite3.connect(folder / f"bare-{synchronous}.db", isolation_level=None)
+    database.execute("PRAGMA journal_mode=WAL")
+    database.execute(f"PRAGMA synchronous={synchronous}")
+    database.execute("CREATE TABLE IF NOT EXISTS log (seq INTEGER PRIMARY KEY, body BLOB)")
+
+    def work() -> None:
+        for _ in range(n * times_of(n)):
+            database.execute("INSERT INTO log (body) VALUES (?)", (b'{"value":1}',))
+
+    return work
+
+
+def cases(only: set[str], sizes: tuple[int, ...], folder: Path) -> list[Case]:
+    """All that is to be measured."""
+    found: list[Case] = []
+    for name, make, floor in (
+        ("chain", plans.chain, bare_chain),
+        ("fan-out", plans.fan_out, bare_gather),
+        ("foreach", plans.each, bare_gather),
+    ):
+        for n in sizes if name in only else ():
+            plan = make(n)
+            program = compile_plan(plan, plans.FACTS)
+            row, times = f"{name} {n}", times_of(n)
+            units = n * times
+            found += [
+                Case(row, "by hand", units, floor(n)),
+                Case(row, "machine", units, machine_only(program, times)),
+                Case(row, "local", units, local(program, times)),
+                Case(row, "sqlite", units, bare_append(n, folder, "NORMAL")),
+                Case(row, "journal", units, journaled(plan, Durability.NORMAL, folder, times)),
+            ]
+    for n in (1_000, max(10_000, sizes[-1] * 10)) if "text" in only else ():
+        text = plans.text(n)
+        plan = parse(text).require()
+        found += [
+            Case(f"text {n}", "parse", n, lambda text=text: parse(text)),
+            Case(f"text {n}", "format", n, lambda plan=plan: format_plan(plan)),
+        ]
+    return found
+
+
+def show(best: dict[tuple[str, str], float], sizes: tuple[int, ...]) -> None:
+    """Print microseconds a step, ratios and growth."""
+    rows = list(dict.fromkeys(row for row, _ in best))
+    columns = ("by hand", "machine", "local", "ratio", "sqlite", "journal", "ratio")
+    print("microseconds of CPU a step")
+    print(" " * 16 + "".join(name.rjust(10) for name in columns))
+    for row in rows:
+        value = {column: seconds * 1e6 for (r, column), seconds in best.items() if r == row}
+        if "parse" in value:
+            print(f"{row:16}  parse {value['parse']:.2f} µs a step, format {value['format']:.2f} µs a step")
+            continue
+        print(
+            f"{row:16}{value['by hand']:10.2f}{value['machine']:10.2f}{value['local']:10.2f}"
+            f"{value['local'] / value['by hand']:10.1f}{value['sqlite']:10.2f}{value['journal']:10.2f}"
+            f"{value['journal'] / value['sqlite']:10.2f}"
+        )
+    for name in ("chain", "fan-out", "foreach"):
+        for column in ("machine", "local", "journal"):
+            points = [(n, best[f"{name} {n}", column]) for n in sizes if (f"{name} {n}", column) in best]
+            if len(points) > 1:
+                print(f"{name} {column}: grows with exponent {exponent(points):.3f}")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes, few rounds")
+    parser.add_argument("--only", default="chain,fan-out,foreach,text", help="what to measure, with commas")
+    parser.add_argument("--rounds", type=int, default=0, help="rounds of all cases (default 7, quick 3)")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    given = parser.parse_args()
+    sizes = SIZES[:3] if given.quick else SIZES
+    print(f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.machine()}")
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = cases(set(given.only.split(",")), sizes, Path(folder))
+        best = measure(wanted, given.rounds or (3 if given.quick else 7))
+    show(best, sizes)
+    if given.out:
+        given.out.write_text(
+            json.dumps({f"{row}/{column}": s for (row, column), s in best.items()}, indent=1)
+        )
+
+
+if __name__ == "__main__":
+    main()

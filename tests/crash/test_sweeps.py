@@ -1,0 +1,40 @@
+"""Killed at any moment and resumed, a run ends as if nothing had been.
+
+These are the sweeps of `benchmarks/crash.py` with few kills; what must be true stands there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.crash.conftest import Sweep
+
+pytestmark = pytest.mark.crash
+
+
+@pytest.mark.servers
+def test_the_demonstration_killed_at_random_moments(
+    sweep: Sweep, server_python: Callable[[str], Path]
+) -> None:
+    packages = ("mcp-server-git", "mcp-server-time", "mcp-server-sqlite")
+    servers = [f"--server={name}={server_python(name).parent / name}" for name in packages]
+    assert sweep("--kills", "4", "--seed", "5", *servers)["kills"] == 4
+
+
+def test_python_tools_killed_at_random_moments(sweep: Sweep) -> None:
+    assert sweep("--plan", "tools", "--kills", "15", "--seed", "1")["kills"] == 15
+
+
+def test_killed_at_every_single_journal_write(sweep: Sweep) -> None:
+    figures = sweep("--plan", "points", "--small")
+    assert figures["trials"] > 50
+    assert figures["before_the_run"] > 0
+    assert figures["retried"] > 0
+    assert figures["skipped"] > 0
+
+
+@pytest.mark.parametrize("durability", ["normal", "off"])
+def test_killed_at_journal_writes_that_are_not_shared(sweep: Sweep, durability: str) -> None:
+    assert sweep("--plan", "points", "--small", "--durability", durability, "--every", "5")["trials"] >= 8
