@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""The commands of this repository; each makes the environment it needs and needs only Python and pip.
+
+python3 dev.py demo     run the demonstration on real MCP servers
+python3 dev.py test     check the code and run all tests
+python3 dev.py check    formatting, lint, types and layers alone
+python3 dev.py bench    the benchmarks (`python3 dev.py bench --help`)
+python3 dev.py run …    the callsheet command of this checkout
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+ENVIRONMENT = Path(os.environ.get("CALLSHEET_VENV", ROOT / ".venv"))
+BIN = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
+CHECKS = (
+    ("ruff", "format", "--check", "."),
+    ("ruff", "check", "."),
+    ("lint-imports",),
+    ("pyright",),
+)
+
+
+def prepare(*, dev: bool) -> None:
+    """Make the environment, or bring it up to date with pyproject.toml."""
+    stamp = ENVIRONMENT / f"installed-{'dev' if dev else 'core'}"
+    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    if not (BIN / "python").exists() and not (BIN / "python.exe").exists():
+        print(f"making an environment in {ENVIRONMENT}", file=sys.stderr)
+        venv.create(ENVIRONMENT, with_pip=True)
+        pip("install", "--upgrade", "pip>=25.1")
+    print("installing callsheet" + (" and its development tools" if dev else ""), file=sys.stderr)
+    pip("install", "--editable", str(ROOT), *(("--group", f"{ROOT / 'pyproject.toml'}:dev") if dev else ()))
+    stamp.write_text(wanted)
+
+
+def pip(*arguments: str) -> None:
+    """Run pip in the environment; its output is shown only when it fails."""
+    command = [str(BIN / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.stderr.write(done.stdout + done.stderr)
+        sys.exit(f"dev.py: pip could not {' '.join(arguments[:1])} what is needed (see above)")
+
+
+def tool(*command: str) -> int:
+    """Run a command of the environment and give its exit code."""
+    path = os.pathsep.join([str(BIN), os.environ.get("PATH", "")])
+    env = {**os.environ, "PATH": path, "VIRTUAL_ENV": str(ENVIRONMENT)}
+    return subprocess.run([str(BIN / command[0]), *command[1:]], check=False, cwd=ROOT, env=env).returncode
+
+
+def check() -> int:
+    """Run every check; all of them, so that one run shows all that is wrong."""
+    failed = [command[0] for command in CHECKS if tool(*command)]
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def demo(arguments: list[str]) -> int:
+    """Run the demonstration."""
+    prepare(dev=False)
+    return tool("callsheet", "demo", *arguments)
+
+
+def run(arguments: list[str]) -> int:
+    """Run the callsheet command where the user stands."""
+    prepare(dev=False)
+    return subprocess.run([str(BIN / "callsheet"), *arguments], check=False).returncode
+
+
+def test(arguments: list[str]) -> int:
+    """Check the code and run all tests; with arguments, only the tests that they name."""
+    prepare(dev=True)
+    checked = 0 if arguments else check()
+    return tool("pytest", "-n", "auto", *arguments) or checked
+
+
+def only_check(arguments: list[str]) -> int:
+    """Check the code."""
+    prepare(dev=True)
+    return check()
+
+
+def bench(arguments: list[str]) -> int:
+    """Run the benchmarks."""
+    prepare(dev=True)
+    return tool("python", "benchmarks/run.py", *arguments)
+
+
+COMMANDS = {"demo": demo, "test": test, "check": only_check, "bench": bench, "run": run}
+
+
+def main(arguments: list[str]) -> int:
+    """Carry out a command of this file."""
+    if sys.version_info < (3, 11):  # noqa: UP036 - so that an older Python says it in words
+        sys.exit("callsheet needs Python 3.11 or newer")
+    if not arguments or arguments[0] not in COMMANDS:
+        print(__doc__)
+        return 2
+    return COMMANDS[arguments[0]](arguments[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
