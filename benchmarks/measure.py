@@ -21,6 +21,8 @@ class Case(NamedTuple):
 def measure(cases: list[Case], rounds: int) -> dict[tuple[str, str], float]:
     """The least CPU seconds a unit of each case; every round runs every case once."""
     best: dict[tuple[str, str], float] = {}
+    gc.collect()
+    gc.freeze()  # the plans themselves are not to be looked through again and again
     for _ in range(rounds):
         for case in cases:
             gc.collect()

@@ -63,7 +63,9 @@ async def drive(journal: Journal, tools: dict[str, Any], patience: float, blocke
         driver = LocalDriver(machine, Gateway(Ports(route_to(tools)), "run"), recorder)
         result = await driver.run(machine.feed(Started({})))
         recorder.end(result)
-        await recorder.commit()
+        unsettled = recorder.commit()
+        if unsettled is not None:
+            await unsettled
     return result
 
 

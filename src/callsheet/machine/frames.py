@@ -46,6 +46,7 @@ SKIPPED = Skipped()
 
 
 _NONE: list[Any] = []
+_NO_FAILURES: frozenset[int] = frozenset()
 
 
 class Frame:
@@ -81,7 +82,7 @@ class Frame:
         self.open = 0
         self.stopped = False
         self.ran = False
-        self.failed: set[int] = set()
+        self.failed = _NO_FAILURES
         self.value: JSON = None
         self.control: Control | None = None
 

@@ -35,6 +35,8 @@ from callsheet.machine.values import cast_value, is_empty, items_of, to_text
 Observer = Callable[[Note], None]
 
 _NO_INPUTS: list[JSON] = []
+_TOOL, _RESPOND = Kind.TOOL, Kind.RESPOND
+"""Looked at for every step: a module's name is found faster than an enum's member."""
 
 
 class Machine:
@@ -160,7 +162,7 @@ class Machine:
     def _fail(self, attempt: Attempt, error: str, out: list[Command]) -> None:
         """A call has failed for good: its error stands where its result would."""
         frame, code = attempt.frame, attempt.frame.code
-        frame.failed.add(attempt.index)
+        frame.failed |= {attempt.index}
         leads_on = code.fail_target is not None or code.fail_message is not None
         if leads_on:
             frame.stopped = True
@@ -295,26 +297,32 @@ class Machine:
         """A new visit of a step: guards asked, first calls made."""
         visits = self._visits
         visits[code.identity] = visit = visits[code.identity] + 1
-        prefix = f"{self._generation}{code.id}." if visit == 1 else f"{self._generation}{code.id}@{visit}."
+        prefix = code.prefix if visit == 1 else f"{code.id}@{visit}."
+        if self._generation:
+            prefix = self._generation + prefix
         frame = Frame(code, prefix, grouped)
-        if code.source is None:
-            if code.condition is not None and not code.condition(self._slots):
-                if self._observer is not None:
-                    self._observer(Note(NoteKind.SKIPPED, code.id, "the condition does not hold"))
-                return frame
-            if code.kind is Kind.RESPOND and self._has_no_answer(code):
-                if self._observer is not None:
-                    self._observer(Note(NoteKind.SKIPPED, code.id, "there is nothing to answer with"))
-                return frame
-            if self._count(frame):
-                self._perform(frame, 0, out)
-        else:
+        if code.source is not None:
             frame.items = items_of(code.source(self._slots))
             frame.results = [SKIPPED] * len(frame.items)
             if self._count(frame):
                 self._fill(frame, out)
                 self._collect(frame)
+            return frame
+        why = self._reason_to_skip(code) if code.may_skip else None
+        if why is not None:
+            if self._observer is not None:
+                self._observer(Note(NoteKind.SKIPPED, code.id, why))
+        elif self._count(frame):
+            self._perform(frame, 0, out)
         return frame
+
+    def _reason_to_skip(self, code: StepCode) -> str | None:
+        """Why the step does nothing this time; None if it does something."""
+        if code.condition is not None and not code.condition(self._slots):
+            return "the condition does not hold"
+        if code.kind is _RESPOND and self._has_no_answer(code):
+            return "there is nothing to answer with"
+        return None
 
     def _count(self, frame: Frame) -> bool:
         """Count an executed step; False where the run has no step left."""
@@ -348,7 +356,7 @@ class Machine:
         """Do the action once, or make the call that does it."""
         code, slots = frame.code, self._slots
         kind = code.kind
-        if kind is Kind.TOOL:
+        if kind is _TOOL:
             key = f"{frame.prefix}{index}.1"
             args = code.arguments(slots)
             self._attempts[key] = Attempt(frame, index, key, args, _NO_INPUTS)
@@ -374,7 +382,7 @@ class Machine:
     def _emit(self, attempt: Attempt, out: list[Command]) -> None:
         code, key = attempt.frame.code, attempt.key
         (self._compiling if code.kind is Kind.REPLAN else self._attempts)[key] = attempt
-        if code.kind is Kind.TOOL:
+        if code.kind is _TOOL:
             out.append(CallTool(key, code.id, code.tool, attempt.args))
         elif code.kind is Kind.MODEL:
             out.append(CallModel(key, code.id, code.tool, attempt.inputs, attempt.args))

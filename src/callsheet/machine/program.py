@@ -45,6 +45,9 @@ class ToolFacts(NamedTuple):
     parameters: tuple[str, ...] = ()
 
 
+_UNKNOWN = ToolFacts()
+
+
 class Kind(IntEnum):
     """What a step does, as a number."""
 
@@ -77,8 +80,10 @@ class StepCode:
         "inputs",
         "kind",
         "loop_slot",
+        "may_skip",
         "number",
         "out_slot",
+        "prefix",
         "retries",
         "source",
         "target",
@@ -89,6 +94,8 @@ class StepCode:
         self.number = number
         self.id = step.id
         self.identity = number
+        self.prefix = f"{step.id}."
+        self.may_skip = step.condition is not None or isinstance(step.action, Respond)
         self.kind = Kind.TOOL
         self.tool = ""
         self.arguments: Callable[[Slots], dict[str, Any]] = lambda slots: {}
@@ -193,15 +200,18 @@ def _compile_action(
 
 def _compile_call(code: StepCode, call: Call, slot_of: SlotOf, facts: Mapping[str, ToolFacts]) -> None:
     code.tool = call.tool
-    fact = facts.get(call.tool, ToolFacts())
-    if call.kind in (CallKind.MODEL, CallKind.AGENT):
-        code.kind = Kind.MODEL if call.kind is CallKind.MODEL else Kind.AGENT
+    fact = facts.get(call.tool, _UNKNOWN)
+    kind = call.kind
+    if kind is CallKind.MODEL or kind is CallKind.AGENT:
+        code.kind = Kind.MODEL if kind is CallKind.MODEL else Kind.AGENT
         code.inputs = tuple(compile_value(value, slot_of) for value in call.positional)
         code.arguments = compile_arguments(call.named, slot_of)
         code.concurrent = code.kind is Kind.MODEL
         return
-    positional = tuple(zip(_positional_names(call, fact), call.positional, strict=True))
-    code.arguments = compile_arguments((*positional, *call.named), slot_of)
+    arguments = call.named
+    if call.positional:
+        arguments = (*zip(_positional_names(call, fact), call.positional, strict=True), *arguments)
+    code.arguments = compile_arguments(arguments, slot_of)
     code.concurrent = fact.effect.only_reads or fact.effect is Effect.IDEMPOTENT
 
 

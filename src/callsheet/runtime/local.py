@@ -8,8 +8,8 @@ call that is alone is awaited in place; a task is made only where calls run side
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Protocol
 
 from callsheet.machine import (
     Awaited,
@@ -23,11 +23,10 @@ from callsheet.machine import (
     Sleep,
     TimerFired,
 )
-from callsheet.runtime.gateway import Gateway, give_up
+from callsheet.runtime.crew import Crew
+from callsheet.runtime.gateway import Gateway
 
 _STEPS_BETWEEN_YIELDS = 256
-_PATIENCE = 5.0
-"""Seconds that calls have to end when their run is cancelled or interrupted."""
 
 
 class Recorder(Protocol):
@@ -40,8 +39,9 @@ class Recorder(Protocol):
         """Something happened; gives what the machine is to be told of it."""
         ...
 
-    async def commit(self) -> None:
-        """Make all of that durable; it is on disk, as durable as asked, when this returns."""
+    def commit(self) -> Awaitable[None] | None:
+        """Make all of that durable: at once (None), or when what is given has been awaited."""
+        ...
 
 
 class LocalDriver:
@@ -61,9 +61,7 @@ class LocalDriver:
         self._gateway = gateway
         self._recorder = recorder
         self._after_batch = after_batch
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._arrived: list[Event] = []
-        self._arrival: asyncio.Future[None] | None = None
+        self._crew = Crew(self._begin)
         self._driving: asyncio.Task[object] | None = None
         self._cancel_reason: str | None = None
 
@@ -85,7 +83,7 @@ class LocalDriver:
                 return await self._end_cancelled(self._cancel_reason)
             return await self._drive(commands)
         except asyncio.CancelledError:
-            await self._drop_tasks()
+            await self._crew.dismiss()
             if self._cancel_reason is None:
                 await self._keep_arrived()
                 raise
@@ -95,36 +93,41 @@ class LocalDriver:
             return await self._end_cancelled(self._cancel_reason)
         finally:
             self._driving = None
-            await self._drop_tasks()
+            await self._crew.dismiss()
 
     async def _drive(self, commands: Sequence[Command]) -> Result:
-        machine, tasks, direct = self._machine, self._tasks, 0
+        machine, crew, direct = self._machine, self._crew, 0
         is_watched = self._recorder is not None or self._after_batch is not None
         carry_out = self._gateway.carry_out
-        await self._settle(commands)
+        await self._settled(commands)
         while machine.result is None:
-            if len(commands) == 1 and not tasks and not self._arrived:
+            if len(commands) == 1 and crew.is_idle:
                 command = commands[0]
+                assert not isinstance(command, Finish)
                 if type(command) is CallTool:
                     event: Event = await carry_out(command)
                 else:
-                    event = await self._carry_out(command)
+                    event = await self._begin(command)
                 if self._cancel_reason is not None:
-                    self._arrived.append(event)
+                    crew.arrived.append(event)
                     raise asyncio.CancelledError
                 if not is_watched:
                     commands = machine.feed(event)
                 else:
                     commands = self._apply((event,))
-                    await self._settle(commands)
+                    unsettled = self._settle(commands)
+                    if unsettled is not None:
+                        await unsettled
+                    if self._after_batch is not None:
+                        await self._after_batch()
                 direct += 1
                 if direct >= _STEPS_BETWEEN_YIELDS:
                     direct = 0
                     await asyncio.sleep(0)
                 continue
-            self._spawn(commands)
-            commands = self._apply(await self._arrivals())
-            await self._settle(commands)
+            crew.start(command for command in commands if not isinstance(command, Finish))
+            commands = self._apply(await crew.arrivals())
+            await self._settled(commands)
         return machine.result
 
     def _apply(self, batch: Sequence[Event]) -> list[Command]:
@@ -135,70 +138,44 @@ class LocalDriver:
             commands += feed(event if recorder is None else recorder.event(event))
         return commands
 
-    async def _settle(self, commands: Sequence[Command]) -> None:
-        """Write down what is about to leave, before it leaves."""
-        if self._recorder is not None:
-            for command in commands:
-                if not isinstance(command, Finish):
-                    self._recorder.intent(command)
-            await self._recorder.commit()
+    def _settle(self, commands: Sequence[Command]) -> Awaitable[None] | None:
+        """Write down what is about to leave, before it leaves; gives what has still to be awaited."""
+        recorder = self._recorder
+        if recorder is None:
+            return None
+        for command in commands:
+            if not isinstance(command, Finish):
+                recorder.intent(command)
+        return recorder.commit()
+
+    async def _settled(self, commands: Sequence[Command]) -> None:
+        """As `_settle`, to its end, and tell who listens."""
+        unsettled = self._settle(commands)
+        if unsettled is not None:
+            await unsettled
         if self._after_batch is not None:
             await self._after_batch()
 
-    async def _carry_out(self, command: Command) -> Event:
-        if type(command) is Sleep:
-            await asyncio.sleep(command.seconds)
-            return TimerFired(command.key)
-        assert not isinstance(command, Finish | Sleep)
-        return await self._gateway.carry_out(command)
-
-    # ------------------------------------------------------------ side by side
-
-    def _spawn(self, commands: Sequence[Command]) -> None:
-        """Start calls side by side; each puts its event with those that have arrived."""
-        tasks, create, report = self._tasks, asyncio.create_task, self._report
-        for command in commands:
-            if not isinstance(command, Finish):
-                tasks[command.key] = create(report(command))
-
-    async def _report(self, command: Awaited) -> None:
-        if type(command) is CallTool:
-            event: Event = await self._gateway.carry_out(command)
-        else:
-            event = await self._carry_out(command)
-        self._tasks.pop(command.key, None)
-        self._arrived.append(event)
-        arrival = self._arrival
-        if arrival is not None and not arrival.done():
-            arrival.set_result(None)
-
-    async def _arrivals(self) -> list[Event]:
-        """All that has arrived, as soon as something has."""
-        if not self._arrived:
-            self._arrival = asyncio.get_running_loop().create_future()
-            await self._arrival
-            self._arrival = None
-        batch, self._arrived = self._arrived, []
-        return batch
-
-    async def _drop_tasks(self) -> None:
-        """Cancel what is under way; a call that will not end is left to itself after a while."""
-        tasks: set[asyncio.Future[None]] = set(self._tasks.values())
-        self._tasks.clear()
-        if tasks:
-            await give_up(tasks, _PATIENCE)
+    def _begin(self, command: Awaited) -> Coroutine[Any, Any, Event]:
+        """The coroutine that carries out a command."""
+        return _slept(command) if isinstance(command, Sleep) else self._gateway.carry_out(command)
 
     async def _keep_arrived(self) -> None:
         """Write down what has arrived when the run is interrupted, so that it is not asked again."""
         if self._recorder is not None:
-            self._apply(self._arrived)
-            self._arrived = []
-            await self._recorder.commit()
+            self._apply(self._crew.arrived)
+            self._crew.arrived = []
+            await self._settled(())
 
     async def _end_cancelled(self, reason: str) -> Result:
-        self._apply([*self._arrived, Cancelled(reason)])
-        self._arrived = []
-        await self._settle(())
+        self._apply([*self._crew.arrived, Cancelled(reason)])
+        self._crew.arrived = []
+        await self._settled(())
         result = self._machine.result
         assert result is not None
         return result
+
+
+async def _slept(command: Sleep) -> Event:
+    await asyncio.sleep(command.seconds)
+    return TimerFired(command.key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from callsheet.frontends.ltp import format_plan
@@ -89,22 +89,38 @@ class JournalRecorder:
         self._writer.append(EventType.END, body=result_body(result))
         self._writer.set_status(RunStatus(result.status))
 
-    async def commit(self) -> None:
-        """Make it durable; raises JournalWriteFailed when the journal stays unwritable."""
+    def commit(self) -> Awaitable[None] | None:
+        """Make it durable: at once (None), or when what is given has been awaited.
+
+        Raises JournalWriteFailed, then or now, when the journal stays unwritable.
+        """
+        if self._synced:
+            return self._insist(None)
+        try:
+            self._writer.commit()
+        except JournalWriteFailed as failure:
+            return self._insist(failure)
+        return None
+
+    async def _insist(self, failure: JournalWriteFailed | None) -> None:
+        """Write until it is written, or patience is at its end."""
         deadline: float | None = None
         while True:
-            try:
-                if self._synced:
-                    await self._writer.flush()
-                else:
-                    self._writer.commit()
-                return
-            except JournalWriteFailed as failure:
+            if failure is not None:
                 now = time.monotonic()
                 if deadline is None:
                     deadline = now + self._patience
                     if self._on_blocked is not None:
                         self._on_blocked(failure)
                 if now >= deadline:
-                    raise
+                    raise failure
                 await asyncio.sleep(_PAUSE)
+            try:
+                if self._synced:
+                    await self._writer.flush()
+                else:
+                    self._writer.commit()
+            except JournalWriteFailed as again:
+                failure = again
+            else:
+                return

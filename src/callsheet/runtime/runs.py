@@ -165,7 +165,9 @@ async def _drive(
         watch.on_driver(driver)
     result = await driver.run(commands)
     recorder.end(result)
-    await recorder.commit()
+    unsettled = recorder.commit()
+    if unsettled is not None:
+        await unsettled
     return result
 
 

@@ -1,0 +1,114 @@
+"""Calls side by side on an event loop, with a task only for those that have to wait.
+
+In: commands. Out: their events, as they arrive. A worker is a task that takes one command after
+another as long as each ends at once; where a call waits, its worker waits with it and others
+are hired for the rest. So every call runs in one task from its first step to its last, as
+time-outs and cancel scopes need it, and a thousand calls that never wait cost one task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from typing import Any, TypeAlias
+
+from callsheet.machine import Awaited, Event
+from callsheet.runtime.gateway import give_up
+
+Begin: TypeAlias = "Callable[[Awaited], Coroutine[Any, Any, Event]]"
+"""Makes the coroutine that carries out a command."""
+
+_PATIENCE = 5.0
+"""Seconds that calls have to end when they are dismissed."""
+_CALLS_BETWEEN_YIELDS = 256
+_HIRED_AT_ONCE = 2
+"""How many workers one that has to wait hires; two, so that n waiting calls start in log n turns."""
+
+
+class Crew:
+    """The calls of one run that are under way, and the events of those that have ended."""
+
+    def __init__(self, begin: Begin) -> None:
+        self.arrived: list[Event] = []
+        self._begin = begin
+        self._waiting: deque[Awaited] = deque()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._arrival: asyncio.Future[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way and nothing has arrived."""
+        return not self._workers and not self.arrived
+
+    def start(self, commands: Iterable[Awaited]) -> None:
+        """Start calls, in this order."""
+        self._waiting.extend(commands)
+        if self._waiting:
+            self._hire()
+
+    async def arrivals(self) -> list[Event]:
+        """All that has arrived, as soon as something has."""
+        if not self.arrived:
+            self._arrival = asyncio.get_running_loop().create_future()
+            await self._arrival
+            self._arrival = None
+        batch, self.arrived = self.arrived, []
+        return batch
+
+    async def dismiss(self) -> None:
+        """Cancel what is under way; a call that will not end is left to itself after a while."""
+        self._waiting.clear()
+        workers: set[asyncio.Future[Any]] = set(self._workers)
+        self._workers.clear()
+        if workers:
+            await give_up(workers, _PATIENCE)
+
+    def _hire(self) -> None:
+        worker = asyncio.create_task(self._work())
+        self._workers.add(worker)
+        worker.add_done_callback(self._workers.discard)
+
+    def _hire_more(self) -> None:
+        for _ in range(min(_HIRED_AT_ONCE, len(self._waiting))):
+            self._hire()
+
+    async def _work(self) -> None:
+        waiting, begin, calls = self._waiting, self._begin, 0
+        while waiting:
+            event = await _begun(begin(waiting.popleft()), self._hire_more)
+            self.arrived.append(event)
+            arrival = self._arrival
+            if arrival is not None and not arrival.done():
+                arrival.set_result(None)
+            calls += 1
+            if calls >= _CALLS_BETWEEN_YIELDS:
+                calls = 0
+                await asyncio.sleep(0)
+
+
+@types.coroutine
+def _begun(call: Coroutine[Any, Any, Event], on_wait: Callable[[], None]) -> Generator[Any, Any, Event]:
+    """Await a call, and tell when it does not end at once."""
+    try:
+        awaited = call.send(None)
+    except StopIteration as end:
+        return end.value
+    on_wait()
+    while True:
+        try:
+            sent = yield awaited
+        except GeneratorExit:
+            call.close()
+            raise
+        except BaseException as error:
+            try:
+                awaited = call.throw(error)
+            except StopIteration as end:
+                return end.value
+        else:
+            try:
+                awaited = call.send(sent)
+            except StopIteration as end:
+                return end.value
