@@ -33,6 +33,15 @@ class Limits:
         if self.retry_delay < 0 or self.retry_backoff < 1 or self.max_retry_delay < 0:
             raise ValueError("retry delays are not negative and a backoff is at least 1")
 
+    def pause(self, failures: int, delay: float | None, backoff: float | None) -> float:
+        """Seconds to wait after so many failures; None takes what the run is set to."""
+        delay = self.retry_delay if delay is None else delay
+        backoff = self.retry_backoff if backoff is None else backoff
+        try:
+            return min(delay * backoff ** (failures - 1), self.max_retry_delay)
+        except OverflowError:
+            return self.max_retry_delay
+
     def to_json(self) -> dict[str, Any]:
         """The limits as JSON data."""
         return asdict(self)

@@ -7,12 +7,12 @@ kept by place and acted upon together, so the order in which they arrive does no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import JSON, Cast, Value
-from callsheet.machine.closures import Eval, compile_value
+from callsheet.ir import JSON, Cast
+from callsheet.machine.closures import Eval
 from callsheet.machine.commands import CallModel, CallTool, Command, Compile, Finish, RunAgent, Sleep
 from callsheet.machine.events import (
     Cancelled,
@@ -31,6 +31,7 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode, compile_plan
 from callsheet.machine.result import Result, Status
 from callsheet.machine.values import cast_value, is_empty, items_of, to_text
+from callsheet.machine.variables import Variables
 
 Observer = Callable[[Note], None]
 
@@ -50,7 +51,6 @@ class Machine:
         "_asleep",
         "_attempts",
         "_compiling",
-        "_extra",
         "_generation",
         "_group",
         "_handlers",
@@ -60,9 +60,9 @@ class Machine:
         "_pc",
         "_program",
         "_replans",
-        "_set",
         "_slots",
         "_steps_executed",
+        "_variables",
         "_visits",
         "limits",
         "result",
@@ -82,7 +82,6 @@ class Machine:
         self._replans = 0
         self._steps_executed = 0
         self._last: JSON = None
-        self._extra: dict[str, JSON] = {}
         self._handlers: dict[type, Callable[[Any, list[Command]], None]] = {
             Succeeded: self._on_succeeded,
             Failed: self._on_failed,
@@ -109,10 +108,7 @@ class Machine:
 
     def variables(self) -> dict[str, JSON]:
         """The variables that are set now."""
-        slots, was_set = self._slots, self._set
-        found = dict(self._extra)
-        found.update((name, slots[i]) for name, i in self._program.slot_of.items() if was_set[i])
-        return found
+        return self._variables.to_dict()
 
     @property
     def program(self) -> Program:
@@ -134,8 +130,8 @@ class Machine:
         if self._is_started:
             return
         self._is_started = True
-        self._set_initial(self._program)
-        self._take_over(event.inputs)
+        self._variables.set_initial()
+        self._variables.take_over(event.inputs)
         self._advance(out)
 
     def _on_succeeded(self, event: Succeeded, out: list[Command]) -> None:
@@ -266,8 +262,7 @@ class Machine:
         if slot >= 0:
             if code.cast is not None and frame.items is None and not frame.failed:
                 value = self._cast(code, value)
-            self._slots[slot] = value
-            self._set[slot] = 1
+            self._variables.assign(slot, value)
             self._last = value
         if observer is not None and not (frame.failed and frame.items is None):
             var = self._program.names[slot] if slot != NOWHERE else None
@@ -491,13 +486,8 @@ class Machine:
         return End(result)
 
     def _retry(self, attempt: Attempt, error: str, out: list[Command]) -> None:
-        code, limits = attempt.frame.code, self.limits
-        delay = limits.retry_delay if code.delay is None else code.delay
-        backoff = limits.retry_backoff if code.backoff is None else code.backoff
-        try:
-            seconds = min(delay * backoff ** (attempt.number - 1), limits.max_retry_delay)
-        except OverflowError:
-            seconds = limits.max_retry_delay
+        code = attempt.frame.code
+        seconds = self.limits.pause(attempt.number, code.delay, code.backoff)
         attempt.number += 1
         attempt.key = f"{attempt.frame.prefix}{attempt.index}.{attempt.number}"
         if self._observer is not None:
@@ -512,8 +502,8 @@ class Machine:
 
     def _load(self, program: Program) -> None:
         self._program = program
-        self._slots: list[Any] = [None] * len(program.slot_of)
-        self._set = bytearray(len(program.slot_of))
+        self._variables = Variables(program)
+        self._slots = self._variables.slots
         self._visits = [0] * len(program.steps)
         self._pc = 0
         self._group: Group | None = None
@@ -522,29 +512,11 @@ class Machine:
         carried = self.variables()
         self._replans += 1
         self._generation = f"r{self._replans}/"
-        self._extra = {}
         self._load(program)
-        self._take_over(carried)
-        self._set_initial(program)
+        self._variables.take_over(carried)
+        self._variables.set_initial()
         if self._observer is not None:
             self._observer(Note(NoteKind.REPLANNED, code.id, f"{len(program.steps)} new steps"))
-
-    def _take_over(self, variables: Mapping[str, JSON]) -> None:
-        """Set variables from outside the plan; those that it does not name are kept beside it."""
-        for name, value in variables.items():
-            slot = self._program.slot_of.get(name)
-            if slot is None:
-                self._extra[name] = value
-            else:
-                self._assign(slot, value)
-
-    def _set_initial(self, program: Program) -> None:
-        for name, value in program.plan.variables:
-            self._assign(program.slot_of[name], _literal(value, program))
-
-    def _assign(self, slot: int, value: JSON) -> None:
-        self._slots[slot] = value
-        self._set[slot] = 1
 
     def _jump(self, code: StepCode, number: int, target: str) -> Control:
         if number == NOWHERE:
@@ -579,10 +551,6 @@ class Machine:
         if self._observer is not None:
             self._observer(Note(NoteKind.ENDED, final.ended_at or "", final.status))
         out.append(Finish(final))
-
-
-def _literal(value: Value, program: Program) -> JSON:
-    return compile_value(value, program.slot_of.__getitem__)([None] * len(program.slot_of))
 
 
 def _join(values: list[JSON]) -> str:

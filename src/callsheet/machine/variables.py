@@ -1,0 +1,52 @@
+"""The variables of a run: values by slot, which of them are set, and what the plan does not name.
+
+A re-plan brings a program with slots of its own; every variable that was set is carried over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from callsheet.ir import JSON
+from callsheet.machine.closures import compile_value
+from callsheet.machine.program import Program
+
+
+class Variables:
+    """The variables of a run while a program runs. `slots` is for the program's functions."""
+
+    __slots__ = ("_extra", "_program", "_was_set", "slots")
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._extra: dict[str, JSON] = {}
+        self._was_set = bytearray(len(program.slot_of))
+        self.slots: list[Any] = [None] * len(program.slot_of)
+
+    def assign(self, slot: int, value: JSON) -> None:
+        """Set the variable of a slot."""
+        self.slots[slot] = value
+        self._was_set[slot] = 1
+
+    def take_over(self, values: Mapping[str, JSON]) -> None:
+        """Set variables by name; those that the program does not know are kept beside it."""
+        for name, value in values.items():
+            slot = self._program.slot_of.get(name)
+            if slot is None:
+                self._extra[name] = value
+            else:
+                self.assign(slot, value)
+
+    def set_initial(self) -> None:
+        """Set the variables that the plan itself gives values."""
+        slot_of = self._program.slot_of
+        for name, value in self._program.plan.variables:
+            self.assign(slot_of[name], compile_value(value, slot_of.__getitem__)(self.slots))
+
+    def to_dict(self) -> dict[str, JSON]:
+        """All variables that are set, by name."""
+        found = dict(self._extra)
+        slots, was_set = self.slots, self._was_set
+        found.update((name, slots[i]) for name, i in self._program.slot_of.items() if was_set[i])
+        return found
