@@ -59,10 +59,17 @@ class Decided(NamedTuple):
     decision: Decision
 
 
+class Doubted(NamedTuple):
+    """The call of this key may or may not have happened: it stays open until it is decided."""
+
+    key: str
+    reason: str
+
+
 class Cancelled(NamedTuple):
     """Somebody ends the run."""
 
     reason: str
 
 
-Event: TypeAlias = "Started | Succeeded | Failed | TimerFired | PlanCompiled | Decided | Cancelled"
+Event: TypeAlias = "Started | Succeeded | Failed | TimerFired | PlanCompiled | Doubted | Decided | Cancelled"

@@ -18,6 +18,7 @@ from callsheet.machine.events import (
     Cancelled,
     Decided,
     Decision,
+    Doubted,
     Event,
     Failed,
     PlanCompiled,
@@ -89,6 +90,7 @@ class Machine:
             Started: self._on_started,
             PlanCompiled: self._on_compiled,
             Decided: self._on_decided,
+            Doubted: _nothing,
             Cancelled: self._on_cancelled,
         }
         self._load(program)
@@ -551,6 +553,10 @@ class Machine:
         if self._observer is not None:
             self._observer(Note(NoteKind.ENDED, final.ended_at or "", final.status))
         out.append(Finish(final))
+
+
+def _nothing(event: Event, out: list[Command]) -> None:
+    """What changes when a call falls into doubt: it stays open, and is decided later."""
 
 
 def _join(values: list[JSON]) -> str:

@@ -48,11 +48,12 @@ def read_answer(answer: object) -> JSON:
             f"the tool answered in no known shape: success is {_kind(success)}, not true or false"
         )
     if not success:
-        raise ToolFailed(_failure_text(fields))
+        raise ToolFailed(failure_text(fields))
     return as_json(fields.get("output"))
 
 
-def _failure_text(fields: Mapping[Any, Any]) -> str:
+def failure_text(fields: Mapping[Any, Any]) -> str:
+    """What an answer that says it failed (`success: false`) gives as the reason."""
     for name in ("error", "output"):
         value = fields.get(name)
         if value not in (None, "", [], {}):

@@ -34,18 +34,21 @@ class Crew:
         self.arrived: list[Event] = []
         self._begin = begin
         self._waiting: deque[Awaited] = deque()
+        self._open = 0
         self._workers: set[asyncio.Task[None]] = set()
         self._arrival: asyncio.Future[None] | None = None
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is under way and nothing has arrived."""
-        return not self._workers and not self.arrived
+        return not self._open and not self.arrived
 
     def start(self, commands: Iterable[Awaited]) -> None:
         """Start calls, in this order."""
+        before = len(self._waiting)
         self._waiting.extend(commands)
         if self._waiting:
+            self._open += len(self._waiting) - before
             self._hire()
 
     async def arrivals(self) -> list[Event]:
@@ -60,6 +63,7 @@ class Crew:
     async def dismiss(self) -> None:
         """Cancel what is under way; a call that will not end is left to itself after a while."""
         self._waiting.clear()
+        self._open = 0
         workers: set[asyncio.Future[Any]] = set(self._workers)
         self._workers.clear()
         if workers:
@@ -79,6 +83,7 @@ class Crew:
         while waiting:
             event = await _begun(begin(waiting.popleft()), self._hire_more)
             self.arrived.append(event)
+            self._open -= 1
             arrival = self._arrival
             if arrival is not None and not arrival.done():
                 arrival.set_result(None)

@@ -17,13 +17,14 @@ from callsheet.machine import (
     CallModel,
     CallTool,
     Compile,
+    Doubted,
     Failed,
     PlanCompiled,
     RunAgent,
     Succeeded,
     ToolFacts,
 )
-from callsheet.ports.answers import as_json
+from callsheet.ports.answers import as_json, failure_text
 from callsheet.ports.cleaning import CLEANED_TOOLS, clean_output
 from callsheet.ports.tools import CallContext, Handler, ToolFailed
 
@@ -33,7 +34,7 @@ AgentPort: TypeAlias = "Callable[[RunAgent], Awaitable[JSON]]"
 """Lets a sub-agent solve a goal."""
 CompilePort: TypeAlias = "Callable[[Compile], Awaitable[tuple[Plan, Mapping[str, ToolFacts]]]]"
 """Makes a new, checked plan for a RE-PLAN, with the facts about its tools."""
-Outcome: TypeAlias = "Succeeded | Failed | PlanCompiled"
+Outcome: TypeAlias = "Succeeded | Failed | PlanCompiled | Doubted"
 _Asking = TypeVar("_Asking", CallModel, RunAgent)
 Remote: TypeAlias = "CallTool | CallModel | RunAgent | Compile"
 
@@ -65,12 +66,19 @@ _GRACE = 0.2
 
 
 class Gateway:
-    """The one way from a run to the world."""
+    """The one way from a run to the world.
 
-    def __init__(self, ports: Ports, run_id: str) -> None:
+    With `facts`, a call of a tool that must not be repeated unasked falls into doubt where it is
+    not known whether it happened; without them every call that gives no value has failed.
+    """
+
+    def __init__(self, ports: Ports, run_id: str, facts: Mapping[str, ToolFacts] | None = None) -> None:
         self._ports = ports
         self._run_id = run_id
+        self._facts = None if facts is None else dict(facts)
         self._routes: dict[str, Route] = {}
+        self._unsettled: dict[str, str] = {}
+        """By step, visit and item: the idempotency key of a delivery that may have happened."""
 
     async def carry_out(self, command: Remote) -> Outcome:
         """Carry out a command and give its outcome.
@@ -83,11 +91,23 @@ class Gateway:
             route = self._routes.get(command.tool) or self._find(command.tool)
             key = command.key
             context = CallContext(self._run_id, key)
+            if self._unsettled:
+                context = CallContext(self._run_id, key, self._unsettled.get(_place(key)))
             call = route.handler(own_copy(command.args), context)
             value = await (call if route.timeout is None else _within(route.timeout, call))
-            return Succeeded(key, value if type(value) is str else as_json(value))
+            if type(value) is not str:
+                value = as_json(value)
+                if type(value) is dict and value.get("success") is False:
+                    raise ToolFailed(failure_text(value))
+            if self._unsettled:
+                self._unsettled.pop(_place(key), None)
+            return Succeeded(key, value)
         except ToolFailed as error:
-            return Failed(command.key, str(error) or "the tool failed without saying why")
+            reason = str(error) or "the tool failed without saying why"
+            if error.in_doubt and isinstance(command, CallTool):
+                return self._unknown(command, reason)
+            self._unsettled.pop(_place(command.key), None)
+            return Failed(command.key, reason)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -99,6 +119,17 @@ class Gateway:
             raise
         except BaseException as error:
             return Failed(command.key, describe(error))
+
+    def _unknown(self, command: CallTool, reason: str) -> Outcome:
+        """The outcome of a call that may have happened: in doubt, or a failure if it may be repeated."""
+        if self._facts is None:
+            return Failed(command.key, reason)
+        effect = self._facts.get(command.tool, ToolFacts()).effect
+        if not effect.may_rerun:
+            return Doubted(command.key, reason)
+        context = CallContext(self._run_id, command.key)
+        self._unsettled.setdefault(_place(command.key), context.idempotency_key)
+        return Failed(command.key, reason)
 
     def _find(self, tool: str) -> Route:
         route = self._ports.route(tool)
@@ -124,6 +155,8 @@ class Gateway:
                 if ports.compiler is None:
                     raise ToolFailed("RE-PLAN needs a language model, and this run was given none")
                 plan, facts = await ports.compiler(command._replace(variables=own_copy(command.variables)))
+                if self._facts is not None:
+                    self._facts.update(facts)
                 return PlanCompiled(command.key, plan, facts)
 
 
@@ -146,7 +179,7 @@ async def _within(seconds: float, call: Awaitable[JSON]) -> JSON:
     finally:
         if not task.done():
             await give_up({task}, _GRACE)
-    raise ToolFailed(f"no answer within {seconds:g} s")
+    raise ToolFailed(f"no answer within {seconds:g} s", in_doubt=True)
 
 
 async def give_up(tasks: set[asyncio.Future[Any]], seconds: float) -> None:
@@ -161,6 +194,11 @@ def _forget(task: asyncio.Future[Any]) -> None:
     """Look at the outcome of a task that nobody waits for, so that it is not reported as lost."""
     if not task.cancelled():
         task.exception()
+
+
+def _place(key: str) -> str:
+    """A call's key without the number of the attempt."""
+    return key.rpartition(".")[0]
 
 
 def describe(error: BaseException) -> str:

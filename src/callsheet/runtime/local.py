@@ -71,8 +71,8 @@ class LocalDriver:
         if self._driving is not None:
             self._driving.cancel()
 
-    async def run(self, commands: Sequence[Command]) -> Result:
-        """Carry out commands until the machine has its result.
+    async def run(self, commands: Sequence[Command]) -> Result | None:
+        """Carry out commands until the machine has its result; None where a decision is needed.
 
         Raises what the recorder's commit raises; then nothing more was launched, and calls
         that were under way have been cancelled.
@@ -95,7 +95,7 @@ class LocalDriver:
             self._driving = None
             await self._crew.dismiss()
 
-    async def _drive(self, commands: Sequence[Command]) -> Result:
+    async def _drive(self, commands: Sequence[Command]) -> Result | None:
         machine, crew, direct = self._machine, self._crew, 0
         is_watched = self._recorder is not None or self._after_batch is not None
         carry_out = self._gateway.carry_out
@@ -125,6 +125,8 @@ class LocalDriver:
                     direct = 0
                     await asyncio.sleep(0)
                 continue
+            if not commands and crew.is_idle:
+                return None  # what is still open is in doubt
             crew.start(command for command in commands if not isinstance(command, Finish))
             commands = self._apply(await crew.arrivals())
             await self._settled(commands)

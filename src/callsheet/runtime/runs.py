@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from callsheet.ir import JSON, Plan
 from callsheet.machine import (
@@ -93,7 +94,9 @@ async def run_unrecorded(plan: Plan, ports: Ports, launch: Launch, watch: Watch 
     driver = LocalDriver(machine, Gateway(ports, "unrecorded"), None, watch.after_batch)
     if watch.on_driver is not None:
         watch.on_driver(driver)
-    return await driver.run(machine.feed(Started(launch.inputs)))
+    result = await driver.run(machine.feed(Started(launch.inputs)))
+    assert result is not None  # without a journal nothing falls into doubt
+    return result
 
 
 async def start_run(
@@ -111,8 +114,8 @@ async def start_run(
     with journal.create_run(run_id, plan, launch.source, start.to_json()) as writer:
         machine = Machine(program, launch.limits, watch.observer)
         commands = machine.feed(Started(start.inputs))
-        result = await _drive(journal, writer, machine, commands, ports, watch)
-    return RunOutcome(run_id, result)
+        kept = _Kept(journal, writer, plan)
+        return await _drive(kept, machine, commands, Gateway(ports, run_id, start.facts), watch)
 
 
 PortsFor = Callable[[Start, Plan], AbstractAsyncContextManager[Ports]]
@@ -134,7 +137,8 @@ async def resume_run(
     """
     plan = _plan_of(journal, run_id)
     with journal.claim(run_id) as writer:
-        folded = fold(plan, journal.events(run_id), lambda h: journal.plan(h)[0], watch.observer)
+        _refuse_damaged(journal, writer)
+        folded = _folded(journal, run_id, plan, watch.observer)
         if folded.machine.result is not None:
             return RunOutcome(run_id, _close(journal, writer, folded))
         doubtful = folded.in_doubt()
@@ -147,8 +151,25 @@ async def resume_run(
             commands += folded.machine.feed(recorder.event(Decided(key, in_doubt)))
         async with ports_for(folded.start, plan) as ports:
             writer.set_status(RunStatus.RUNNING)
-            result = await _drive(journal, writer, folded.machine, commands, ports, watch)
-    return RunOutcome(run_id, result)
+            kept = _Kept(journal, writer, plan)
+            return await _drive(kept, folded.machine, commands, Gateway(ports, run_id, folded.facts), watch)
+
+
+def _folded(journal: Journal, run_id: str, plan: Plan, observer: Observer | None = None) -> Folded:
+    return fold(plan, journal.events(run_id), lambda digest: journal.plan(digest)[0], observer)
+
+
+def _refuse_damaged(journal: Journal, writer: RunWriter) -> None:
+    """Go on with no run whose events are not those that were written; mark it as corrupt."""
+    bad = journal.verify(writer.run_id)
+    if bad is not None:
+        writer.set_status(RunStatus.CORRUPT)
+        writer.commit()
+        raise JournalError(
+            "JRN012",
+            f"the journal of run {writer.run_id} is damaged at event {bad.seq}: {bad.why}",
+            way_out="restore the journal from a copy; `callsheet show RUN --events` shows what it holds",
+        )
 
 
 def _plan_of(journal: Journal, run_id: str) -> Plan:
@@ -156,19 +177,31 @@ def _plan_of(journal: Journal, run_id: str) -> Plan:
     return journal.plan(info.plan_hash)[0]
 
 
+class _Kept(NamedTuple):
+    """Where a run is written down."""
+
+    journal: Journal
+    writer: RunWriter
+    plan: Plan
+
+
 async def _drive(
-    journal: Journal, writer: RunWriter, machine: Machine, commands: list[Command], ports: Ports, watch: Watch
-) -> Result:
+    kept: _Kept, machine: Machine, commands: list[Command], gateway: Gateway, watch: Watch
+) -> RunOutcome:
+    journal, writer, plan = kept
     recorder = JournalRecorder(writer, journal.durability)
-    driver = LocalDriver(machine, Gateway(ports, writer.run_id), recorder, watch.after_batch)
+    driver = LocalDriver(machine, gateway, recorder, watch.after_batch)
     if watch.on_driver is not None:
         watch.on_driver(driver)
     result = await driver.run(commands)
+    if result is None:
+        doubtful = _ask(writer, _folded(journal, writer.run_id, plan))
+        return RunOutcome(writer.run_id, None, doubtful)
     recorder.end(result)
     unsettled = recorder.commit()
     if unsettled is not None:
         await unsettled
-    return result
+    return RunOutcome(writer.run_id, result)
 
 
 def _close(journal: Journal, writer: RunWriter, folded: Folded) -> Result:

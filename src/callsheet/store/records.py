@@ -1,8 +1,8 @@
 """The machine's events as journal events and back; the one place that knows both.
 
 The bodies: start {inputs, facts, limits, pins, launch}, intent {tool} or none, ok {value},
-err {error}, timer {due}, plan {plan, facts}, decided {decision}, cancel {reason},
-end {status, response, terminated, error, steps_executed}.
+err {error}, timer {due}, plan {plan, facts}, in_doubt {reason} or {tool}, decided {decision},
+cancel {reason}, end {status, response, terminated, error, steps_executed}.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from callsheet.machine import (
     Cancelled,
     Decided,
     Decision,
+    Doubted,
     Event,
     Failed,
     Limits,
@@ -88,6 +89,8 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
             return EventType.FIRED, key, None
         case PlanCompiled(key=key, plan=plan, facts=facts):
             return EventType.PLAN, key, {"plan": plan_hash(plan), "facts": facts_to_json(facts)}
+        case Doubted(key=key, reason=reason):
+            return EventType.IN_DOUBT, key, {"reason": reason}
         case Decided(key=key, decision=decision):
             return EventType.DECIDED, key, {"decision": str(decision)}
         case Cancelled(reason=reason):
