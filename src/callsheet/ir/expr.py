@@ -77,14 +77,17 @@ def template(parts: list[str | Ref], span: Span | None = None) -> Literal | Ref 
     Ref(name='x', path=())
     """
     merged: list[str | Ref] = []
+    texts: list[str] = []
     for part in parts:
-        if isinstance(part, Ref):
-            merged.append(part)
-        elif part:
-            if merged and isinstance(merged[-1], str):
-                merged[-1] += part
-            else:
-                merged.append(part)
+        if not isinstance(part, Ref):
+            texts.append(part)
+            continue
+        if any(texts):
+            merged.append("".join(texts))
+        texts = []
+        merged.append(part)
+    if any(texts):
+        merged.append("".join(texts))
     if not merged:
         return Literal("", span)
     if len(merged) == 1:

@@ -18,6 +18,7 @@ from callsheet.frontends.ltp.words import (
     FENCE,
     LABELLED,
     MARKER,
+    NUMBERED_LINE,
     PARALLEL,
     PLAN_LIKE,
     RECOVERY_LINE,
@@ -428,7 +429,7 @@ class Document:
             if mark == "\n":
                 if depth <= 0:
                     return match.start()
-                if RECOVERY_LINE.match(text, match.end()):
+                if RECOVERY_LINE.match(text, match.end()) or NUMBERED_LINE.match(text, match.end()):
                     return match.end()
             elif mark in "([{":
                 depth += 1

@@ -61,11 +61,14 @@ STEP_START = re.compile(
 LABELLED = re.compile(rf"({LABEL})[ \t]*:(?!//)")
 RECOVERY_LINE = re.compile(
     r"^[ \t]*(?:(?:[-*+•]|\d+[.)])[ \t]+)?\**"
-    rf"(?:{LABEL}\**[ \t]*:\**[ \t]*{_GUARD_OR_CALL}|S\d+[ \t]*:[ \t]*[A-Za-z?@]|@[A-Za-z]|\?(?:IF|FOREACH)\b"
+    rf"(?:{LABEL}\**[ \t]*:\**[ \t]*{_GUARD_OR_CALL}|@[A-Za-z]|\?(?:IF|FOREACH)\b"
     rf"|{_CONTROL_WORD}[ \t]*[(\"'$]|\}}[ \t\r]*$|PLAN_(?:START|END)[ \t\r]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
 """A line at which reading goes on after an error, whatever bracket was open."""
+
+NUMBERED_LINE = re.compile(r"[ \t]*S\d+[ \t]*:[ \t]*[A-Za-z?@]")
+"""A line that is numbered as a step, whatever follows: ahead of an error it is such a place too."""
 
 PLAN_LIKE = re.compile(
     r"@[A-Za-z]|\$[A-Za-z_]|\?\s*(?:IF|FOREACH)\b|[{}]|>\s*[A-Za-z_]\w*"
