@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from callsheet.authoring.answer import read_answer_plan
 from callsheet.authoring.prompt import (
-    EXAMPLE,
+    EXAMPLES,
     LANGUAGE_CARD,
     MAX_VALUE,
     compile_messages,
     replan_messages,
 )
-from callsheet.frontends.ltp import format_plan, parse
+from callsheet.frontends.ltp import parse
+from callsheet.frontends.micro import format_micro, parse_micro
+from callsheet.frontends.micro.verbs import CONTROLS, VERBS
 from callsheet.passes import findings
 
 
-def test_the_example_of_the_language_card_is_a_canonical_plan_without_findings() -> None:
-    result = parse(EXAMPLE)
+@pytest.mark.parametrize(("goal", "text"), EXAMPLES)
+def test_an_example_of_the_language_card_is_a_plan_without_findings(goal: str, text: str) -> None:
+    result = parse_micro(text)
     plan = result.require()
     assert result.diagnostics == ()
     assert list(findings(plan)) == []
-    assert EXAMPLE in format_plan(plan)
+    assert parse_micro(format_micro(plan)).plan == plan
+    assert f"Goal: {goal}\n{text}" in LANGUAGE_CARD
+
+
+@pytest.mark.parametrize("word", [*VERBS, *CONTROLS, "?if", "foreach", "ON_FAIL", "@PARALLEL"])
+def test_the_language_card_names_every_verb(word: str) -> None:
+    assert word in re.findall(r"[?@]?[A-Za-z_]+", LANGUAGE_CARD)
 
 
 def test_the_language_card_is_the_first_message() -> None:
     system, user = compile_messages("Sort the tickets")
     assert (system["role"], user["role"]) == ("system", "user")
     assert system["content"] == LANGUAGE_CARD
-    assert EXAMPLE in LANGUAGE_CARD
 
 
 def test_the_goal_and_the_context_stand_apart() -> None:
@@ -85,3 +94,54 @@ def test_an_answer_without_a_plan_has_diagnostics_instead(answer: object) -> Non
     result = read_answer_plan(answer)
     assert result.plan is None
     assert any(diagnostic.is_error for diagnostic in result.diagnostics)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        'respond "hi"',
+        '```\nrespond "hi"\n```',
+        'Sure!\n1. respond "hi"',
+        '- respond "hi"',
+        "`respond hi`",
+    ],
+)
+def test_an_answer_in_micro_cli_is_a_plan_too(answer: str) -> None:
+    assert read_answer_plan(answer).require() == parse('S1: @RESPOND ("hi")').require()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        'search "a" > r\nS2: @RESPOND ($r)',
+        'search "a" > r\n@RESPOND ($r)',
+        'S1: @WEB_SEARCH (query="a") > $r\nrespond $r',
+        'web_search query="a" > r\nS2: @RESPOND ($r)',
+    ],
+)
+def test_an_answer_that_mixes_the_spellings_loses_no_line(answer: str) -> None:
+    whole = 'S1: @WEB_SEARCH (query="a") > $r\nS2: @RESPOND ($r)'
+    assert read_answer_plan(answer).require() == parse(whole).require()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        'memory_stats\nS1: @RESPOND ("x")',
+        'S1: @RESPOND ("x")\nmemory_stats',
+        'search "a" > r\n```\nrespond $r\n```',
+        'search "a" > r\nserch "b" > q\nrespond $r',
+        'respond "x"\nS5: @WRITE_FILE (path="a"',
+    ],
+)
+def test_a_line_that_fits_nowhere_is_an_error(answer: str) -> None:
+    result = read_answer_plan(answer)
+    if result.plan is None:
+        assert any(diagnostic.is_error for diagnostic in result.diagnostics)
+    else:
+        assert len(result.plan.steps) == len(answer.split("\n"))
+
+
+def test_a_bare_word_of_an_answer_names_a_variable_of_the_run() -> None:
+    assert read_answer_plan("respond city", ["city"]).plan == parse("S1: @RESPOND ($city)").plan
+    assert read_answer_plan("respond city").plan == parse('S1: @RESPOND ("city")').plan

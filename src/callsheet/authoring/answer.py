@@ -1,10 +1,47 @@
-"""The plan in a model's answer."""
+"""The plan in a model's answer: Micro-CLI, or LTP text where the answer is that.
+
+In: an answer. Out: its plan, or diagnostics. No line that looks like a step or a command is left
+out: an answer that mixes both spellings is read as Micro-CLI, which knows the calls of LTP text.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from callsheet.frontends.ltp import ParseResult, parse
+from callsheet.frontends.micro import parse_micro
+
+_NAME = "<model>"
+_LEFT_OUT = frozenset({"LTP005", "LTP103"})
 
 
-def read_answer_plan(answer: object) -> ParseResult:
-    """The plan that an answer holds, or the diagnostics that say why it holds none."""
-    return parse(answer if isinstance(answer, str) else "", "<model>")
+def read_answer_plan(answer: object, variables: Iterable[str] = ()) -> ParseResult:
+    """The plan that an answer holds, or the diagnostics that say why it holds none.
+
+    `variables` are set before the plan runs, so that a bare word in Micro-CLI can name them.
+    """
+    text = answer if isinstance(answer, str) else ""
+    names = tuple(variables)
+    ltp = parse(text, _NAME)
+    if ltp.plan is not None and not _leaves_out_commands(ltp, names):
+        return ltp
+    micro = parse_micro(text, _NAME, variables=names)
+    if micro.plan is not None or ltp.plan is not None:
+        return micro
+    return ltp if _reads_better(ltp, micro) else micro
+
+
+def _leaves_out_commands(ltp: ParseResult, variables: tuple[str, ...]) -> bool:
+    """Whether what LTP text takes for prose around a plan holds commands of Micro-CLI."""
+    prose = (d.span for d in ltp.diagnostics if d.code in _LEFT_OUT and d.span is not None)
+    text = ltp.source.text
+    return "PLAN_START" not in text and any(
+        parse_micro(text[span.start : span.end], _NAME, variables=variables).partial.steps for span in prose
+    )
+
+
+def _reads_better(ltp: ParseResult, micro: ParseResult) -> bool:
+    """Whether an answer without a plan is rather LTP text that has gone wrong."""
+    if "PLAN_START" in ltp.source.text:
+        return True
+    return len(ltp.partial.steps) > len(micro.partial.steps)

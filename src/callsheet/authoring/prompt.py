@@ -1,4 +1,4 @@
-"""The prompt that turns a goal into a plan: the language on a page, examples, the goal.
+"""The prompt that turns a goal into a plan: Micro-CLI on a page, worked examples, the goal.
 
 In: a goal, and data that may help. Out: the messages of a conversation. Data stands quoted; what
 is longer than MAX_VALUE is cut, and the prompt says so.
@@ -14,45 +14,77 @@ from callsheet.ir import JSON
 MAX_VALUE = 2_000
 """How many characters of a variable's value the prompt of a re-plan holds."""
 
-EXAMPLE = """\
-PLAN_START
-S1: @FETCH_PAGE (url="https://help.example/tickets") > $page:json ON_FAIL @RETRY(2) GOTO S9
-S2: ?IF (IS_EMPTY($page.data)) THEN TERMINATE ("There are no tickets.")
-S3: ?FOREACH ($t IN $page.data) THEN @LLM_CLASSIFY ($t, categories=["bug", "wish"]) > $kinds
+EXAMPLES: tuple[tuple[str, str], ...] = (
+    ("hi", 'respond "Hello! How can I help you today?"'),
+    (
+        "What is the weather in Paris? Save it and tell me the temperature",
+        """\
+fetch "https://weather.example/paris.json" > weather:json ON_FAIL retry 2 ON_FAIL terminate "No weather."
+write "weather.json" $weather
+respond "Temperature:" $weather.now.temp "°C"\
+""",
+    ),
+    (
+        "Install numpy if it is missing, then compute the mean of 1, 2 and 6",
+        """\
+exec "import importlib.util as u; print(u.find_spec('numpy') is not None)" > there:bool
+?if $there == false : install python numpy
+exec "import numpy; print(numpy.mean([1, 2, 6]))" > mean:float
+respond "Mean:" $mean\
+""",
+    ),
+    (
+        "Sort the open tickets and tell the team about bugs",
+        """\
+fetch "https://help.example/tickets" > page:json ON_FAIL retry 2 ON_FAIL goto S9
+?if $page.data empty : terminate "There are no tickets."
+?if $page.count > 500 : replan "Too many tickets to sort at once: $page.count"
+foreach $t in $page.data : classify $t "bug,wish" > kinds
 @PARALLEL {
-  S4: @LLM_SUMMARIZE ($page.data, format="one sentence") > $summary
-  S5: @WRITE_FILE (path="kinds.md", content="Kinds: $kinds") ON_FAIL TERMINATE ("The disk is full.")
+  summarize $page.data "one sentence" > summary
+  write "kinds.md" "Kinds: $kinds"
 }
-S6: ?IF ($page.count > 100 AND NOT ($kinds contains "wish")) THEN GOTO S8
-S7: @RESPOND ("Sorted $page.count tickets:", $summary)
-S8: RE-PLAN ("There are too many tickets to sort at once: $page.count")
-S9: @RESPOND ("The tickets cannot be reached:", $page)
-PLAN_END"""
+?if $kinds contains "bug" : send_message "#eng" "There are bugs: $summary"
+respond "Sorted $page.count tickets:" $summary
+respond "The tickets cannot be reached:" $page\
+""",
+    ),
+)
+"""Goals, and plans that reach them."""
+
+_WORKED = "\n\n".join(f"Goal: {goal}\n{plan}" for goal, plan in EXAMPLES)
 
 LANGUAGE_CARD = f"""\
-You translate a goal into a plan: tool calls, one step a line. Answer with the plan alone.
+You translate a goal into a plan: one command a line. Answer with the commands alone.
 
-{EXAMPLE}
+A line is: verb arguments > variable ON_FAIL way, where only the verb and its arguments must stand.
+Arguments stand apart by blanks: "text", 0.8, $variable, [1, 2], name="value".
 
-A step is ID: guard action > $variable:cast ON_FAIL way, where only the action must stand.
-- @TOOL (value, name="text", other=$variable) calls a tool; @RESPOND (values) ends the plan with the
-  answer, TERMINATE ("why") ends it early, GOTO S5 goes on there, RE-PLAN ("why") asks for a new plan.
-- ?IF (condition) THEN: == != > < >= <= contains, IS_EMPTY($x), NOT_EMPTY($x), AND, OR, NOT (...).
-- ?FOREACH ($item IN $list) THEN runs the action once for each item; the results become a list.
-- Steps in @PARALLEL {{ }} run side by side, each on a line of its own; none reads another's result.
-- Casts are int, float, bool, list and json. ON_FAIL takes @RETRY(n), GOTO S5 or TERMINATE ("why").
-- In a double-quoted text $name and $name.path are filled in. Use a dot path rather than a model to
-  pick a field. Code stands raw: code=r"print(1)".
-- Model operations: @LLM_EXTRACT ($x, target="..."), @LLM_CLASSIFY ($x, categories=["a", "b"]),
-  @LLM_SUMMARIZE ($x, format="..."), @LLM_ANALYZE ($x, $y, task="..."),
-  @LLM_EVALUATE ($x, condition="...") which gives TRUE or FALSE,
-  @LLM_GENERATE (context=$x, format="..."), @LLM_TRANSLATE ($x, target_lang="fr"),
-  @AGENT_SOLVE (goal="...", agent="...", max_turns=5).
-- Tools: @WEB_SEARCH (query), @FETCH_PAGE (url), @EXEC_CODE (code, language="python"),
-  @SHELL_EXEC (code), @READ_FILE (path), @WRITE_FILE (path, content), @EDIT_FILE (path, old, new),
-  @SEARCH_FILES (pattern), @QUERY_MEMORY (query), @STORE_FACT (content, importance=0.8),
-  @SET_WM (key, value), @GET_WM (key), @INSTALL_PKG (language, packages=["..."]),
-  @HOST_EXEC (command), @HOST_FILE_READ (path), @HOST_FILE_LIST (path); other tools by their name."""
+Tools:
+  search "words" | fetch "https://..." | exec "python code" | shell "script"
+  read "path" | write "path" $x | edit "path" "old" "new" | find "pattern"
+  memory "query" | store "fact" 0.8 | set "key" $x | get "key" | install python numpy pandas
+  host "command" | hostread "path" | hostlist "path"
+  Any other tool is called by its name: memory_stats, send_message "#eng" "text"; @notify "text" where
+  the name has no underscore.
+Model operations, each one focused question:
+  extract $x "what" | classify $x "a,b" | summarize $x "format" | analyze $x $y "task"
+  evaluate $x "condition" (gives TRUE or FALSE) | generate $x "format" | translate $x "fr"
+  agent "goal" name turns | critique $x "criteria" | consensus $x $y "topic" | self_refine $x "goal" 3
+Without a model: select $x "JMESPath" | calc "$a * 1.2" | format "text with $a"
+The end and jumps:
+  respond "text" $x ends the plan with the answer | terminate "why" ends it early
+  goto S4 goes on at the fourth command | replan "why" asks for a new plan
+Guards stand before a command:
+  ?if $x > 5 : command, with == != > < >= <= contains, $x empty, $x notempty, and, or, not (...)
+  foreach $item in $list : command runs once for each item; the results become a list
+Commands in @PARALLEL {{ }}, each on a line of its own, run side by side; none reads another's result.
+> name:type stores the result as int, float, bool, list or json. $name.path.0 picks a field: use that
+rather than a model. In "..." $name and $name.path are filled in; r"..." is raw. Texts may have several lines.
+ON_FAIL retry 3, ON_FAIL goto S4 or ON_FAIL terminate "why" say what happens when a command fails.
+Commands are counted S1, S2, ... from the first line; lines that hold no command do not count.
+
+{_WORKED}"""
 
 
 def compile_messages(goal: str, context: str = "") -> list[dict[str, str]]:

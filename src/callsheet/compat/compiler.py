@@ -1,4 +1,4 @@
-"""The documented compiler: one model call from a goal to a plan."""
+"""The documented compiler: one model call from a goal to a plan, in Micro-CLI or in LTP text."""
 
 from __future__ import annotations
 

@@ -1,0 +1,203 @@
+"""What a command does when it fails: `ON_FAIL retry 3`, `goto S4` or `terminate "why"`, chained.
+
+In: a scope behind a command's output. Out: an `OnFail`, or None where no ON_FAIL stands.
+"""
+
+from __future__ import annotations
+
+import re
+
+from callsheet.diagnostics import Span, did_you_mean
+from callsheet.frontends.micro.values import Scope, read_argument
+from callsheet.frontends.values import Reader, Stop, read_arguments, read_value
+from callsheet.frontends.values.reader import LABEL, shown
+from callsheet.ir import Goto, Literal, OnFail, Retry, Terminate, Value
+
+ON_FAIL = re.compile(r"on_fail\b(?![ \t]*=)", re.IGNORECASE)
+_WAY = re.compile(r"@?(retry|goto|terminate)\b", re.IGNORECASE)
+_TARGET = re.compile(rf"(\([ \t]*)?(?:({LABEL})|(\d{{1,9}})\b)([ \t]*\))?")
+_STEP = re.compile(r"[sS]\d+")
+_COUNT = re.compile(r"\d{1,9}(?![\w.])")
+_OPTION = re.compile(r"(delay|backoff)=")
+_WORD = re.compile(r"@?[\w-]+")
+MOST_RETRIES = 10**9
+
+
+def read_on_fail(scope: Scope) -> OnFail | None:
+    """What stands behind ON_FAIL, if that word is here."""
+    reader = scope.reader
+    reader.skip()
+    start = reader.pos
+    if not _go_over_on_fail(reader):
+        return None
+    retry: Retry | None = None
+    then: Goto | Terminate | None = None
+    reader.skip()
+    begin = reader.pos
+    way = _WAY.match(reader.text, begin)
+    if way is not None and way[1].lower() == "retry":
+        reader.pos = way.end()
+        retry = _read_retry(reader, begin)
+        end = reader.pos
+        is_chained = _go_over_on_fail(reader)
+        reader.skip()
+        begin = reader.pos
+        way = _WAY.match(reader.text, begin)
+        if way is None and not is_chained:
+            reader.pos = end
+            return OnFail(retry, None, Span(start, end))
+    if way is None:
+        raise _unreadable(reader)
+    reader.pos = way.end()
+    match way[1].lower():
+        case "goto":
+            then = read_goto(reader, begin)
+        case "terminate":
+            then = Terminate(read_values(scope), Span(begin, reader.pos))
+        case _:
+            raise reader.error("MIC060", "retry stands once", *way.span())
+    span = Span(start, reader.pos)
+    _refuse_more(reader)
+    return OnFail(retry, then, span)
+
+
+def _go_over_on_fail(reader: Reader) -> bool:
+    after = reader.pos
+    reader.skip()
+    match = ON_FAIL.match(reader.text, reader.pos)
+    reader.pos = after if match is None else match.end()
+    return match is not None
+
+
+def _refuse_more(reader: Reader) -> None:
+    after = reader.pos
+    reader.skip()
+    more = ON_FAIL.match(reader.text, reader.pos)
+    if more is not None:
+        raise reader.error(
+            "MIC060",
+            "a way out of a failure stands last, and once",
+            *more.span(),
+            help='write ON_FAIL retry 3 ON_FAIL goto S4: retry first, then goto or terminate "…"',
+        )
+    reader.pos = after
+
+
+def _unreadable(reader: Reader) -> Stop:
+    word = _WORD.match(reader.text, reader.pos)
+    usage = 'write retry 3, goto S4 or terminate "why"'
+    if word is None:
+        return reader.error("MIC060", "after ON_FAIL stands what to do", help=usage)
+    near = did_you_mean(word[0], ("retry", "goto", "terminate"))
+    message = f"{shown(word[0])} cannot stand behind ON_FAIL"
+    return reader.error("MIC060", message, *word.span(), help=f"did you mean {near[0]}?" if near else usage)
+
+
+# ---------------------------------------------------------------- the ways
+
+
+def read_goto(reader: Reader, start: int) -> Goto:
+    """The target behind a goto that begins at `start`."""
+    reader.skip()
+    match = _TARGET.match(reader.text, reader.pos)
+    if match is None or (match[1] is None) != (match[4] is None):
+        raise reader.error(
+            "MIC018",
+            "after goto stands a step",
+            reader.pos,
+            reader.line_end(reader.pos),
+            help="write goto S4; commands are counted S1, S2, …",
+        )
+    label, number = match[2], match[3]
+    if label is None or match[1] is not None:
+        plain = label or f"S{number}"
+        reader.loose("MIC104", f"the target of goto is written {plain}, alone", *match.span(), plain)
+    reader.pos = match.end()
+    target = f"S{number}" if label is None else label.upper() if _STEP.fullmatch(label) else label
+    return Goto(target, Span(start, reader.pos))
+
+
+def read_values(scope: Scope) -> tuple[Value, ...]:
+    """The values at the position, as far as they go; in parentheses, as LTP text writes them."""
+    reader = scope.reader
+    if reader.skip() == "(":
+        start = reader.pos
+        positional, named = read_arguments(reader)
+        if named:
+            raise reader.error("MIC013", "these values have no names", start, reader.pos)
+        return positional
+    values: list[Value] = []
+    while not at_end(reader):
+        values.append(read_argument(scope))
+        skip_comma(reader)
+    return tuple(values)
+
+
+def skip_comma(reader: Reader) -> None:
+    """Go over the blank behind an argument, and over a comma where one stands."""
+    text, pos = reader.text, reader.pos
+    char = text[pos : pos + 1]
+    if char == ",":
+        reader.loose("MIC104", "arguments stand without commas", pos, pos + 1, "")
+        reader.pos += 1
+    elif char not in {"", " ", "\t", "\r", "\n", ">", "#", "}", "`", ")"}:
+        raise reader.error(
+            "MIC019", f"a blank is missing before {shown(text[pos : pos + 40])}", help="arguments stand apart"
+        )
+
+
+def at_end(reader: Reader) -> bool:
+    """Whether no further argument stands here."""
+    char = reader.skip()
+    return char in {"", "\n", ">", "#", "}", "`", ")"} or ON_FAIL.match(reader.text, reader.pos) is not None
+
+
+def _read_retry(reader: Reader, start: int) -> Retry:
+    if reader.skip() == "(":
+        positional, named = read_arguments(reader)
+        count = positional[0] if len(positional) == 1 else None
+        return _retry(reader, start, count, dict(named))
+    match = _COUNT.match(reader.text, reader.pos)
+    if match is None:
+        raise _bad_retry(reader, start, reader.line_end(start))
+    reader.pos = match.end()
+    options: dict[str, Value] = {}
+    while True:
+        after = reader.pos
+        reader.skip()
+        option = _OPTION.match(reader.text, reader.pos)
+        if option is None or option[1] in options:
+            reader.pos = after
+            break
+        reader.pos = option.end()
+        options[option[1]] = read_value(reader)
+    return _retry(reader, start, Literal(int(match[0])), options)
+
+
+def _retry(reader: Reader, start: int, count: Value | None, options: dict[str, Value]) -> Retry:
+    number = _number(count)
+    delay, backoff = (_number(options.pop(name, None)) for name in ("delay", "backoff"))
+    is_whole = isinstance(number, int) and 0 <= number <= MOST_RETRIES
+    if not isinstance(number, int) or not is_whole or options or -1 in {delay, backoff}:
+        raise _bad_retry(reader, start, reader.pos)
+    return Retry(number, delay, backoff, Span(start, reader.pos))
+
+
+def _number(value: Value | None) -> float | None:
+    """A number of 0 or more; None where nothing is given, -1 for anything else."""
+    if value is None:
+        return None
+    number = value.value if isinstance(value, Literal) else None
+    if isinstance(number, bool) or not isinstance(number, int | float) or number < 0:
+        return -1
+    return number
+
+
+def _bad_retry(reader: Reader, start: int, end: int) -> Stop:
+    return reader.error(
+        "MIC061",
+        "retry takes how many more attempts there are, a whole number",
+        start,
+        end,
+        help="write retry 3, or retry 3 delay=2 backoff=2; delay is in seconds",
+    )

@@ -1,0 +1,90 @@
+"""Values as Micro-CLI writes them: those of LTP text, and bare words.
+
+In: a reader at an argument. Out: a value. A bare word that names a variable set before is that
+variable; any other is a text, under a hint, so that a mistyped name does not go unseen.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from callsheet.diagnostics import Diagnostic, Severity, Span, did_you_mean
+from callsheet.frontends.values import Reader, read_value
+from callsheet.frontends.values.parser import missing_value
+from callsheet.frontends.values.reader import NAME, replace, shown
+from callsheet.frontends.values.strings import PATH, path_of
+from callsheet.ir import Literal, Ref, Value
+
+_SELF_EVIDENT = re.compile(r"[\"'$\[{]|[rR][\"']")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?=[\s,):}#]|\Z)")
+_REST = r"(?=[\s,):}>=!<]|\Z)"
+_PLACE = re.compile(rf"({NAME})({PATH})(?=[ \t\r]*(?:[\s,):}}>=!<`#]|\Z|[\"'$\w]))")
+_CONSTANT = re.compile(rf"(?:true|false|null|none){_REST}", re.IGNORECASE)
+_RUN = re.compile(r"[^\s\"'()\[\]{}$>`\\#:;=,|][^\s\"'()\[\]{}$>`\\]*")
+_WORD = re.compile(r"[^\W\d][\w.-]*|[\w][\w./-]*")
+_MOST_LOOKUPS = 50
+
+
+@dataclass(slots=True)
+class Scope:
+    """A reader, and the variables that are set where it stands."""
+
+    reader: Reader
+    known: set[str] = field(default_factory=set[str])
+    _looked: int = 0
+
+    def near(self, word: str) -> str | None:
+        """The set variable that a word seems to mean; looked for only so often, for time's sake."""
+        self._looked += 1
+        if self._looked > _MOST_LOOKUPS:
+            return None
+        return next(iter(did_you_mean(word, self.known, 1)), None)
+
+
+def read_argument(scope: Scope, *, quietly: bool = False) -> Value:
+    """The argument at the position; `quietly` where a bare word is nothing unusual."""
+    return _read(scope, _RUN, quietly=quietly, is_variable=False)
+
+
+def read_operand(scope: Scope, *, is_variable: bool) -> Value:
+    """A side of a condition or the source of a loop, which `:` and operators end.
+
+    `is_variable` where a bare word can only mean a variable, set or not.
+    """
+    return _read(scope, _WORD, quietly=False, is_variable=is_variable)
+
+
+def _read(scope: Scope, pattern: re.Pattern[str], *, quietly: bool, is_variable: bool) -> Value:
+    reader = scope.reader
+    reader.skip()
+    text, start = reader.text, reader.pos
+    if _SELF_EVIDENT.match(text, start) or _NUMBER.match(text, start) or _CONSTANT.match(text, start):
+        return read_value(reader)
+    place = _PLACE.match(text, start)
+    if place is not None and (place[1] in scope.known or is_variable):
+        reader.pos = place.end()
+        return Ref(place[1], path_of(text, *place.span(2)), Span(start, reader.pos))
+    run = pattern.match(text, start)
+    word = "" if run is None else run[0].rstrip(",")
+    if not word:
+        raise missing_value(reader)
+    reader.pos = start + len(word)
+    if not quietly:
+        _note_bare(scope, word, start)
+    return Literal(word, Span(start, reader.pos))
+
+
+def _note_bare(scope: Scope, word: str, start: int) -> None:
+    near = scope.near(word)
+    end = start + len(word)
+    scope.reader.diagnostics.append(
+        Diagnostic(
+            "MIC103",
+            Severity.WARNING if near else Severity.HINT,
+            f"{shown(word)} names no variable that is set here: it is read as a text",
+            Span(start, end),
+            f"did you mean ${near}?" if near else None,
+            replace("put it in quotes", start, end, f'"{word}"'),
+        )
+    )

@@ -1,0 +1,237 @@
+"""What Micro-CLI means, told in LTP text; and what is said where it cannot be read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from callsheet.diagnostics import CallsheetError, render_all
+from callsheet.frontends.ltp import parse
+from callsheet.frontends.micro import format_micro, parse_micro
+from callsheet.frontends.micro.verbs import CONTROLS, VERBS
+from callsheet.ir import Literal, Order, Plan, Respond, Step
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = Path(__file__).parent / "corpus" / "micro"
+PAGE = (ROOT / "docs" / "micro.md").read_text(encoding="utf-8")
+
+COMMANDS = [
+    ('search "q"', '@WEB_SEARCH (query="q")'),
+    ('fetch "https://x.test/a?b=1"', '@FETCH_PAGE (url="https://x.test/a?b=1")'),
+    ('exec "print(2 > 1)" > r', '@EXEC_CODE (code="print(2 > 1)", language="python") > $r'),
+    ('exec "a\nb"', '@EXEC_CODE (code="a\\nb", language="python")'),
+    ("exec r\"print('$x')\"", '@EXEC_CODE (code=r"print(\'$x\')", language="python")'),
+    ('exec "1" language="javascript"', '@EXEC_CODE (code="1", language="javascript")'),
+    ('shell "ls"', '@EXEC_CODE (code="ls", language="shell")'),
+    ('read "p"', '@READ_FILE (path="p")'),
+    ('write "p" $x.y', '@WRITE_FILE (path="p", content=$x.y)'),
+    ('edit "p" "old" "new"', '@EDIT_FILE (path="p", old="old", new="new")'),
+    ('find "x"', '@SEARCH_FILES (pattern="x")'),
+    ('memory "q"', '@QUERY_MEMORY (query="q")'),
+    ('store "fact" 0.8', '@STORE_FACT (content="fact", importance=0.8)'),
+    ('store "fact"', '@STORE_FACT (content="fact")'),
+    ('set "k" [1, $x]', '@SET_WM (key="k", value=[1, $x])'),
+    ('get "k"', '@GET_WM (key="k")'),
+    ("install python a b", '@INSTALL_PKG (language="python", packages=["a", "b"])'),
+    ("install python $names", '@INSTALL_PKG (language="python", packages=$names)'),
+    ('host "ls"', '@HOST_EXEC (command="ls")'),
+    ('hostread "/a"', '@HOST_FILE_READ (path="/a")'),
+    ('hostlist "/"', '@HOST_FILE_LIST (path="/")'),
+    ('extract $x "city"', '@LLM_EXTRACT ($x, target="city")'),
+    ('classify $x "bug, feature"', '@LLM_CLASSIFY ($x, categories=["bug", "feature"])'),
+    ("classify $x $kinds", "@LLM_CLASSIFY ($x, categories=$kinds)"),
+    ("summarize $x", "@LLM_SUMMARIZE ($x)"),
+    ('summarize $x "one line"', '@LLM_SUMMARIZE ($x, format="one line")'),
+    ("summarize $x $y", "@LLM_SUMMARIZE ($x, $y)"),
+    ('analyze $a $b "compare"', '@LLM_ANALYZE ($a, $b, task="compare")'),
+    ('evaluate $x "is it so?"', '@LLM_EVALUATE ($x, condition="is it so?")'),
+    ('generate $x "report"', '@LLM_GENERATE (context=$x, format="report")'),
+    ('generate "a poem"', '@LLM_GENERATE (format="a poem")'),
+    ('translate $x "fr"', '@LLM_TRANSLATE ($x, target_lang="fr")'),
+    ('agent "goal"', '@AGENT_SOLVE (goal="goal")'),
+    ('agent "goal" code 4', '@AGENT_SOLVE (goal="goal", agent="code", max_turns=4)'),
+    ('agent "goal" 4', '@AGENT_SOLVE (goal="goal", max_turns=4)'),
+    ('critique $x "style"', '@AGENT_CRITIQUE ($x, criteria="style")'),
+    ('consensus $a $b "topic"', '@CONSENSUS ($a, $b, topic="topic")'),
+    ('self_refine $x "goal" 3', '@SELF_REFINE ($x, goal="goal", rounds=3)'),
+    ('select $x "a[0]"', '@SELECT ($x, query="a[0]")'),
+    ('calc "$a * 2"', '@CALC ("$a * 2")'),
+    ('format "to $a"', '@FORMAT ("to $a")'),
+    ("memory_stats > s", "@MEMORY_STATS > $s"),
+    ('send_mail "a" $b cc="c"', '@SEND_MAIL ("a", $b, cc="c")'),
+    ('@notify "a"', '@NOTIFY ("a")'),
+    ('respond "a" $b 1', '@RESPOND ("a", $b, 1)'),
+    ("respond", "@RESPOND"),
+    ('terminate "no"', 'TERMINATE ("no")'),
+    ("terminate", "TERMINATE"),
+    ("goto S4", "GOTO S4"),
+    ("goto s4", "GOTO S4"),
+    ('replan "why $x"', 'RE-PLAN ("why $x")'),
+    ('search "$x" > n:int', "@WEB_SEARCH (query=$x) > $n:int"),
+    ("read $p > $t", "@READ_FILE (path=$p) > $t"),
+    ("read $p ON_FAIL retry 3", "@READ_FILE (path=$p) ON_FAIL @RETRY(3)"),
+    ("read $p ON_FAIL retry 3 goto S9", "@READ_FILE (path=$p) ON_FAIL @RETRY(3) GOTO S9"),
+    ("read $p on_fail retry 3 ON_FAIL goto S9", "@READ_FILE (path=$p) ON_FAIL @RETRY(3) GOTO S9"),
+    ("read $p ON_FAIL retry 1 delay=2", "@READ_FILE (path=$p) ON_FAIL @RETRY(1, delay=2)"),
+    ('read $p > t ON_FAIL terminate "x" $t', '@READ_FILE (path=$p) > $t ON_FAIL TERMINATE ("x", $t)'),
+    ("?if $r empty : goto S2", "?IF (IS_EMPTY($r)) THEN GOTO S2"),
+    ("?if $r is not empty : goto S2", "?IF (NOT_EMPTY($r)) THEN GOTO S2"),
+    ("?if $r notempty : goto S2", "?IF (NOT_EMPTY($r)) THEN GOTO S2"),
+    ('?if $r contains "a : b" : goto S2', '?IF ($r contains "a : b") THEN GOTO S2'),
+    ('?if $r not contains "a" : goto S2', '?IF (NOT ($r contains "a")) THEN GOTO S2'),
+    ("?if n > 5 and not (m == 1 or $k empty) : goto S2", None),
+    ('foreach $t $p.items : search "$t" > h', "?FOREACH ($t IN $p.items) THEN @WEB_SEARCH (query=$t) > $h"),
+    ('foreach t in ts : classify t "a,b" > k', None),
+    ("foreach $t in $ts : ?if $t.n > 1 : read t.path > x", None),
+]
+LTP = {
+    "?if n > 5 and": "?IF ($n > 5 AND NOT ($m == 1 OR IS_EMPTY($k))) THEN GOTO S2",
+    "foreach t in": '?FOREACH ($t IN $ts) THEN @LLM_CLASSIFY ($t, categories=["a", "b"]) > $k',
+    "foreach $t in": "?FOREACH ($t IN $ts) THEN ?IF ($t.n > 1) THEN @READ_FILE (path=$t.path) > $x",
+}
+
+
+@pytest.mark.parametrize(("micro", "ltp"), COMMANDS, ids=[micro for micro, _ in COMMANDS])
+def test_a_command_means_what_its_step_in_ltp_text_means(micro: str, ltp: str | None) -> None:
+    if ltp is None:
+        ltp = next(step for begin, step in LTP.items() if micro.startswith(begin))
+    result = parse_micro(micro)
+    assert result.require() == parse(f"S1: {ltp}").require()
+    assert not result.diagnostics, render_all(result.diagnostics, result.source)
+    assert parse_micro(format_micro(result.require())).plan == result.plan
+
+
+def test_a_bare_word_is_the_variable_that_is_set_before_or_a_text() -> None:
+    result = parse_micro('respond a\nsearch "x" > a\nwrite "o.txt" a\nrespond a.b "a"')
+    assert (
+        result.require()
+        == parse(
+            'S1: @RESPOND ("a")\nS2: @WEB_SEARCH (query="x") > $a\n'
+            'S3: @WRITE_FILE (path="o.txt", content=$a)\nS4: @RESPOND ($a.b, "a")'
+        ).require()
+    )
+    assert [d.code for d in result.diagnostics] == ["MIC103"]
+
+
+def test_a_mistyped_variable_is_a_warning_that_names_the_right_one() -> None:
+    found = parse_micro('search "x" > summary\nrespond sumary').diagnostics
+    assert [(d.code, str(d.severity), d.help) for d in found] == [
+        ("MIC103", "warning", "did you mean $summary?")
+    ]
+
+
+TWO = 'search "a" > r\nrespond $r\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```\n{TWO}```",
+        f"Here is the plan:\n\n```micro\n{TWO}```\nIt looks for `a` > b and $r.",
+        '1. search "a" > r\n2. respond $r',
+        '- search "a" > r\n\n# a remark\n- respond $r',
+        '* **S1:** search "a" > r\n* **S2:** respond $r',
+        'Step 1: `search "a" > r`\nStep 2: `respond $r`',
+        f"Search for the words, then answer.\n{TWO}This answers with what was found.",
+        f"PLAN_START\n{TWO}PLAN_END",
+        f"\ufeff{TWO}".replace("\n", "\r\n"),
+        'search("a") > $r\nrespond ($r)',
+        'S1: @WEB_SEARCH (query="a") > $r\nS2: @RESPOND ($r)',
+    ],
+)
+def test_what_stands_around_commands_is_not_counted(text: str) -> None:
+    result = parse_micro(text)
+    assert result.plan == parse_micro(TWO).plan, render_all(result.diagnostics, result.source)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ('serch "a"', "MIC012", "did you mean search?"),
+        ('if $x > 3 : respond "a"', "MIC012", "did you mean ?if?"),
+        ("for x in xs : get_x x", "MIC012", "did you mean foreach?"),
+        ("search", "MIC013", "write search"),
+        ('search "a" "b"', "MIC013", "write search"),
+        ('else : respond "a"', "MIC015", "opposite"),
+        ("foreach $x $xs : foreach $y $x : get_x $y", "MIC017", "of its own"),
+        ("?if $x == 1 respond", "MIC017", "write ?if"),
+        ("?if $x : respond", "MIC040", "notempty"),
+        ("?if $x === 1 : respond", "MIC040", "did you mean ==?"),
+        ('search "a" -> b', "MIC050", "write > name"),
+        ('search "a" > b:integer', "MIC051", "did you mean int?"),
+        ('search "a" ON_FAIL rety 2', "MIC060", "did you mean retry?"),
+        ("goto", "MIC018", "goto S4"),
+        ('search "a > r', "LTP020", "end it"),
+        ("respond [1, 2", "LTP021", "write ]"),
+        ('search "a" > r respond $r', "MIC019", "one line"),
+    ],
+)
+def test_an_error_says_where_it_is_and_the_way_out_and_reading_goes_on(
+    text: str, code: str, said: str
+) -> None:
+    result = parse_micro(f'get_a > a\n{text}\nrespond "last"')
+    assert result.plan is None
+    errors = [d for d in result.diagnostics if d.is_error]
+    assert [d.code for d in errors] == [code]
+    assert said in (errors[0].help or "")
+    assert errors[0].span is not None
+    assert result.source.position(errors[0].span.start).line == 2
+    assert [step.id for step in result.partial.steps] == ["S1", "S3"]
+
+
+@pytest.mark.parametrize("last", ['if x > 3 : respond "y"', "for x in xs : get_x x", "serch hits"])
+def test_a_line_behind_the_plan_that_may_be_meant_is_no_prose(last: str) -> None:
+    assert parse_micro(f"{TWO}{last}").plan is None
+
+
+def test_commands_in_two_fences_are_not_one_plan() -> None:
+    assert parse_micro(f'```\n{TWO}```\nor else\n```\nrespond "b"\n```').plan is None
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (Plan((Step("A", Respond(())),)), "'A'"),
+        (Plan((Step("S2", Respond(())),)), "'S2'"),
+        (Plan((Step("S1", Respond(()), title="t"),)), "title of S1"),
+        (Plan((Step("S1", Respond(()), depends_on=()),)), "dependencies of S1"),
+        (Plan((Step("S1", Respond((Literal(float("inf")),))),)), "S1"),
+        (Plan((), Order.DAG), "dependencies"),
+        (Plan((), variables=(("x", Literal(1)),)), "initial variables"),
+    ],
+)
+def test_what_cannot_be_said_is_refused_with_its_step(plan: Plan, said: str) -> None:
+    with pytest.raises(CallsheetError, match=re.escape(said)) as caught:
+        format_micro(plan)
+    assert caught.value.diagnostics[0].code == "MIC070"
+
+
+def test_nodes_know_where_they_stand() -> None:
+    text = 'get_a > a\n?if a > 1 : search "x y" > r ON_FAIL retry 2\n'
+    step = parse_micro(text).require().steps[1]
+    spans = [step.span, step.condition and step.condition.span, step.output and step.output.span]
+    assert [text[slice(*span)] if span else "" for span in spans] == [text.split("\n")[1], "a > 1", "> r"]
+
+
+# ---------------------------------------------------------------- files and the page
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.glob("*.micro")), ids=lambda path: path.stem)
+def test_a_plan_of_the_corpus_prints_back_unchanged(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    result = parse_micro(text, path.name)
+    assert not result.diagnostics, render_all(result.diagnostics, result.source)
+    assert format_micro(result.require()) == text
+
+
+@pytest.mark.parametrize("block", re.findall(r"^```micro\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+def test_a_block_of_the_page_is_a_plan(block: str) -> None:
+    result = parse_micro(block)
+    assert not result.diagnostics, render_all(result.diagnostics, result.source)
+
+
+def test_the_page_names_every_verb() -> None:
+    rows = set(re.findall(r"^\| `(\w+)", PAGE, re.MULTILINE))
+    assert {*VERBS, *CONTROLS} <= rows
