@@ -5,15 +5,25 @@ In: a plan, a registry, the names of given variables. Out: diagnostics. Nothing 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from callsheet.diagnostics import Diagnostic, Severity
-from callsheet.ir import Call, CallKind, Order, Plan, Replan, Step
+from callsheet.diagnostics import Diagnostic, Severity, Span
+from callsheet.ir import Call, CallKind, Goto, Literal, Order, Plan, Replan, Step
 from callsheet.passes import ToolSignature, check
-from callsheet.ports.tools import Registry
+from callsheet.ports.tools import Registry, Tool
+from callsheet.ports.transforms import ORIGIN, fault_of_literal, literal_check
 
+_NO_TARGET = "CHK012"
+_OF_ONE_STEP = frozenset(
+    {"CHK013", "CHK016", "CHK040", "CHK041", "CHK042", "CHK043", "CHK044", "CHK045", "TOL003"}
+)
+_LABEL = re.compile(r"^[ \t]*([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:", re.MULTILINE)
 _UNKNOWN_TOOL = "CHK040"
+_CANNOT_WORK = "CHK045"
+_ESCAPED = frozenset('"/$\b\f\n\r\t')
+"""Characters that a raw text cannot hold, or that an escape may stand for."""
 
 
 def check_plan(
@@ -29,7 +39,36 @@ def check_plan(
     if registry is not None:
         steps = {step.id: step for step in plan.steps}
         found = tuple(_explained(d, steps, registry, not_asked) for d in found)
-    return (*found, *_what_cannot_run(plan, registry))
+    return (*found, *_what_cannot_run(plan))
+
+
+def check_readable(
+    plan: Plan, lost: str, registry: Registry | None, *, not_asked: str | None = None
+) -> tuple[Diagnostic, ...]:
+    """The errors in the steps of a plan that could be read, where others could not.
+
+    Only what other steps cannot change is said: tools and their arguments, repeated ids, and
+    jumps to a step that no line of the `lost` text may have been.
+    """
+    labels = {match[1] for match in _LABEL.finditer(lost)}
+    steps = {step.id: step for step in plan.steps}
+    return tuple(
+        d
+        for d in check_plan(plan, registry, not_asked=not_asked)
+        if d.is_error
+        and (
+            d.code in _OF_ONE_STEP
+            or (d.code == _NO_TARGET and not labels & _targets(steps.get(d.step or "")))
+        )
+    )
+
+
+def _targets(step: Step | None) -> set[str]:
+    """Where a step may jump to."""
+    if step is None:
+        return set()
+    then = step.on_fail.then if step.on_fail is not None else None
+    return {goto.target for goto in (step.action, then) if isinstance(goto, Goto)}
 
 
 def _signatures(plan: Plan, registry: Registry) -> dict[str, ToolSignature]:
@@ -40,18 +79,24 @@ def _signatures(plan: Plan, registry: Registry) -> dict[str, ToolSignature]:
             tool = registry.get(step.action.tool)
             if tool is not None:
                 tools[step.action.tool] = tool
-    return {
-        name: ToolSignature.from_schema(tool.spec.parameters, tool.spec.effect)
-        for name, tool in tools.items()
-    }
+    return {name: _signature(tool) for name, tool in tools.items()}
+
+
+def _signature(tool: Tool) -> ToolSignature:
+    check_literal = literal_check(tool.spec.name) if tool.spec.origin == ORIGIN else None
+    return ToolSignature.from_schema(tool.spec.parameters, tool.spec.effect, check_literal)
 
 
 def _explained(
     diagnostic: Diagnostic, steps: dict[str, Step], registry: Registry, not_asked: str | None
 ) -> Diagnostic:
-    """An unknown tool in the registry's words: offered twice, or perhaps offered elsewhere."""
+    """A finding with what only the registry knows: where a tool may be, which character is wrong."""
     step = steps.get(diagnostic.step or "")
-    if diagnostic.code != _UNKNOWN_TOOL or step is None or not isinstance(step.action, Call):
+    if step is None or not isinstance(step.action, Call):
+        return diagnostic
+    if diagnostic.code == _CANNOT_WORK:
+        return _placed(diagnostic, step.action)
+    if diagnostic.code != _UNKNOWN_TOOL:
         return diagnostic
     said = registry.missing(step.action.tool)
     if said.code != "TOL001":
@@ -62,20 +107,45 @@ def _explained(
     return replace(diagnostic, severity=Severity.WARNING, message=message)
 
 
-def _what_cannot_run(plan: Plan, registry: Registry | None) -> Iterator[Diagnostic]:
+def _placed(diagnostic: Diagnostic, call: Call) -> Diagnostic:
+    """A wrong literal of a transform at the character that is wrong in it, if it holds no escapes."""
+    for value in (*call.positional, *(value for _, value in call.named)):
+        if value.span is None or value.span != diagnostic.span or not isinstance(value, Literal):
+            continue
+        fault = fault_of_literal(call.tool, value.value)
+        if fault is None or fault.at is None or not isinstance(value.value, str):
+            return diagnostic
+        before = _quotes_before(value.value, value.span)
+        if before is None:
+            return replace(diagnostic, message=f"{diagnostic.message} (character {fault.at + 1})")
+        start = value.span.start + before + fault.at
+        return replace(diagnostic, span=Span(start, start + 1))
+    return diagnostic
+
+
+def _quotes_before(text: str, span: Span) -> int | None:
+    """How many characters of a literal stand before its text; None where an escape may be in it."""
+    more = span.end - span.start - len(text)
+    if more == 2:
+        return 1
+    is_raw = more == 3 and text.count("\\") != 1 and not _ESCAPED & set(text)
+    return 2 if is_raw else None
+
+
+def _what_cannot_run(plan: Plan) -> Iterator[Diagnostic]:
     """RUN010 for what this version has no way to carry out, RUN001 for a plan it cannot run."""
     if plan.order is not Order.TEXT:
         message = "this plan is a graph of dependencies, and only plans of text order can be run"
         yield Diagnostic("RUN001", Severity.WARNING, message)
     for step in plan.steps:
-        what = _lacking(step, registry)
+        what = _lacking(step)
         if what is not None:
             span = step.action.span or step.span
             message = f"{what}, which this version of callsheet does not have; the step will fail"
             yield Diagnostic("RUN010", Severity.WARNING, message, span, step=step.id)
 
 
-def _lacking(step: Step, registry: Registry | None) -> str | None:
+def _lacking(step: Step) -> str | None:
     match step.action:
         case Replan():
             return "RE-PLAN needs a language model"
@@ -85,8 +155,6 @@ def _lacking(step: Step, registry: Registry | None) -> str | None:
                     return f"@{tool} needs a language model"
                 case CallKind.AGENT:
                     return f"@{tool} needs an agent"
-                case CallKind.TRANSFORM if registry is not None and registry.get(tool) is None:
-                    return f"@{tool} needs the transforms"
                 case _:
                     return None
         case _:

@@ -1,9 +1,9 @@
-"""Opens what a plan calls: built-in tools, Python files, MCP servers. Shared by all faces.
+"""Opens what a plan calls: built-in tools, transforms, Python files, MCP servers. Shared by all faces.
 
 In: a setup, which is what an operator decided and what a run's journal keeps. Out: a toolbox
 with a registry, the ports of a run and what the checks need to know. A name is looked for in
-the Python files first, then among the built-in tools, then on the servers: a server never takes
-over a name that is here already.
+the Python files first, then among the built-in tools and transforms, then on the servers: a
+server never takes over a name that is here already.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from callsheet.ir import JSON, Call, CallKind, Plan
 from callsheet.machine import ToolFacts
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.tools import Registry, Tool
+from callsheet.ports.transforms import transform_tools
 
 if TYPE_CHECKING:
     from callsheet.ports.mcp import McpServerConfig, ServerStatus
@@ -129,8 +130,8 @@ def local_tools(setup: Setup) -> Registry:
 
         from_files += load_tools(path)
     taken = {tool.spec.name for tool in from_files}
-    built_in = [t for t in builtin_tools(setup.builtin_settings()) if t.spec.name not in taken]
-    return Registry([*from_files, *built_in])
+    own = [*builtin_tools(setup.builtin_settings()), *transform_tools()]
+    return Registry([*from_files, *(tool for tool in own if tool.spec.name not in taken)])
 
 
 def called_names(plan: Plan) -> tuple[str, ...]:

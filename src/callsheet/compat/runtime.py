@@ -12,12 +12,12 @@ from callsheet.compat.models import LTPPlan
 from callsheet.compat.rebuild import plan_of
 from callsheet.compat.tools import documented_facts
 from callsheet.ir import JSON, Plan, executor_name
-from callsheet.ir.operations import TRANSFORMS
 from callsheet.machine import Compile, Limits, RunAgent, ToolFacts
 from callsheet.machine.values import to_text
 from callsheet.ports.answers import as_json, read_answer
 from callsheet.ports.models.operations import ModelOperations
 from callsheet.ports.tools import CallContext
+from callsheet.ports.transforms import transform_facts, transform_tools
 from callsheet.runtime.gateway import CompilePort, Ports, Route
 from callsheet.runtime.runs import Launch, Watch, run_unrecorded
 
@@ -83,7 +83,7 @@ class LTPRuntime:
             agent=None if agent_fn is None else _agent_port(agent_fn),
             compiler=_compile_port(llm_fn, events),
         )
-        launch = Launch(facts=documented_facts(ir), limits=Limits(max_replans=max_replans))
+        launch = Launch(facts=_facts(ir), limits=Limits(max_replans=max_replans))
         watch = Watch(events.note, events.tell) if listeners else Watch()
         result = await run_unrecorded(ir, ports, launch, watch)
         return {
@@ -96,10 +96,17 @@ class LTPRuntime:
         }
 
 
+def _facts(plan: Plan) -> dict[str, ToolFacts]:
+    """What is known of the tools of a plan: nothing of the executor's, all of the transforms."""
+    return {**documented_facts(plan), **transform_facts()}
+
+
 def _executor_routes(executor: ToolExecutor, namespace: str) -> Callable[[str], Route | None]:
+    transforms = {tool.spec.name: tool.handler for tool in transform_tools()}
+
     def route(tool: str) -> Route | None:
-        if tool in TRANSFORMS:
-            return None
+        if tool in transforms:
+            return Route(transforms[tool])
         name = executor_name(tool)
 
         async def call(args: dict[str, Any], context: CallContext) -> JSON:
@@ -129,8 +136,8 @@ def _agent_port(agent_fn: AgentFunction) -> Callable[[RunAgent], Awaitable[JSON]
 def _compile_port(llm_fn: ModelFunction, events: Events) -> CompilePort:
     async def compile_again(command: Compile) -> tuple[Plan, Mapping[str, ToolFacts]]:
         answer = await llm_fn(replan_messages(command.reason, command.variables))
-        plan = read_answer_plan(answer).require()
+        plan = read_answer_plan(answer, command.variables).require()
         events.compiled(command.step, plan)
-        return plan, documented_facts(plan)
+        return plan, _facts(plan)
 
     return compile_again

@@ -1,0 +1,112 @@
+"""Regular expressions on RE2, whose time is linear in the text whatever the pattern.
+
+Loaded by the first query that uses one: the library costs more than reading a plan.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, cast
+
+from callsheet.ir import JSON
+from callsheet.ports.transforms.fault import Fault, TooMuchWork
+from callsheet.ports.transforms.work import Work
+
+MAX_PATTERN = 1_000
+MAX_TEXT = 1_000_000
+MAX_SECONDS = 10.0
+"""How long one function may look for matches: each is found in linear time, but there may be many."""
+_MEMORY = 8 << 20
+_SCANNED = 50_000
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> Any:
+    re2: Any = import_module("re2")  # by its name: it has no types that a checker could find
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    try:
+        return re2.compile(pattern, options)
+    except UnicodeEncodeError:
+        raise Fault("the pattern holds half a character (a lone surrogate)") from None
+    except re2.error as error:
+        said: Any = next(iter(error.args), "")
+        text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        raise Fault(f"the pattern cannot be read: {text}") from None
+
+
+def compiled(pattern: str) -> Any:
+    """The pattern ready for use; raises Fault for one that is wrong or too long."""
+    if len(pattern) > MAX_PATTERN:
+        raise Fault(f"a pattern has at most {MAX_PATTERN:,} characters")
+    return _compiled(pattern)
+
+
+def _matches(work: Work, text: str, pattern: str) -> Iterator[Any]:
+    regex = compiled(pattern)
+    if len(text) > MAX_TEXT:
+        raise Fault(f"a text for a pattern has at most {MAX_TEXT:,} characters")
+    work.charge_text(len(text))
+    end = time.monotonic() + MAX_SECONDS
+    try:
+        for found in regex.finditer(text):
+            work.charge(1 + (len(text) - found.end()) // _SCANNED)
+            yield found
+            if time.monotonic() > end:
+                raise TooMuchWork(f"the pattern took longer than {MAX_SECONDS:g} s")
+    except UnicodeEncodeError:
+        raise Fault("the text holds half a character (a lone surrogate)") from None
+
+
+def _shown(found: Any) -> JSON:
+    """What a match gives: its named groups as an object, its groups, the only group, or all of it."""
+    named: dict[str, JSON] = found.groupdict()
+    groups: tuple[str | None, ...] = found.groups()
+    if named:
+        return dict(sorted(named.items(), key=lambda pair: found.re.groupindex[pair[0]]))
+    if len(groups) == 1:
+        return groups[0]
+    return list(groups) if groups else cast("str", found.group())
+
+
+def match(work: Work, text: str | None, pattern: str) -> JSON:
+    """Whether the pattern is found anywhere in the text."""
+    return text is not None and next(_matches(work, text, pattern), None) is not None
+
+
+def extract(work: Work, text: str | None, pattern: str) -> JSON:
+    """What the first match gives, null where there is none."""
+    found = None if text is None else next(_matches(work, text, pattern), None)
+    return None if found is None else _shown(found)
+
+
+def extract_all(work: Work, text: str | None, pattern: str) -> JSON:
+    """What every match gives."""
+    return None if text is None else [_shown(found) for found in _matches(work, text, pattern)]
+
+
+def _pieces(work: Work, text: str, pattern: str) -> list[str]:
+    pieces: list[str] = []
+    start = 0
+    for found in _matches(work, text, pattern):
+        pieces.append(text[start : found.start()])
+        start = found.end()
+    return [*pieces, text[start:]]
+
+
+def split_pattern(work: Work, text: str | None, pattern: str) -> JSON:
+    """The parts of a text between the matches."""
+    return None if text is None else list[JSON](_pieces(work, text, pattern))
+
+
+def replace_pattern(work: Work, text: str | None, pattern: str, new: str) -> JSON:
+    """The text with `new`, as it stands, in the place of every match."""
+    if text is None:
+        return None
+    pieces = _pieces(work, text, pattern)
+    work.charge_text(len(text) + len(new) * len(pieces))
+    return new.join(pieces)

@@ -1,0 +1,310 @@
+"""The queries of `@SELECT`: JMESPath with more functions, a count of the work, and places of faults.
+
+In: JSON data and a query. Out: JSON that shares nothing with the data, or a Fault. This module
+and those it brings are loaded by the first query: nothing else in callsheet needs JMESPath.
+"""
+
+# The library has no types of its own: what comes out of it is unknown until `settled`.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUntypedBaseClass=false
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any, cast
+
+from jmespath.exceptions import (
+    ArityError,
+    IncompleteExpressionError,
+    JMESPathError,
+    JMESPathTypeError,
+    LexerError,
+    ParseError,
+)
+from jmespath.functions import Functions
+from jmespath.parser import Parser
+from jmespath.visitor import Options, TreeInterpreter
+
+from callsheet.diagnostics import did_you_mean
+from callsheet.ir import JSON
+from callsheet.machine.values import parse_json
+from callsheet.ports.transforms.fault import Fault
+from callsheet.ports.transforms.functions import FUNCTIONS, kind_of, plural
+from callsheet.ports.transforms.work import Work
+
+MAX_QUERY = 10_000
+MAX_NESTING = 100
+MAX_RESULT_DEPTH = 150
+MAX_RESULT_ITEMS = 1_000_000
+MAX_RESULT_CHARACTERS = 10_000_000
+_LARGEST = 10**4_000
+_LOOKS_INSIDE = frozenset({"contains", "to_string", "not_null", "to_array", "type"})
+_BUILT_IN: dict[str, dict[str, Any]] = Functions.FUNCTION_TABLE
+_SILENCE = threading.Lock()
+_WRONG = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError)
+
+
+class _PlacedParser(Parser):
+    """JMESPath's parser, which also keeps where the name of each function stands."""
+
+    def _token_led_lparen(self, left: Any) -> Any:
+        at = cast("Any", self)._lookahead_token(-2)["start"]
+        node: Any = super()._token_led_lparen(left)  # pyright: ignore[reportAttributeAccessIssue]
+        return {**node, "at": at}
+
+
+@lru_cache(maxsize=256)
+def compiled(query: str) -> Any:
+    """The tree of a query; raises Fault for one that cannot be read or can never work."""
+    if len(query) > MAX_QUERY:
+        raise Fault(f"the query is longer than {MAX_QUERY:,} characters")
+    if not query.strip():
+        raise Fault("the query is empty")
+    tree = _read(query)
+    for node, depth in _nodes(tree):
+        if depth > MAX_NESTING:
+            raise Fault(f"the query is nested deeper than {MAX_NESTING} levels")
+        if node["type"] == "function_expression":
+            _check_function(node)
+        elif node["type"] == "slice" and node["children"][2] == 0:
+            raise Fault("the step of a slice cannot be 0")
+    return tree
+
+
+def _read(query: str) -> Any:
+    try:
+        # Unquoted words in backticks are read as texts, as the library does under a warning of its own.
+        with _SILENCE, warnings.catch_warnings():
+            warnings.simplefilter("ignore", PendingDeprecationWarning)
+            return _PlacedParser()._do_parse(query).parsed  # pyright: ignore[reportAttributeAccessIssue]
+    except LexerError as error:
+        raise Fault(f"the query cannot be read: {error.message.lower()[:80]}", error.lexer_position) from None
+    except ParseError as error:
+        if isinstance(error, IncompleteExpressionError) or error.token_type == "EOF":
+            raise Fault("the query ends too early: something is missing here", len(query)) from None
+        said = f"the query cannot be read: {error.token_value!r} is out of place"
+        raise Fault(said, error.lex_position) from None
+    except RecursionError:
+        raise Fault(f"the query is nested deeper than {MAX_NESTING} levels") from None
+    except _WRONG as error:
+        raise Fault(f"the query cannot be read: {error}") from None
+
+
+def _nodes(tree: Any) -> Iterator[tuple[Any, int]]:
+    stack: list[tuple[Any, int]] = [(tree, 1)]
+    while stack:
+        node, depth = stack.pop()
+        yield node, depth
+        stack += ((child, depth + 1) for child in reversed(node["children"]) if isinstance(child, dict))
+
+
+def _check_function(node: Any) -> None:
+    """Raise Fault for a function that does not exist, or whose arguments can never be right."""
+    name, arguments, at = node["value"], node["children"], node["at"]
+    function = FUNCTIONS.get(name)
+    try:
+        if function is not None:
+            function.check_count(name, len(arguments))
+            for place, argument in enumerate(arguments):
+                if argument["type"] == "literal":
+                    function.check_literal(place, argument["value"])
+        elif name in _BUILT_IN:
+            _check_built_in_count(name, len(arguments))
+        else:
+            near = did_you_mean(name, [*FUNCTIONS, *_BUILT_IN])
+            raise Fault(f"no function is called {name}()" + (f"; did you mean {near[0]}()?" if near else ""))
+    except Fault as fault:
+        raise Fault(fault.message, at) from None
+
+
+def _check_built_in_count(name: str, count: int) -> None:
+    signature = _BUILT_IN[name]["signature"]
+    wanted = len(signature)
+    has_more = bool(signature) and bool(signature[-1].get("variadic"))
+    if count < wanted or (count > wanted and not has_more):
+        raise Fault(f"{name}() takes {'at least ' if has_more else ''}{plural(wanted)}, not {count}")
+
+
+class _Library(Functions):
+    """The functions of JMESPath and those of the table, each charged before it works."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def call_function(self, function_name: str, resolved_args: Iterable[Any]) -> Any:
+        """Call a function by its name; raises Fault or what the library raises."""
+        given = list(resolved_args)
+        function = FUNCTIONS.get(function_name)
+        if function is not None:
+            function.check_kinds(function_name, given)
+            return function.call(self._work, *given)
+        if function_name in _LOOKS_INSIDE:
+            self._work.charge_values(given)
+        else:
+            for value in given:
+                self._charge_outside(value)
+            if function_name == "join" and list(map(kind_of, given)) == ["string", "array"]:
+                self._work.charge_text(len(given[0]) * len(given[1]))
+        return super().call_function(function_name, given)
+
+    def _charge_outside(self, value: Any) -> None:
+        """Count a value and, in a list, its texts, which may be joined."""
+        if isinstance(value, str):
+            self._work.charge_text(len(value))
+        elif isinstance(value, list | dict):
+            texts = cast("list[Any]", value) if isinstance(value, list) else []
+            self._work.charge(len(value) + sum(len(t) for t in texts if isinstance(t, str)) // 16)
+
+
+class _Interpreter(TreeInterpreter):
+    """JMESPath's interpreter, which counts its work and looks into JSON text on a path."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(Options(custom_functions=_Library(work)))
+        self._work = work
+
+    def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
+        """The value of a node."""
+        self._work.charge(1)
+        return super().visit(node, *args, **kwargs)
+
+    def visit_field(self, node: Any, value: Any) -> Any:
+        """A field; of a text that holds JSON, its field."""
+        return super().visit_field(node, self._opened(value))
+
+    def visit_index(self, node: Any, value: Any) -> Any:
+        """An item; of a text that holds JSON, its item."""
+        return super().visit_index(node, self._opened(value))
+
+    def visit_projection(self, node: Any, value: Any) -> Any:
+        """What follows `[*]`, of each item."""
+        return super().visit_projection(self._from_opened(node, value), value)
+
+    def visit_filter_projection(self, node: Any, value: Any) -> Any:
+        """What follows `[?…]`, of each item for which the condition holds."""
+        return super().visit_filter_projection(self._from_opened(node, value), value)
+
+    def visit_value_projection(self, node: Any, value: Any) -> Any:
+        """What follows `*`, of each value of an object."""
+        return super().visit_value_projection(self._from_opened(node, value), value)
+
+    def visit_flatten(self, node: Any, value: Any) -> Any:
+        """The items of a list of lists as one list."""
+        known = self._from_opened(node, value)
+        (source,) = known["children"]
+        if isinstance(source["value"], list):
+            self._work.charge(sum(len(item) for item in source["value"] if isinstance(item, list)))
+        return super().visit_flatten(known, value)
+
+    def visit_slice(self, node: Any, value: Any) -> Any:
+        """A part of a list."""
+        self._work.charge(len(value) if isinstance(value, list) else 0)
+        return super().visit_slice(node, value)
+
+    def visit_comparator(self, node: Any, value: Any) -> Any:
+        """Whether two values stand in a relation; comparing large ones is charged."""
+        left, right = (self.visit(child, value) for child in node["children"])
+        if isinstance(left, list | dict | str) and isinstance(right, list | dict | str):
+            self._work.charge_values([left, right])
+        known: Any = {**node, "children": [_literal(left), _literal(right)]}
+        return super().visit_comparator(known, value)
+
+    def visit_function_expression(self, node: Any, value: Any) -> Any:
+        """What a function gives; a fault in it stands at its name."""
+        try:
+            return super().visit_function_expression(node, value)
+        except Fault as fault:
+            raise type(fault)(fault.message, node["at"] if fault.at is None else fault.at) from None
+        except JMESPathError as error:
+            raise Fault(_told(node["value"], error), node["at"]) from None
+        except _WRONG as error:
+            raise Fault(f"{node['value']}() cannot work on this: {error}", node["at"]) from None
+
+    def _from_opened(self, node: Any, value: Any) -> Any:
+        """The node with the value of what it goes through in the place of the expression for it."""
+        source, *rest = node["children"]
+        return {**node, "children": [_literal(self._opened(self.visit(source, value))), *rest]}
+
+    def _opened(self, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        self._work.charge_text(len(value))
+        return opened(value)
+
+
+def _literal(value: Any) -> Any:
+    return {"type": "literal", "children": [], "value": value}
+
+
+def _told(name: str, error: JMESPathError) -> str:
+    if isinstance(error, JMESPathTypeError):
+        wanted = " or ".join(str(kind) for kind in error.expected_types)
+        return f"{name}() was given {kind_of(error.current_value)}, not {wanted}"
+    return str(error) if isinstance(error, ArityError) else f"{name}() cannot work on this"
+
+
+def opened(data: Any) -> Any:
+    """The list or object in a JSON text; any other text, and any other value, as it is."""
+    if isinstance(data, str) and data.lstrip()[:1] in ("{", "["):
+        found, parsed = parse_json(data)
+        return parsed if found else data
+    return data
+
+
+def search(data: JSON, query: str, work: Work) -> JSON:
+    """What a query finds in data; raises Fault."""
+    tree = compiled(query)
+    try:
+        found = _Interpreter(work).visit(tree, opened(data))
+        return _Settling(work).settled(found, 0)
+    except _WRONG as error:
+        said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise Fault(f"the query cannot work on this data: {said}") from None
+
+
+class _Settling:
+    """Makes a result JSON of its own, within the limits of size."""
+
+    def __init__(self, work: Work) -> None:
+        self._items, self._characters, self._work = MAX_RESULT_ITEMS, MAX_RESULT_CHARACTERS, work
+
+    def settled(self, value: Any, depth: int) -> JSON:
+        """A copy of the value; raises Fault for one that is too large or is not JSON."""
+        self._items -= 1
+        self._work.charge(1)
+        if isinstance(value, str):
+            self._take(value)
+            return value
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int | float):
+            return _number(value)
+        if depth > MAX_RESULT_DEPTH or self._items < 0:
+            raise Fault("the result is nested too deeply" if self._items >= 0 else _TOO_LARGE)
+        if isinstance(value, list):
+            return [self.settled(item, depth + 1) for item in cast("list[Any]", value)]
+        if isinstance(value, dict):
+            pairs = cast("dict[Any, Any]", value)
+            return {self._take(str(key)): self.settled(item, depth + 1) for key, item in pairs.items()}
+        raise Fault("the query gives an expression (&…), which is no value")
+
+    def _take(self, text: str) -> str:
+        self._characters -= len(text)
+        if self._characters < 0:
+            raise Fault(_TOO_LARGE)
+        return text
+
+
+_TOO_LARGE = f"the result has more than {MAX_RESULT_ITEMS:,} values or {MAX_RESULT_CHARACTERS:,} characters"
+
+
+def _number(value: int | float) -> JSON:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Fault("the result holds a number too large to be one")
+    if isinstance(value, int) and not -_LARGEST < value < _LARGEST:
+        raise Fault("the result holds an integer of more than 4,000 digits")
+    return value

@@ -1,0 +1,147 @@
+"""The transforms as tools: their declarations, their handlers, and what is wrong with a literal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from callsheet.ir import JSON, Effect, executor_name
+from callsheet.machine import ToolFacts
+from callsheet.machine.values import to_text
+from callsheet.ports.builtin.threads import in_thread
+from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSpec
+from callsheet.ports.transforms.fault import Fault, TooMuchWork
+
+if TYPE_CHECKING:
+    from callsheet.passes.signatures import LiteralCheck
+
+ORIGIN = "transform"
+"""Where a transform comes from, as its declaration says."""
+_DATA = {"description": "any value; the text of a JSON list or object is parsed"}
+_QUERY = {"type": "string", "description": "JMESPath"}
+_EXPRESSION = {"type": ["string", "number"], "description": "arithmetic, such as 2 * (3.5 + 1)"}
+_TEXT = {"description": "the text, with its references"}
+_CHECKED = {"SELECT": "query", "CALC": "expression"}
+
+
+def transform_tools() -> list[Tool]:
+    """`@SELECT`, `@CALC` and `@FORMAT`.
+
+    >>> [tool.spec.name for tool in transform_tools()]
+    ['SELECT', 'CALC', 'FORMAT']
+    """
+    return [
+        _declare(
+            "SELECT",
+            "Filter, sort, pick, group, sum, match or reshape data with a JMESPath query.",
+            {"data": _DATA, "query": _QUERY},
+            _select,
+        ),
+        _declare("CALC", "Work out an arithmetic expression exactly.", {"expression": _EXPRESSION}, _calc),
+        _declare("FORMAT", "A text with references filled in.", {"text": _TEXT}, _format),
+    ]
+
+
+def transform_facts() -> dict[str, ToolFacts]:
+    """What a run needs to know of the transforms, by their names."""
+    specs = (tool.spec for tool in transform_tools())
+    return {spec.name: ToolFacts(spec.effect, spec.parameter_names) for spec in specs}
+
+
+def _declare(name: str, description: str, properties: dict[str, Any], handler: Handler) -> Tool:
+    parameters = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    spec = ToolSpec(
+        name=name,
+        executor=executor_name(name),
+        description=description,
+        parameters=parameters,
+        effect=Effect.PURE,
+        origin=ORIGIN,
+    )
+    return Tool(spec, handler)
+
+
+# ---------------------------------------------------------------- handlers
+
+
+async def _select(arguments: dict[str, Any], _context: CallContext) -> JSON:
+    data, query = _given(arguments, "data", "query")
+    if not isinstance(query, str):
+        raise ToolFailed("the query must be text")
+    from callsheet.ports.transforms.query import search  # noqa: PLC0415 - brings JMESPath
+    from callsheet.ports.transforms.work import AT_ONCE, Work  # noqa: PLC0415 - as above
+
+    try:
+        try:
+            return search(data, query, Work(AT_ONCE))
+        except TooMuchWork:
+            return await in_thread(search, data, query, Work())
+    except Fault as fault:
+        raise fault.failure(query) from None
+
+
+async def _calc(arguments: dict[str, Any], _context: CallContext) -> JSON:
+    from callsheet.ports.transforms.arithmetic import worked_out  # noqa: PLC0415 - not for a declaration
+
+    (expression,) = _given(arguments, "expression")
+    try:
+        if isinstance(expression, str) and len(expression) > _LONG:
+            return await in_thread(worked_out, expression)
+        return worked_out(expression)
+    except Fault as fault:
+        raise fault.failure(expression if isinstance(expression, str) else "") from None
+
+
+_LONG = 2_000
+
+
+async def _format(arguments: dict[str, Any], _context: CallContext) -> JSON:
+    (text,) = _given(arguments, "text")
+    return to_text(text)
+
+
+def _given(arguments: dict[str, Any], *names: str) -> tuple[Any, ...]:
+    """The arguments of these names; raises ToolFailed where one is absent or one is too many."""
+    for name in names:
+        if name not in arguments:
+            raise ToolFailed(f"the argument {name} is missing")
+    if len(arguments) > len(names):
+        over = next(name for name in arguments if name not in names)
+        raise ToolFailed(f"{over} is no argument of it; put several values into one list: [$a, $b]")
+    return tuple(arguments[name] for name in names)
+
+
+# ---------------------------------------------------------------- before the run
+
+
+def fault_of_literal(tool: str, said: JSON) -> Fault | None:
+    """What is wrong with the literal query or expression of a transform, None if nothing is."""
+    try:
+        if tool == "SELECT" and isinstance(said, str):
+            from callsheet.ports.transforms.query import compiled  # noqa: PLC0415 - brings JMESPath
+
+            compiled(said)
+        elif tool == "CALC":
+            from callsheet.ports.transforms.arithmetic import worked_out  # noqa: PLC0415 - as above
+
+            worked_out(said)
+    except Fault as fault:
+        return fault
+    return None
+
+
+def literal_check(tool: str) -> LiteralCheck | None:
+    """The look at literal arguments of a transform, as the checks of a plan take it."""
+    checked = _CHECKED.get(tool)
+    if checked is None:
+        return None
+
+    def check(name: str, said: JSON) -> str | None:
+        fault = fault_of_literal(tool, said) if name == checked else None
+        return None if fault is None else fault.message
+
+    return check
