@@ -103,9 +103,7 @@ def test_loose_spellings_are_hints_and_with_strict_errors(machine):
     assert machine("check", "--strict", plan).exit_code == 2
 
 
-@pytest.mark.parametrize(
-    "step", ['@LLM_SUMMARIZE ("x")', '@AGENT_SOLVE (goal="x")', 'RE-PLAN ("x")', '@CALC ("1+1")']
-)
+@pytest.mark.parametrize("step", ['@LLM_SUMMARIZE ("x")', '@AGENT_SOLVE (goal="x")', 'RE-PLAN ("x")'])
 def test_what_this_version_cannot_carry_out_is_said(machine, step):
     plan = machine.plan(f"S1: {step}", 'S2: @RESPOND ("x")')
     assert "RUN010" in machine("check", plan).stdout
@@ -142,3 +140,20 @@ def test_bytes_that_are_not_utf8_are_refused(machine, data):
 def test_a_folder_is_no_plan(machine):
     (machine.folder / "d").mkdir()
     assert "CFG012" in machine("check", "d").stdout
+
+
+def test_errors_of_reading_and_of_checking_are_told_in_one_look(machine, tmp_path):
+    plan = tmp_path / "plan.ltp"
+    plan.write_text(
+        'S1: @READ_FILE (path="a" > $b\n'
+        "S2: GOTO S99\n"
+        'S3: @READ_FLE (path="x")\n'
+        'S4: @READ_FILE (pth="x")\n'
+        "S5: GOTO S1\n"
+        'S6: ?IF ($b == ) THEN @RESPOND ("x")\n'
+        'S7: @RESPOND ("y")\n'
+    )
+    done = machine("check", str(plan))
+    assert done.exit_code == 2
+    lines = [line.split(":")[1] for line in done.stdout.splitlines() if ": error " in line]
+    assert lines == ["1", "2", "3", "4", "4", "6"]

@@ -22,7 +22,7 @@ from callsheet.store.ledger import Ledger, run_exists
 from callsheet.store.lock import RunLock
 from callsheet.store.pending import Pending, RunRow, plan_row
 from callsheet.store.place import Place, place_of
-from callsheet.store.reader import BadEvent, Reader, RunInfo
+from callsheet.store.reader import BadEvent, Reader, RunInfo, connect_to_look
 from callsheet.store.schema import Durability, prepare
 from callsheet.store.writer import RunStatus, RunWriter
 
@@ -39,6 +39,7 @@ class Journal:
         durability: Durability,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
+        reader: Reader | None = None,
     ) -> None:
         self._place = place
         self._durability = durability
@@ -46,7 +47,7 @@ class Journal:
         self._monotonic = monotonic
         self._pid = os.getpid()
         self._ledger = Ledger(place, durability, clock)
-        self._reader = Reader(place)
+        self._reader = reader or Reader(place)
         self._group: GroupWriter | None = None
         self._group_mutex = threading.Lock()
         self._is_closed = False
@@ -69,6 +70,17 @@ class Journal:
         place = place_of(path)
         prepare(place)
         return cls(place, durability, clock, monotonic)
+
+    @classmethod
+    def open_to_read(cls, path: Path) -> Journal:
+        """Open the journal at `path` to look at its runs; the file may be one that cannot be written.
+
+        Nothing is made. Raises JournalError JRN008 (another program's file), JRN009 (a newer
+        format), JRN010 (no file, or one that cannot be read).
+        """
+        place = place_of(path)
+        reader = Reader(place, connect_to_look(place.database))
+        return cls(place, Durability.FULL, time.time, time.monotonic, reader)
 
     @property
     def path(self) -> Path:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.checking import check_plan
+from callsheet.apps.checking import check_plan, check_readable
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import count_of, json_rows, print_json
@@ -44,7 +44,9 @@ def check(
     shelf = None if no_tools else _Shelf(setup)
     found: list[tuple[PlanText, tuple[Diagnostic, ...]]] = []
     for text in texts:
-        more = () if text.plan is None else _examine(text.plan, shelf, set(inputs))
+        more = (
+            _examine_readable(text, shelf) if text.plan is None else _examine(text.plan, shelf, set(inputs))
+        )
         found.append((text, (*text.diagnostics, *more)))
     if as_json:
         _print_json(found)
@@ -69,6 +71,16 @@ def _examine(plan: Plan, shelf: _Shelf | None, inputs: set[str]) -> tuple[Diagno
         return check_plan(plan, None, inputs)
     registry, before, not_asked = shelf.tools_for(plan)
     return (*before, *check_plan(plan, registry, inputs, not_asked=not_asked))
+
+
+def _examine_readable(text: PlanText, shelf: _Shelf | None) -> tuple[Diagnostic, ...]:
+    """What is wrong with the steps that could be read, so that one look shows all errors."""
+    if text.partial is None or not text.partial.steps:
+        return ()
+    if shelf is None:
+        return check_readable(text.partial, text.lost, None)
+    registry, _, not_asked = shelf.tools_for(text.partial)
+    return check_readable(text.partial, text.lost, registry, not_asked=not_asked)
 
 
 class _Shelf:

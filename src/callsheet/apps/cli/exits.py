@@ -20,5 +20,9 @@ class Exit(IntEnum):
     """The run needs a person's decision before it can go on."""
     BUG = 70
     """callsheet itself is broken."""
+    HUNG_UP = 129
+    """SIGHUP, as Ctrl-C: the terminal was closed."""
     INTERRUPTED = 130
     """Ctrl-C; a run that was going on can be resumed."""
+    TERMINATED = 143
+    """SIGTERM, as Ctrl-C."""

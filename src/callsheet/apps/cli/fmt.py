@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json
+from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json, say
 from callsheet.apps.cli.reading import PlanText, read_plan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.frontends.ltp import format_plan
@@ -93,9 +93,9 @@ def _sum_up(changed: list[str], count: int, *, writes: bool) -> None:
     did = "formatted" if writes else "would be formatted"
     for name in changed:
         if name != "<stdin>":
-            click.echo(f"{name}: {did}", err=True)
+            say(f"{name}: {did}")
     if not changed and count > 1:
-        click.echo(f"nothing to change in {count} plans", err=True)
+        say(f"nothing to change in {count} plans")
 
 
 def _replace(path: Path, text: str) -> None:

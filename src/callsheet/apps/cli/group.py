@@ -62,6 +62,18 @@ class LazyGroup(click.Group):
             raise unknown_command(args[0], self._entries)
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; that a reader has gone, as `head` does, is no error."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            from callsheet.apps.cli import output  # noqa: PLC0415 - as in `main`
+
+            if not output.was_printing(error):
+                raise
+            output.drop_output()
+            return Exit.OK
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands by section, from the table alone."""
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -98,8 +110,8 @@ class LazyGroup(click.Group):
             status = super().main(
                 line, prog_name or "callsheet", complete_var, standalone_mode=False, **extra
             )
-        except (click.Abort, KeyboardInterrupt):
-            status = Exit.INTERRUPTED
+        except (click.Abort, KeyboardInterrupt) as error:
+            status = getattr(error, "status", Exit.INTERRUPTED)
         except Exception as error:
             from callsheet.apps.cli.mistakes import tell  # noqa: PLC0415 - not where all goes well
 

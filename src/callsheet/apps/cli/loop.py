@@ -1,32 +1,71 @@
 """Runs a command's coroutine to its end, without waiting for threads that cannot be stopped.
 
 A tool that is a plain function runs in a thread. When it is late or the user has pressed
-Ctrl-C, nobody waits for its answer any more, and so the process must not either.
+Ctrl-C, nobody waits for its answer any more, and so the process must not either. SIGTERM and
+SIGHUP are taken as Ctrl-C is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeVar
+
+from callsheet.apps.cli.exits import Exit
 
 _T = TypeVar("_T")
 _THREADS = 64
 _GRACE = 0.2
 
 
+class Ended(KeyboardInterrupt):
+    """A signal other than Ctrl-C's has ended the work; `status` is the exit status for it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.status = Exit(128 + number)
+
+
 def run_to_end(work: Coroutine[Any, Any, _T]) -> _T:
-    """The coroutine's result; raises KeyboardInterrupt after Ctrl-C, when it has been cancelled."""
-    return asyncio.run(_with_threads(work))
+    """The coroutine's result; raises KeyboardInterrupt after Ctrl-C, when it has been cancelled.
+
+    After SIGTERM or SIGHUP it is an `Ended`.
+    """
+    received: list[int] = []
+    try:
+        return asyncio.run(_with_threads(work, received))
+    except asyncio.CancelledError:
+        if not received:
+            raise
+        raise Ended(received[0]) from None
 
 
-async def _with_threads(work: Coroutine[Any, Any, _T]) -> _T:
+def _take_signals(loop: asyncio.AbstractEventLoop, received: list[int]) -> None:
+    """Let the first SIGTERM or SIGHUP cancel this task; one that is ignored (nohup) stays so."""
+    task = asyncio.current_task()
+    assert task is not None
+
+    def take(number: int) -> None:
+        received.append(number)
+        if len(received) == 1:  # a terminal that closes sends more than one
+            task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            with suppress(ValueError, RuntimeError):  # not in the main thread: nobody sends any there
+                loop.add_signal_handler(number, take, number)
+
+
+async def _with_threads(work: Coroutine[Any, Any, _T], received: list[int]) -> _T:
     loop = asyncio.get_running_loop()
+    _take_signals(loop, received)
     threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="callsheet-tool")
     loop.set_default_executor(threads)
     try:
@@ -45,6 +84,8 @@ def leave(status: int) -> None:
             continue
         thread.join(max(0.0, deadline - monotonic()))
         if thread.is_alive():
-            sys.stdout.flush()
-            sys.stderr.flush()
+            with suppress(OSError, ValueError, AttributeError):
+                sys.stdout.flush()
+            with suppress(OSError, ValueError, AttributeError):
+                sys.stderr.flush()
             os._exit(status)

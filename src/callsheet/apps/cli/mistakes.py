@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import click
 
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_error
+from callsheet.apps.cli.output import drop_output, may_stay_unread, print_error, say, was_printing
 from callsheet.diagnostics import CallsheetError, did_you_mean
 
 _OF_THE_JOURNAL = frozenset(
@@ -24,17 +24,36 @@ def tell(error: Exception, *, as_json: bool) -> Exit:
     if isinstance(error, click.UsageError):
         error = _usage(error)
     if isinstance(error, CallsheetError):
-        print_error(error, as_json=as_json)
+        try:
+            with may_stay_unread():
+                print_error(error, as_json=as_json)
+        except OSError as unwritten:
+            print_error(error, as_json=False)
+            return _tell_unwritten(unwritten)
         return Exit.FAILED if error.diagnostics[0].code in _OF_THE_JOURNAL else Exit.WRONG
+    if isinstance(error, OSError) and was_printing(error):
+        return _tell_unwritten(error)
     text = " ".join(str(error).split())[:300]
     said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    click.echo(
+    say(
         f"callsheet has a bug: {said}\n"
         "  help: report it with what `callsheet doctor` prints and what this command prints after"
-        " `callsheet --debug …`; a run that was going on can be resumed",
-        err=True,
+        " `callsheet --debug …`; a run that was going on can be resumed"
     )
     return Exit.BUG
+
+
+def _tell_unwritten(error: OSError) -> Exit:
+    """Say on standard error that the result could not be written to standard output (CFG018)."""
+    drop_output()
+    reason = error.strerror or str(error)
+    told = CallsheetError.single(
+        "CFG018",
+        f"the result cannot be written: {reason}",
+        help="free space or print to another place; `callsheet show RUN` tells the answer of a run again",
+    )
+    print_error(told, as_json=False)
+    return Exit.FAILED
 
 
 def unknown_command(name: str, known: Iterable[str]) -> CallsheetError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterable
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import say
 from callsheet.apps.cli.stage import Stage
 from callsheet.diagnostics import CallsheetError
 
@@ -189,16 +191,24 @@ def open_journal(path: Path | None, durability: str = "full") -> Journal:
     return Journal.open(path or default_journal_path(), Durability(durability))
 
 
+def open_to_read(path: Path | None) -> Journal:
+    """The journal at a path, or the default one, for reading alone; raises JournalError if there is none."""
+    from callsheet.store.journal import Journal  # noqa: PLC0415 - as above
+    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+
+    return Journal.open_to_read(path or default_journal_path())
+
+
 def journal_hint(path: Path | None) -> str:
     """What a further command needs to find this journal again."""
     return "" if path is None else f" --journal {shlex.quote(str(path))}"
 
 
-def interrupted(run_id: str | None, hint: str) -> Exit:
-    """Say how a run goes on that Ctrl-C has stopped."""
+def interrupted(stop: KeyboardInterrupt, run_id: str | None, hint: str) -> Exit:
+    """Say how a run goes on that Ctrl-C or another signal has stopped, and give the exit status."""
     way_on = f"; it goes on with: callsheet resume {run_id}{hint}" if run_id else "; nothing was recorded"
-    click.echo(f"interrupted{way_on}", err=True)
-    return Exit.INTERRUPTED
+    say(f"interrupted{way_on}")
+    return getattr(stop, "status", Exit.INTERRUPTED)
 
 
 # ---------------------------------------------------------------- variables
@@ -223,16 +233,37 @@ def parse_variables(given: Iterable[str]) -> dict[str, Any]:
             )
         if name in found:
             raise _wrong(f"--var gives {name} twice", "give each variable once")
-        found[name] = _value(value)
+        found[name] = _value(name, value)
     return found
 
 
-def _value(text: str) -> Any:
+def _value(name: str, given: str) -> Any:
     """The JSON value that a text is, else the text; NaN and the infinities are texts."""
+    twice: list[str] = []
+
+    def as_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice.extend(key for key in made if keys.count(key) > 1)
+        return made
+
+    text = _decoded(name, given)
     try:
-        return json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_refuse, object_pairs_hook=as_dict)
     except (ValueError, RecursionError):
         return text
+    if twice:
+        raise _wrong(f"--var {name} gives the key {twice[0][:60]!r} twice", "give each key of an object once")
+    return value
+
+
+def _decoded(name: str, given: str) -> str:
+    """The value as UTF-8 text, whatever the locale made of its bytes."""
+    try:
+        return os.fsencode(given).decode("utf-8")
+    except UnicodeError:
+        raise _wrong(f"the value of --var {name} is not UTF-8 text", "give it as UTF-8") from None
 
 
 def _refuse(name: str) -> None:

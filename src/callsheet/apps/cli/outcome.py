@@ -8,10 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import click
-
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import preview, print_json
+from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Result, Status
 from callsheet.runtime.runs import DoubtfulCall, RunOutcome
@@ -33,14 +31,15 @@ def report(
     warnings as JSON objects.
     """
     result = outcome.result
-    if as_json:
-        print_json(_json(outcome, journal, diagnostics))
-    elif result is None:
-        _print_doubts(outcome, hint)
-    else:
-        _print_result(result)
-        if journal is not None:
-            click.echo(f"run {outcome.run_id} · callsheet show {outcome.run_id}{hint}", err=True)
+    with may_stay_unread():
+        if as_json:
+            print_json(_json(outcome, journal, diagnostics))
+        elif result is None:
+            _print_doubts(outcome, hint)
+        else:
+            _print_result(result)
+            if journal is not None:
+                say(f"run {outcome.run_id} · callsheet show {outcome.run_id}{hint}")
     if result is None:
         return Exit.UNDECIDED
     return Exit.OK if result.status is Status.DONE else Exit.FAILED
@@ -66,32 +65,29 @@ def iso(moment: float) -> str:
 def _print_result(result: Result) -> None:
     if result.status is Status.DONE:
         if result.terminated:
-            click.echo(f"ended by TERMINATE at {result.ended_at}", err=True)
+            say(f"ended by TERMINATE at {result.ended_at}")
         if result.response:
-            click.echo(result.response.encode("utf-8", "backslashreplace"))
+            print_text(result.response)
         return
     where = f" at {result.ended_at}" if result.ended_at else ""
     if result.response:
-        click.echo(result.response.encode("utf-8", "backslashreplace"))
+        print_text(result.response)
     why = f": {result.error}" if result.error and result.error != result.response else ""
-    click.echo(f"the plan {result.status}{where}{why}", err=True)
+    say(f"the plan {result.status}{where}{without_controls(why)}")
 
 
 def _print_doubts(outcome: RunOutcome, hint: str) -> None:
     count = len(outcome.in_doubt)
     subject = "1 call was" if count == 1 else f"{count} calls were"
-    click.echo(
-        f"{subject} under way when the run was interrupted; whether it took place is not known:", err=True
-    )
+    say(f"{subject} under way when the run was interrupted; whether it took place is not known:")
     for call in outcome.in_doubt:
-        click.echo(f"  {call.step}  @{call.tool} ({_arguments(call)})  started {iso(call.since)}", err=True)
+        say(f"  {call.step}  @{call.tool} ({_arguments(call)})  started {iso(call.since)}")
     command = f"callsheet resume {outcome.run_id}{hint} --in-doubt"
-    click.echo(
+    say(
         "look whether it did, then decide:\n"
         f"  {command} retry   make the call again\n"
         f"  {command} skip    go on as if it had given null\n"
-        f"  {command} fail    take it as failed",
-        err=True,
+        f"  {command} fail    take it as failed"
     )
 
 

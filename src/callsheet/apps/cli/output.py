@@ -6,7 +6,11 @@ Results go to standard output, everything said about them to standard error.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+import re
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -21,18 +25,74 @@ def print_json(value: object) -> None:
     )
 
 
+def print_text(text: str) -> None:
+    """A text on standard output as it is; what a terminal would obey is left out where one shows it."""
+    shown = without_controls(text) if sys.stdout is not None and sys.stdout.isatty() else text
+    click.echo(shown.encode("utf-8", "backslashreplace"))
+
+
+_CONTROLS = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # a command, such as a colour
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # one with a text
+    r"|\x1b[ -/]*[0-~]?"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+
+
+def without_controls(text: str) -> str:
+    """The text without escape sequences and control characters; lines and tabs stay.
+
+    >>> without_controls("\\x1b[31mred\\x1b[0m\\r\\n\\x1b]0;title\\x07end\\x08")
+    'red\\nend'
+    """
+    return _CONTROLS.sub("", text)
+
+
+def say(text: str) -> None:
+    """A text on standard error; nothing depends on whether anybody can read it."""
+    with suppress(OSError):
+        click.echo(text, err=True)
+
+
+@contextmanager
+def may_stay_unread() -> Generator[None]:
+    """Print what a reader may leave unread, as `head` does; the rest is then left out."""
+    try:
+        yield
+    except BrokenPipeError:
+        drop_output()
+
+
+def drop_output() -> None:
+    """Send to nowhere what standard output still holds, so that the end of the process does not fail."""
+    with suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def was_printing(error: OSError) -> bool:
+    """Whether an error came about while something was printed."""
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code is click.echo.__code__:
+            return True
+        trace = trace.tb_next
+    return False
+
+
 def print_error(error: CallsheetError, *, as_json: bool) -> None:
     """What ended a command: text on standard error, or a JSON object on standard output."""
     if as_json:
         print_json({"ok": False, "diagnostics": to_json(error.diagnostics, error.source)})
     else:
-        click.echo(render_all(error.diagnostics, error.source), err=True)
+        say(render_all(error.diagnostics, error.source))
 
 
 def print_diagnostics(diagnostics: Sequence[Diagnostic], source: Source | None) -> None:
     """Findings as text on standard error."""
     if diagnostics:
-        click.echo(render_all(diagnostics, source), err=True)
+        say(render_all(diagnostics, source))
 
 
 def count_of(diagnostics: Sequence[Diagnostic]) -> str:

@@ -23,13 +23,16 @@ _MAX_BYTES = 100_000_000
 class PlanText:
     """A text that was read as a plan; `plan` is None where `diagnostics` hold an error.
 
-    `path` is the file, None for standard input.
+    `path` is the file, None for standard input. Where there is no plan, `partial` has the steps
+    that could be read all the same, and `lost` the text of those that could not.
     """
 
     path: Path | None
     source: Source
     plan: Plan | None
     diagnostics: tuple[Diagnostic, ...]
+    partial: Plan | None = None
+    lost: str = ""
 
     @property
     def is_json(self) -> bool:
@@ -54,11 +57,14 @@ def read_plan(argument: str, *, strict: bool = False) -> PlanText:
     if _is_json(path, source.text):
         return _from_json(path, source)
     result = parse(source.text, source.name, strict=strict)
-    return PlanText(path, result.source, result.plan, result.diagnostics)
+    lost = "\n".join(source.text[span.start : span.end] for span in result.lost)
+    return PlanText(path, result.source, result.plan, result.diagnostics, result.partial, lost)
 
 
 def _read(path: Path | None) -> str:
     try:
+        if path is None and sys.stdin is None:
+            raise _unreadable(path, "it is closed")
         if path is None:
             data = sys.stdin.buffer.read(_MAX_BYTES + 1)
         else:

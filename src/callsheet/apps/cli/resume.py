@@ -84,14 +84,12 @@ def _carry_on(job: Resumption, *, hint: str, as_json: bool) -> Exit:
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
 
     try:
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr), job.progress:
             outcome = run_to_end(_resume(job))
-    except KeyboardInterrupt:
-        return options.interrupted(job.run_id, hint)
+    except KeyboardInterrupt as stop:
+        return options.interrupted(stop, job.run_id, hint)
     except JournalWriteFailed as error:
         raise with_way_on(error, job.run_id, hint) from error
-    finally:
-        job.progress.end()
     return report(outcome, job.journal.path, as_json=as_json, hint=hint)
 
 

@@ -15,7 +15,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics
+from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.reading import PlanText, read_plan
 from callsheet.apps.cli.stage import Stage
@@ -125,14 +125,13 @@ def _carry_out(job: Job, *, hint: str, as_json: bool) -> Exit:
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
 
     try:
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr), job.progress:
             outcome, diagnostics = run_to_end(_run(job))
-    except KeyboardInterrupt:
-        return options.interrupted(_recorded(job), hint)
+    except KeyboardInterrupt as stop:
+        return options.interrupted(stop, _recorded(job), hint)
     except JournalWriteFailed as error:
         raise with_way_on(error, _recorded(job), hint) from error
     finally:
-        job.progress.end()
         if job.journal is not None:
             job.journal.close()
     place = None if job.journal is None else job.journal.path
@@ -176,7 +175,7 @@ def _check(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
         print_diagnostics(warnings, job.text.source)
         if toolbox.servers:
             names = ", ".join(server.name for server in toolbox.servers)
-            click.echo(f"MCP servers: {names} (from {', '.join(map(str, toolbox.configs))})", err=True)
+            say(f"MCP servers: {names} (from {', '.join(map(str, toolbox.configs))})")
     return warnings
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.output import preview, print_json
+from callsheet.apps.cli.output import may_stay_unread, preview, print_json
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
@@ -27,10 +27,19 @@ INTERRUPTED = "interrupted"
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
 def runs(limit: int, status: str | None, journal: Path | None, as_json: bool) -> None:
     """List the runs, the newest first. A run whose process is gone is shown as interrupted."""
-    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
+    with may_stay_unread():
+        _print(_rows(journal, status, limit), status, as_json=as_json)
 
-    with options.open_journal(journal) as opened:
-        rows: list[dict[str, Any]] = [
+
+def _rows(path: Path | None, status: str | None, limit: int) -> list[dict[str, Any]]:
+    """The runs as JSON objects; none where the default journal has not been made yet."""
+    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
+    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - brings the store
+
+    if path is None and not default_journal_path().exists():
+        return []
+    with options.open_to_read(path) as opened:
+        return [
             {
                 "run_id": info.run_id,
                 "status": shown,
@@ -42,6 +51,9 @@ def runs(limit: int, status: str | None, journal: Path | None, as_json: bool) ->
             }
             for info, shown in _found(opened, status, limit)
         ]
+
+
+def _print(rows: list[dict[str, Any]], status: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json(rows)
     elif not rows:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.output import preview, print_json, seconds
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, seconds
 from callsheet.apps.cli.runs import INTERRUPTED, plan_name, shown_status
 from callsheet.views.columns import cut, pad
 from callsheet.views.describe import describe_action
@@ -44,26 +45,31 @@ class Story:
 @click.option("--events", "with_events", is_flag=True, help="The events of the journal instead of the steps.")
 @options.journal_path
 @options.as_json
-def show(run: str, with_events: bool, journal: Path | None, as_json: bool) -> None:
-    """Tell what happened in RUN, an id, the beginning of one, or `last`."""
-    with options.open_journal(journal) as opened:
+def show(run: str, with_events: bool, journal: Path | None, as_json: bool) -> int:
+    """Tell what happened in RUN, an id, the beginning of one, or `last`.
+
+    The exit status is 1 where the chain of its events is broken.
+    """
+    with options.open_to_read(journal) as opened:
         info = opened.find_run(run)
-        if with_events:
-            _show_events(opened, info, as_json=as_json)
-            return
-        story = _story(opened, info)
-    if as_json:
-        print_json(_json(story))
-    else:
-        _print(story, options.journal_hint(journal))
+        bad = opened.verify(info.run_id)
+        if bad is not None:
+            say(f"run {info.run_id}: {_chain(bad)}")
+        with may_stay_unread():
+            if with_events:
+                _show_events(opened, info, as_json=as_json)
+            elif as_json:
+                print_json(_json(_story(opened, info, bad)))
+            else:
+                _print(_story(opened, info, bad), options.journal_hint(journal))
+    return Exit.OK if bad is None else Exit.FAILED
 
 
-def _story(journal: Journal, info: RunInfo) -> Story:
+def _story(journal: Journal, info: RunInfo, bad: BadEvent | None) -> Story:
     from callsheet.apps.cli.account import account_of  # noqa: PLC0415 - brings the store
 
     plan = journal.plan(info.plan_hash)[0]
     account = account_of(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0])
-    bad = journal.verify(info.run_id)
     return Story(
         info, shown_status(journal, info), plan_name(journal, info), journal.path, bad, account, plan.steps
     )
@@ -88,7 +94,7 @@ def _print(story: Story, hint: str) -> None:
     for visit in account.steps:
         click.echo(_step_line(visit, cut(actions.get(visit.step, ""), _ACTION_WIDTH)))
     for warning in account.warnings:
-        click.echo(f"warning: {warning}")
+        print_text(f"warning: {warning}")
     _print_doubts(story, hint)
     _print_end(story, hint)
 
@@ -126,7 +132,7 @@ def _print_end(story: Story, hint: str) -> None:
         click.echo(f"${name} = {preview(value, 100)}")
     result = machine.result
     if result is not None:
-        click.echo(f"{'answer' if result.error is None else 'error'}: {result.error or result.response}")
+        print_text(f"{'answer' if result.error is None else 'error'}: {result.error or result.response}")
 
 
 # ---------------------------------------------------------------- for programs

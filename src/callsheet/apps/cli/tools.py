@@ -8,7 +8,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import preview, print_diagnostics, print_json
+from callsheet.apps.cli.output import preview, print_diagnostics, print_json, say
 from callsheet.diagnostics import to_json
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _print(toolbox: Toolbox) -> None:
                     click.echo(f"      {preview(_first_line(spec), 110)}")
     for server in toolbox.servers:
         protocol = f", protocol {server.protocol}" if server.protocol else ""
-        click.echo(f"MCP server {server.name}: {server.tools} tools{protocol}", err=True)
+        say(f"MCP server {server.name}: {server.tools} tools{protocol}")
     print_diagnostics(toolbox.diagnostics, None)
 
 

@@ -18,10 +18,13 @@ from callsheet.apps.cli.output import seconds
 from callsheet.apps.cli.progress.lines import said_of
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.views.columns import cut
+from callsheet.views.columns import cut, width
 from callsheet.views.describe import describe_action
 
 _ACTION_WIDTH = 36
+_ID_WIDTH = 12
+_BETWEEN = 5
+"""Columns of the mark and between the others."""
 _MARKS = {
     NoteKind.FINISHED: ("✓", "green"),
     NoteKind.FAILED: ("✗", "red"),
@@ -44,19 +47,36 @@ class _Row:
     visits: int = 0
 
 
+class _Console(Console):
+    """A console whose loss ends the drawing and nothing else."""
+
+    def on_broken_pipe(self) -> None:
+        """Draw no more; rich would end the process."""
+        self.quiet = True
+
+
+class _Live(Live):
+    """A drawing that stops where it cannot be written."""
+
+    def refresh(self) -> None:
+        """Draw, also in the thread that does so ten times a second."""
+        try:
+            super().refresh()
+        except (OSError, ValueError):
+            self.console.quiet = True
+
+
 class LiveDisplay:
     """A table on standard error that follows the run."""
 
     def __init__(self, plan: Plan, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True)
-        self._steps: list[tuple[str, str]] = [
-            (step.id, cut(describe_action(step.action), _ACTION_WIDTH)) for step in plan.steps
-        ]
+        self._console = console or _Console(stderr=True)
+        self._steps: list[tuple[str, str]] = [(step.id, describe_action(step.action)) for step in plan.steps]
         self._place = {step_id: n for n, (step_id, _) in enumerate(self._steps)}
         self._rows = {step_id: _Row() for step_id, _ in self._steps}
         self._spinner = Spinner("dots")
         self._latest = 0
-        self._live = Live(
+        self._live = _Live(
             get_renderable=self._table, console=self._console, refresh_per_second=10, transient=False
         )
 
@@ -90,14 +110,22 @@ class LiveDisplay:
         self._latest = max(self._place[note.step], 0)
 
     def _table(self) -> Table:
+        """The rows, no wider than the screen: what an action or a result has too much is cut."""
+        shown = [(cut(step_id, _ID_WIDTH), action, self._rows[step_id]) for step_id, action in self._window()]
+        times = [_time_of(row) for _, _, row in shown]
+        room = self._console.width - _BETWEEN
+        room -= max((width(name) for name, _, _ in shown), default=0) + max(map(width, times), default=0)
+        actions = [_action_of(action, row, max(1, min(_ACTION_WIDTH, room))) for _, action, row in shown]
+        room -= max(map(width, actions), default=0)
         table = Table.grid(padding=(0, 1))
         table.add_column(width=1)
         table.add_column(no_wrap=True)
         table.add_column(no_wrap=True)
         table.add_column(justify="right", no_wrap=True)
-        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-        for step_id, action in self._window():
-            self._add(table, step_id, action, self._rows[step_id])
+        table.add_column(no_wrap=True)
+        for (name, _, row), action, took in zip(shown, actions, times, strict=True):
+            said = cut(row.said, room) if room > 0 else ""
+            self._add(table, row, (name, action, took, said))
         return table
 
     def _window(self) -> list[tuple[str, str]]:
@@ -106,17 +134,25 @@ class LiveDisplay:
         end = min(len(self._steps), max(height, self._latest + 1 + _AHEAD))
         return self._steps[max(0, end - height) : end]
 
-    def _add(self, table: Table, step_id: str, action: str, row: _Row) -> None:
-        if row.kind is None:
-            table.add_row("", Text(step_id, "dim"), Text(action, "dim"), "", "")
-            return
+    def _add(self, table: Table, row: _Row, texts: tuple[str, str, str, str]) -> None:
+        name, action, took, said = texts
         running = row.kind in _RUNNING
-        mark, style = _MARKS.get(row.kind, ("", ""))
-        took = monotonic() - row.since if running else row.took
+        mark, style = ("", "") if row.kind is None else _MARKS.get(row.kind, ("", ""))
         table.add_row(
             self._spinner if running else Text(mark, style),
-            Text(step_id, "bold" if running else ""),
-            Text(action + (f" ×{row.visits}" if row.visits > 1 else "")),
-            Text(seconds(took) if took is not None else "", "dim"),
-            Text(row.said, "red" if row.kind is NoteKind.FAILED else "dim"),
+            Text(name, "bold" if running else "dim" if row.kind is None else ""),
+            Text(action, "dim" if row.kind is None else ""),
+            Text(took, "dim"),
+            Text(said, "red" if row.kind is NoteKind.FAILED else "dim"),
         )
+
+
+def _time_of(row: _Row) -> str:
+    took = monotonic() - row.since if row.kind in _RUNNING else row.took
+    return seconds(took) if took is not None else ""
+
+
+def _action_of(action: str, row: _Row, most: int) -> str:
+    """The action and how often it was visited, cut to the width."""
+    times = f" ×{row.visits}" if row.visits > 1 else ""
+    return cut(action, max(1, most - len(times))) + times

@@ -7,8 +7,10 @@ happened before come first: they are taken in silence, until `begin`.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from callsheet.apps.cli.stage import Stage
 from callsheet.ir import Plan
@@ -29,13 +31,24 @@ class Display(Protocol):
 
 
 class Progress:
-    """Takes the notes of one run, measures how long steps take, and hands both to a display."""
+    """Takes the notes of one run, measures how long steps take, and hands both to a display.
+
+    Nothing of a run depends on it: a display that fails, as one whose reader has gone, is given
+    up in silence. As a context it ends with the block.
+    """
 
     def __init__(self, display: Display) -> None:
         self._display = display
         self._before: dict[str, Note] = {}
         self._since: dict[str, float] = {}
         self._is_live = False
+        self._is_lost = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def note(self, note: Note) -> None:
         """Take a note; it is an observer of the machine."""
@@ -47,7 +60,7 @@ class Progress:
             self._since[note.step] = monotonic()
         elif note.kind in (NoteKind.FINISHED, NoteKind.FAILED):
             took = monotonic() - self._since.get(note.step, monotonic())
-        self._display.show(note, took)
+        self._draw(lambda: self._display.show(note, took))
 
     def begin(self, _driver: Any = None) -> None:
         """What comes from now on happens now."""
@@ -56,17 +69,28 @@ class Progress:
             now = monotonic()
             running = (NoteKind.STARTED, NoteKind.RETRYING)
             self._since = {s: now for s, note in self._before.items() if note.kind in running}
-            self._display.begin(self._before)
+            self._draw(lambda: self._display.begin(self._before))
 
     def end(self) -> None:
         """Leave the screen in order."""
-        self._display.end()
+        self._draw(self._display.end)
+
+    def _draw(self, draw: Callable[[], None]) -> None:
+        if self._is_lost:
+            return
+        try:
+            draw()
+        except Exception:
+            self._is_lost = True
+            with suppress(Exception):
+                self._display.end()
 
 
 def choose_progress(stage: Stage, plan: Plan, *, as_json: bool) -> Progress:
     """The progress that was asked for; with a JSON result none is shown unless it was named."""
     if stage is Stage.AUTO:
-        stage = Stage.NONE if as_json else Stage.LIVE if sys.stderr.isatty() else Stage.PLAIN
+        on_terminal = sys.stderr is not None and sys.stderr.isatty()
+        stage = Stage.NONE if as_json else Stage.LIVE if on_terminal else Stage.PLAIN
     return Progress(_display(stage, plan))
 
 
