@@ -78,8 +78,8 @@ def _print_result(result: Result) -> None:
 
 def _print_doubts(outcome: RunOutcome, hint: str) -> None:
     count = len(outcome.in_doubt)
-    subject = "1 call was" if count == 1 else f"{count} calls were"
-    say(f"{subject} under way when the run was interrupted; whether it took place is not known:")
+    subject = "1 call left" if count == 1 else f"{count} calls left"
+    say(f"{subject} and gave no answer; whether it took place is not known:")
     for call in outcome.in_doubt:
         say(f"  {call.step}  @{call.tool} ({_arguments(call)})  started {iso(call.since)}")
     command = f"callsheet resume {outcome.run_id}{hint} --in-doubt"

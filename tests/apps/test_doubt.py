@@ -1,0 +1,38 @@
+"""A call whose answer is lost while the run lives is shown, and decided, like one of a crash."""
+
+from __future__ import annotations
+
+TOOLS = '''
+import asyncio
+from pathlib import Path
+from callsheet import tool
+
+@tool(effect="unsafe", timeout=0.2)
+async def pay(log: str) -> str:
+    """Pay, and never answer the first time."""
+    first = not Path(log).exists()
+    with open(log, "a") as file:
+        file.write("paid\\n")
+    if first:
+        await asyncio.sleep(30)
+    return "receipt"
+'''
+
+
+def test_an_unsafe_call_that_times_out_is_not_tried_again_unasked(machine, tmp_path):
+    (tmp_path / "tools.py").write_text(TOOLS)
+    log, journal = tmp_path / "log", str(tmp_path / "journal.db")
+    (tmp_path / "plan.ltp").write_text(
+        'S1: @PAY (log=$log) > $a ON_FAIL @RETRY(3)\nS2: @RESPOND ("done", $a)\n'
+    )
+    plan, tools = str(tmp_path / "plan.ltp"), str(tmp_path / "tools.py")
+    record = ("--journal", journal)
+    done = machine("run", plan, "--tools", tools, "--var", f"log={log}", "--run-id", "r1", *record)
+    assert done.exit_code == 4
+    assert "1 call left and gave no answer" in done.stderr
+    assert "callsheet resume r1" in done.stderr
+    assert log.read_text() == "paid\n"
+    decided = machine("resume", "r1", "--in-doubt", "retry", *record)
+    assert decided.exit_code == 0, decided.stderr
+    assert decided.stdout.strip() == "done receipt"
+    assert log.read_text() == "paid\npaid\n"
