@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from callsheet.diagnostics import Span
-from callsheet.ir.expr import Condition, Ref, Value, refs_of
+from callsheet.ir.expr import Condition, Value
 from callsheet.ir.operations import CallKind, call_kind
 from callsheet.ir.types import Cast
 
@@ -144,14 +144,3 @@ class Step:
         """The values of the message that ends the plan when the step fails."""
         if self.on_fail is not None and isinstance(self.on_fail.then, Terminate):
             yield from self.on_fail.then.values
-
-    def refs(self) -> Iterator[Ref]:
-        """Every reference of the step: source, condition, arguments, failure message."""
-        if self.foreach is not None:
-            yield from refs_of(self.foreach.source)
-        if self.condition is not None:
-            yield from refs_of(self.condition)
-        for value in self.values():
-            yield from refs_of(value)
-        for value in self.failure_values():
-            yield from refs_of(value)

@@ -2,7 +2,7 @@
 
 In: a machine and the commands it waits for. Out: its result. The recorder, if there is one,
 gets every intent before the call leaves and every outcome before anything depends on it. A
-call that is alone is awaited in place; a task is made only where calls run side by side.
+call that is alone is awaited in place; those side by side are carried out by a crew.
 """
 
 from __future__ import annotations

@@ -1,0 +1,26 @@
+"""Every code that the product can say stands in the table and has a page of its own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import callsheet
+from callsheet.diagnostics import CODES, explain
+
+SOURCES = Path(callsheet.__file__).parent
+SAID = re.compile(r'"((?:LTP|MIC|CHK|TOL|CFG|RUN|JRN)\d{3})"')
+
+
+def test_every_code_that_the_source_says_is_in_the_table() -> None:
+    texts = (path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py") if path.name != "codes.py")
+    said = {code for text in texts for code in SAID.findall(text)}
+    assert len(said) > 100
+    assert said <= set(CODES)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_code_has_a_page_under_its_title(code: str) -> None:
+    assert (explain(code) or "").startswith(f"# {code}: {CODES[code].title}\n")
