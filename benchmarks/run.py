@@ -14,6 +14,7 @@ import json
 import platform
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ from callsheet.store import Durability, Journal
 
 LIMITS = Limits(max_steps=10_000_000)
 SIZES = (10, 100, 1_000, 10_000)
+MOST_SYNCED = 1_000
+"""Larger runs are not measured with a sync a transition: they would only wait for the disk."""
 
 
 def machine_only(program: Program, times: int) -> Callable[[], object]:
@@ -148,6 +151,13 @@ def cases(only: set[str], sizes: tuple[int, ...], folder: Path) -> list[Case]:
                 Case(row, "sqlite", units, bare_append(n, folder, "NORMAL")),
                 Case(row, "journal", units, journaled(plan, Durability.NORMAL, folder, times)),
             ]
+            if n <= MOST_SYNCED:
+                run = journaled(plan, Durability.FULL, folder, times)
+                bare = bare_append(n, folder, "FULL")
+                found += [
+                    Case(row, "sqlite, synced", units, bare, time.perf_counter),
+                    Case(row, "journal, synced", units, run, time.perf_counter),
+                ]
     for n in (1_000, max(10_000, sizes[-1] * 10)) if "text" in only else ():
         text = plans.text(n)
         plan = parse(text).require()
@@ -159,10 +169,24 @@ def cases(only: set[str], sizes: tuple[int, ...], folder: Path) -> list[Case]:
 
 
 def show(best: dict[tuple[str, str], float], sizes: tuple[int, ...]) -> None:
-    """Print microseconds a step, ratios and growth."""
+    """Print microseconds a step, ratios and growth.
+
+    The last three columns are wall time: both sides wait for the disk at every transition.
+    """
     rows = list(dict.fromkeys(row for row, _ in best))
-    columns = ("by hand", "machine", "local", "ratio", "sqlite", "journal", "ratio")
-    print("microseconds of CPU a step")
+    columns = (
+        "by hand",
+        "machine",
+        "local",
+        "ratio",
+        "sqlite",
+        "journal",
+        "ratio",
+        "synced",
+        "journal",
+        "ratio",
+    )
+    print("microseconds of CPU a step; of wall time where every transition is synced")
     print(" " * 16 + "".join(name.rjust(10) for name in columns))
     for row in rows:
         value = {column: seconds * 1e6 for (r, column), seconds in best.items() if r == row}
@@ -172,13 +196,18 @@ def show(best: dict[tuple[str, str], float], sizes: tuple[int, ...]) -> None:
         print(
             f"{row:16}{value['by hand']:10.2f}{value['machine']:10.2f}{value['local']:10.2f}"
             f"{value['local'] / value['by hand']:10.1f}{value['sqlite']:10.2f}{value['journal']:10.2f}"
-            f"{value['journal'] / value['sqlite']:10.2f}"
+            f"{value['journal'] / value['sqlite']:10.2f}" + _synced(value)
         )
     for name in ("chain", "fan-out", "foreach"):
         for column in ("machine", "local", "journal"):
             points = [(n, best[f"{name} {n}", column]) for n in sizes if (f"{name} {n}", column) in best]
             if len(points) > 1:
                 print(f"{name} {column}: grows with exponent {exponent(points):.3f}")
+
+
+def _synced(value: dict[str, float]) -> str:
+    bare, journal = value.get("sqlite, synced"), value.get("journal, synced")
+    return f"{bare:10.0f}{journal:10.0f}{journal / bare:10.2f}" if bare and journal else ""
 
 
 def main() -> None:

@@ -91,14 +91,20 @@ def dying(where: str) -> Die:
 
 def main() -> None:
     path, effects, what, where = sys.argv[1:]
-    die, flush = dying(where), RunWriter.flush
+    die, flush, commit = dying(where), RunWriter.flush, RunWriter.commit
 
     async def failing_flush(self: RunWriter) -> None:
         die("unwritten")
         await flush(self)
         die("written")
 
+    def failing_commit(self: RunWriter) -> None:
+        die("unwritten")
+        commit(self)
+        die("written")
+
     RunWriter.flush = failing_flush  # type: ignore[method-assign]
+    RunWriter.commit = failing_commit  # type: ignore[method-assign]
     print("ready", flush=True)
     if what == "start":
         start(Path(path), Path(effects), die)

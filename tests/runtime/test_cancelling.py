@@ -160,7 +160,7 @@ class SlowJournal:
     def event(self, event: Event) -> Event:
         return event
 
-    async def commit(self) -> None:
+    async def commit(self, is_idle: bool) -> None:
         self.commits += 1
         if self.commits == 2:
             self.under_way.set()

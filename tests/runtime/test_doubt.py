@@ -114,7 +114,7 @@ async def test_a_run_whose_journal_was_changed_is_not_taken_up(tmp_path: Path) -
     with Journal.open(path, Durability.NORMAL) as journal:
         await start_run(PLAN, bank.ports(), launch(Effect.UNSAFE), journal, "pay")
     with closing(sqlite3.connect(path)) as database:
-        database.execute("UPDATE events SET body = ? WHERE type = 'intent'", (b'{"tool":"OTHER"}',))
+        database.execute("UPDATE events SET intents = ? WHERE intents NOT NULL", (b'["S1.0.1","OTHER"]',))
         database.commit()
     with Journal.open(path, Durability.NORMAL) as journal:
         with pytest.raises(JournalError, match="JRN012"):

@@ -163,7 +163,7 @@ class Scroll:
         self.lines.append(f"{type(event).__name__} {getattr(event, 'key', '')}")
         return event
 
-    async def commit(self) -> None:
+    async def commit(self, is_idle: bool) -> None:
         await asyncio.sleep(self.pause)
         self.lines.append("commit")
 
@@ -221,7 +221,7 @@ async def test_what_the_recorder_makes_of_an_outcome_is_what_the_run_is_told() -
 
 async def test_a_journal_that_stays_unwritable_ends_the_driver_and_its_calls() -> None:
     class Broken(Scroll):
-        async def commit(self) -> None:
+        async def commit(self, is_idle: bool) -> None:
             if any(line.startswith("Succeeded") for line in self.lines):
                 raise OSError("disk full")
 

@@ -91,9 +91,8 @@ async def test_an_intent_is_on_disk_while_its_call_is_under_way(journal: Journal
     seen: list[list[str]] = []
 
     async def look(args: dict[str, Any], context: CallContext) -> JSON:
-        with closing(sqlite3.connect(f"file:{journal.path}?mode=ro", uri=True)) as reader:
-            rows = reader.execute("SELECT key FROM events WHERE type = 'intent'").fetchall()
-        seen.append([key for (key,) in rows])
+        with Journal.open_to_read(journal.path) as reader:
+            seen.append([str(e.key) for e in reader.events("run") if e.type is EventType.INTENT])
         return None
 
     await start(journal, "S1: @WRITE (1)\nS2: @WRITE (2)", {"WRITE": look})

@@ -36,7 +36,10 @@ _event = st.tuples(
         },
     ),
 )
-_act = st.one_of(_event, st.sampled_from(["commit", "flush", "claim again", "reopen", "lose", "status"]))
+_intent = st.tuples(st.integers(0, 9), st.none() | st.text(max_size=5), st.integers(1, 300))
+_act = st.one_of(
+    _event, _intent, st.sampled_from(["commit", "flush", "claim again", "reopen", "lose", "status"])
+)
 
 
 class _History:
@@ -54,6 +57,13 @@ class _History:
         self.pending.append(
             (kind, *(fields.get(name) for name in ("key", "step", "index", "attempt", "body")))
         )
+
+    def intend(self, item: int, tool: str | None, times: int) -> None:
+        body = None if tool is None else {"tool": tool}
+        for attempt in range(1, times + 1):
+            key = f"S1@2.{item}.{attempt}"
+            self.writer.intend(key, tool)
+            self.pending.append((EventType.INTENT, key, "S1", item, attempt, body))
 
     def commit(self, *, flush: bool = False) -> None:
         if flush:
@@ -105,7 +115,9 @@ def test_what_was_committed_and_only_that_reads_back_equal(acts: list[Any]) -> N
                         history.begin_again(reopen=False)
                     case "reopen":
                         history.begin_again(reopen=True)
-                    case (kind, fields):
+                    case (int() as item, tool, int() as times):
+                        history.intend(item, tool, times)
+                    case (EventType() as kind, dict() as fields):
                         history.append(kind, fields)
             history.check()
         finally:

@@ -157,3 +157,59 @@ def _flip(journal: Journal, at: int, hash_length: int) -> None:
     connection.execute(f"UPDATE events SET {column} = ?", (flipped,))
     connection.commit()
     connection.close()
+
+
+@pytest.fixture
+def launching(journal: Journal, plan: Plan) -> Journal:
+    """The run `r` of 7 events in 3 entries: a start with a call, an outcome with three, an end."""
+    with journal.create_run("r", plan, "", {}) as writer:
+        writer.intend("S1.0.1", "A")
+        writer.append(EventType.OK, key="S1.0.1", body={"value": 1})
+        for item in range(3):
+            writer.intend(f"S2.{item}.1", "B" if item else None)
+        writer.append(EventType.END)
+        writer.commit()
+    return journal
+
+
+def test_intents_stand_beside_the_event_that_led_to_them(launching: Journal) -> None:
+    assert launching.verify("r") is None
+    events = list(launching.events("r"))
+    assert [(e.seq, e.type.value, e.key) for e in events] == [
+        (1, "start", None),
+        (2, "intent", "S1.0.1"),
+        (3, "ok", "S1.0.1"),
+        (4, "intent", "S2.0.1"),
+        (5, "intent", "S2.1.1"),
+        (6, "intent", "S2.2.1"),
+        (7, "end", None),
+    ]
+    assert [e.body for e in events[3:6]] == [None, {"tool": "B"}, {"tool": "B"}]
+    assert launching.find_run("r").events == 7
+    for after in range(8):
+        assert [e.seq for e in launching.events("r", after)] == list(range(after + 1, 8))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "intents = replace(CAST(intents AS TEXT), 'B', 'C')",
+        "intents = NULL",
+        "intents = NULL, covers = 1",
+        "covers = 3",
+        "covers = 'many'",
+        "covers = 0",
+    ],
+)
+def test_an_edited_intent_is_found(launching: Journal, change: str) -> None:
+    _change(launching, f"UPDATE events SET {change} WHERE id = :r + 3")
+    bad = launching.verify("r")
+    assert bad is not None
+    assert bad.seq == 3
+
+
+def test_a_head_inside_an_entry_is_found(launching: Journal) -> None:
+    _change(launching, "UPDATE runs SET head_seq = 5, head_hash = zeroblob(32) WHERE run_id = 'r'")
+    bad = launching.verify("r")
+    assert bad is not None
+    assert bad.seq == 6

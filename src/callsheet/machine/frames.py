@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.machine.program import Program, StepCode
-from callsheet.machine.result import Result
+from callsheet.machine.result import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,14 @@ class Jump:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class End:
-    """End the run in this way."""
+class End(NamedTuple):
+    """End the run in this way; the result has the variables of the moment the run ends."""
 
-    result: Result
+    status: Status
+    response: str
+    terminated: bool = False
+    error: str | None = None
+    ended_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

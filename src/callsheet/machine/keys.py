@@ -22,10 +22,19 @@ def step_of(key: str) -> str:
     >>> step_of("r2/S3@4.7.2")
     'S3'
     """
-    place = key.rsplit(".", 2)[0]
-    if "/" not in place and "@" not in place:
-        return place
-    return parse_key(key).step
+    return place_of_key(key)[0]
+
+
+def place_of_key(key: str) -> tuple[str, int, int]:
+    """The step, item and attempt of a key.
+
+    >>> place_of_key("r2/S3@4.7.2")
+    ('S3', 7, 2)
+    """
+    place, index, attempt = key.rsplit(".", 2)
+    if "/" in place or "@" in place:
+        place = parse_key(key).step
+    return place, int(index), int(attempt)
 
 
 def parse_key(key: str) -> Key:

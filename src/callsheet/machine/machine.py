@@ -8,7 +8,7 @@ kept by place and acted upon together, so the order in which they arrive does no
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Cast
@@ -54,7 +54,6 @@ class Machine:
         "_compiling",
         "_generation",
         "_group",
-        "_handlers",
         "_is_started",
         "_last",
         "_observer",
@@ -83,16 +82,6 @@ class Machine:
         self._replans = 0
         self._steps_executed = 0
         self._last: JSON = None
-        self._handlers: dict[type, Callable[[Any, list[Command]], None]] = {
-            Succeeded: self._on_succeeded,
-            Failed: self._on_failed,
-            TimerFired: self._on_timer,
-            Started: self._on_started,
-            PlanCompiled: self._on_compiled,
-            Decided: self._on_decided,
-            Doubted: _nothing,
-            Cancelled: self._on_cancelled,
-        }
         self._load(program)
 
     # ------------------------------------------------------------ the outside
@@ -105,7 +94,7 @@ class Machine:
         if type(event) is Succeeded:
             self._on_succeeded(event, out)
         else:
-            self._handlers[type(event)](event, out)
+            self._HANDLERS[type(event)](self, event, out)
         return out
 
     def variables(self) -> dict[str, JSON]:
@@ -201,11 +190,14 @@ class Machine:
                     attempt, "it is not known whether the call took place; it was decided to fail it", out
                 )
 
+    def _on_doubted(self, event: Doubted, out: list[Command]) -> None:
+        """A call that falls into doubt stays open, and is decided later."""
+
     def _on_cancelled(self, event: Cancelled, out: list[Command]) -> None:
         self._attempts.clear()
         self._asleep.clear()
         self._compiling.clear()
-        self._finish(self._end(Status.CANCELLED, "", error=event.reason or "cancelled"), out)
+        self._finish(End(Status.CANCELLED, "", error=event.reason or "cancelled"), out)
 
     # ------------------------------------------------------------ going on
 
@@ -214,7 +206,7 @@ class Machine:
         steps = self._program.steps
         while self.result is None:
             if self._pc >= len(steps):
-                self._finish(self._end(Status.DONE, to_text(self._last)), out)
+                self._finish(End(Status.DONE, to_text(self._last)), out)
                 return
             code = steps[self._pc]
             if code.group != NOWHERE:
@@ -283,8 +275,8 @@ class Machine:
                 if self._observer is not None:
                     self._observer(Note(NoteKind.JUMPED, code.id, target))
                 self._pc = number
-            case End(result=result):
-                self._finish(result, out)
+            case End():
+                self._finish(control, out)
             case NewPlan(program=program):
                 self._replan(code, program)
 
@@ -372,7 +364,7 @@ class Machine:
         elif kind is Kind.TERMINATE:
             frame.stopped = True
             message = _joined(code.inputs, slots)
-            frame.control = End(self._end(Status.DONE, message, terminated=True, at=code.id))
+            frame.control = End(Status.DONE, message, terminated=True, ended_at=code.id)
         else:
             self._ask_replan(frame, index, out)
 
@@ -399,7 +391,7 @@ class Machine:
         code = frame.code
         values = [make(self._slots) for make in code.inputs]
         if frame.items is None:
-            frame.control = End(self._end(Status.DONE, _join(values), at=code.id))
+            frame.control = End(Status.DONE, _join(values), ended_at=code.id)
         elif not all(is_empty(value) for value in values):
             frame.results[index] = _join(values)
 
@@ -408,8 +400,7 @@ class Machine:
         frame.stopped = True
         if self._replans >= self.limits.max_replans:
             message = f"the run has compiled {self._replans} new plans, its limit (max_replans)"
-            result = self._end(Status.FAILED, message, terminated=True, error=message, at=code.id)
-            frame.control = End(result)
+            frame.control = End(Status.FAILED, message, True, error=message, ended_at=code.id)
             return
         attempt = Attempt(frame, index, f"{frame.prefix}{index}.1", {}, [_joined(code.inputs, self._slots)])
         frame.open += 1
@@ -448,7 +439,7 @@ class Machine:
             if frame.code.kind is Kind.RESPOND:
                 answers = [r for r in frame.results if r is not SKIPPED]
                 if answers:
-                    frame.control = End(self._end(Status.DONE, "\n".join(answers), at=frame.code.id))
+                    frame.control = End(Status.DONE, "\n".join(answers), ended_at=frame.code.id)
                 return
             frame.value = self._gathered(frame)
         if frame.failed and frame.control is None:
@@ -484,8 +475,7 @@ class Machine:
             slots[code.out_slot] = error
         message = _joined(code.fail_message, slots)
         slots[:] = kept
-        result = self._end(Status.FAILED, message, terminated=True, error=str(error), at=code.id)
-        return End(result)
+        return End(Status.FAILED, message, True, error=str(error), ended_at=code.id)
 
     def _retry(self, attempt: Attempt, error: str, out: list[Command]) -> None:
         code = attempt.frame.code
@@ -526,37 +516,26 @@ class Machine:
         return Jump(number, target)
 
     def _failure(self, code: StepCode, message: str) -> End:
-        return End(self._end(Status.FAILED, message, error=message, at=code.id))
+        return End(Status.FAILED, message, error=message, ended_at=code.id)
 
-    def _end(
-        self,
-        status: Status,
-        response: str,
-        *,
-        terminated: bool = False,
-        error: str | None = None,
-        at: str | None = None,
-    ) -> Result:
-        """A result without variables; `_finish` adds those of the moment the run ends."""
-        return Result(status, response, {}, self._steps_executed, terminated, error, at)
-
-    def _finish(self, result: Result, out: list[Command]) -> None:
+    def _finish(self, end: End, out: list[Command]) -> None:
+        status, response, terminated, error, ended_at = end
         self.result = final = Result(
-            result.status,
-            result.response,
-            self.variables(),
-            self._steps_executed,
-            result.terminated,
-            result.error,
-            result.ended_at,
+            status, response, self.variables(), self._steps_executed, terminated, error, ended_at
         )
         if self._observer is not None:
             self._observer(Note(NoteKind.ENDED, final.ended_at or "", final.status))
         out.append(Finish(final))
 
-
-def _nothing(event: Event, out: list[Command]) -> None:
-    """What changes when a call falls into doubt: it stays open, and is decided later."""
+    _HANDLERS: ClassVar[dict[type, Callable[[Machine, Any, list[Command]], None]]] = {
+        Failed: _on_failed,
+        TimerFired: _on_timer,
+        Started: _on_started,
+        PlanCompiled: _on_compiled,
+        Decided: _on_decided,
+        Doubted: _on_doubted,
+        Cancelled: _on_cancelled,
+    }
 
 
 def _join(values: list[JSON]) -> str:

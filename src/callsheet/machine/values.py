@@ -14,6 +14,7 @@ from callsheet.ir import JSON, Cast, CompareOp, PathPart
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _MAX_NUMBER_LENGTH = 400
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _TRUE_WORDS = frozenset({"true", "yes", "1"})
 
 
@@ -40,7 +41,7 @@ def to_text(value: JSON) -> str:
     if value is None:
         return ""
     try:
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        return str(value) if type(value) is int else _encode(value)
     except (ValueError, TypeError, RecursionError):
         return f"<{type(value).__name__}>"
 

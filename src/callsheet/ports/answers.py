@@ -76,11 +76,13 @@ def as_json(value: object, depth: int = 0) -> JSON:
     Tuples and sets become lists, keys text; raises ToolFailed for what has no JSON. NaN and
     the infinities have none and become null.
     """
+    if value is None or isinstance(value, bool):
+        return value
     kind = type(value)
-    if kind is str or value is None or kind is bool:
-        return cast("JSON", value)
-    if kind is int and -_SMALL < cast("int", value) < _SMALL:
-        return cast("JSON", value)
+    if isinstance(value, str) and kind is str:
+        return value
+    if isinstance(value, int) and kind is int and -_SMALL < value < _SMALL:
+        return value
     if depth > _MAX_DEPTH:
         raise ToolFailed(f"the tool's result is nested deeper than {_MAX_DEPTH} levels")
     if kind is dict:

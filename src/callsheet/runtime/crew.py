@@ -64,7 +64,7 @@ class Crew:
         """Cancel what is under way; a call that will not end is left to itself after a while."""
         self._waiting.clear()
         self._open = 0
-        workers: set[asyncio.Future[Any]] = set(self._workers)
+        workers: set[asyncio.Future[Any]] = {worker for worker in self._workers if not worker.done()}
         self._workers.clear()
         if workers:
             await give_up(workers, _PATIENCE)
@@ -81,7 +81,14 @@ class Crew:
     async def _work(self) -> None:
         waiting, begin, calls = self._waiting, self._begin, 0
         while waiting:
-            event = await _begun(begin(waiting.popleft()), self._hire_more)
+            call = begin(waiting.popleft())
+            try:
+                awaited = call.send(None)
+            except StopIteration as end:  # it never waits: nothing is scheduled for it
+                event: Event = end.value
+            else:
+                self._hire_more()
+                event = await _rest(call, awaited)
             self.arrived.append(event)
             self._open -= 1
             arrival = self._arrival
@@ -94,13 +101,8 @@ class Crew:
 
 
 @types.coroutine
-def _begun(call: Coroutine[Any, Any, Event], on_wait: Callable[[], None]) -> Generator[Any, Any, Event]:
-    """Await a call, and tell when it does not end at once."""
-    try:
-        awaited = call.send(None)
-    except StopIteration as end:
-        return end.value
-    on_wait()
+def _rest(call: Coroutine[Any, Any, Event], awaited: Any) -> Generator[Any, Any, Event]:
+    """Await what is left of a call that waits for something."""
     while True:
         try:
             sent = yield awaited

@@ -39,8 +39,11 @@ class Recorder(Protocol):
         """Something happened; gives what the machine is to be told of it."""
         ...
 
-    def commit(self) -> Awaitable[None] | None:
-        """Make all of that durable: at once (None), or when what is given has been awaited."""
+    def commit(self, is_idle: bool) -> Awaitable[None] | None:
+        """Make all of that durable: at once (None), or when what is given has been awaited.
+
+        `is_idle` says that none of the run's calls is under way that waiting for a disk could hold up.
+        """
         ...
 
 
@@ -148,7 +151,7 @@ class LocalDriver:
         for command in commands:
             if not isinstance(command, Finish):
                 recorder.intent(command)
-        return recorder.commit()
+        return recorder.commit(self._crew.is_idle)
 
     async def _settled(self, commands: Sequence[Command]) -> None:
         """As `_settle`, to its end, and tell who listens."""

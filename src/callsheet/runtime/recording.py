@@ -14,7 +14,7 @@ from typing import Any
 from callsheet.frontends.ltp import format_plan
 from callsheet.machine import CallTool, Event, Failed, PlanCompiled, Result, Sleep, Succeeded
 from callsheet.machine.commands import Awaited
-from callsheet.machine.keys import step_of
+from callsheet.machine.keys import place_of_key
 from callsheet.store import (
     Durability,
     EventType,
@@ -49,18 +49,16 @@ class JournalRecorder:
 
     def intent(self, command: Awaited) -> None:
         """Note that a call is about to leave, or until when a wait lasts."""
-        kind = EventType.INTENT
         if type(command) is CallTool:
-            body: dict[str, Any] | None = {"tool": command.tool}
+            self._writer.intend(command.key, command.tool)
         elif type(command) is Sleep:
-            body, kind = {"due": time.time() + command.seconds}, EventType.TIMER
+            self._append(EventType.TIMER, command.key, {"due": time.time() + command.seconds})
         else:
-            body = None
-        self._append(kind, command.key, command.step, body)
+            self._writer.intend(command.key, None)
 
-    def _append(self, kind: EventType, key: str, step: str, body: dict[str, Any] | None) -> None:
-        _, index, attempt = key.rsplit(".", 2)
-        self._writer.append(kind, key=key, step=step, index=int(index), attempt=int(attempt), body=body)
+    def _append(self, kind: EventType, key: str, body: dict[str, Any] | None) -> None:
+        step, index, attempt = place_of_key(key)
+        self._writer.append(kind, key=key, step=step, index=index, attempt=attempt, body=body)
 
     def event(self, event: Event) -> Event:
         """Note what has happened; gives what the run is told of.
@@ -82,19 +80,21 @@ class JournalRecorder:
         if key is None:
             self._writer.append(kind, body=body)
         else:
-            self._append(kind, key, step_of(key), body)
+            self._append(kind, key, body)
 
     def end(self, result: Result) -> None:
         """Note how the run ended."""
         self._writer.append(EventType.END, body=result_body(result))
         self._writer.set_status(RunStatus(result.status))
 
-    def commit(self) -> Awaitable[None] | None:
+    def commit(self, is_idle: bool = True) -> Awaitable[None] | None:
         """Make it durable: at once (None), or when what is given has been awaited.
 
+        A sync of the disk is waited for in place where no call of this run (`is_idle`) and no
+        other run of the process can go on meanwhile: handing it to a thread costs more than it.
         Raises JournalWriteFailed, then or now, when the journal stays unwritable.
         """
-        if self._synced:
+        if self._synced and not (is_idle and self._writer.is_alone):
             return self._insist(None)
         try:
             self._writer.commit()

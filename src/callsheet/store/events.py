@@ -1,6 +1,7 @@
 """An event of a run, its bytes, and the hash chain through a run's events.
 
-Each event's hash covers the one before it and everything the event says; a large body is
+An entry is what the journal keeps as one row: an event, and the intents that left right after
+it. Each entry's hash covers the one before it and everything the entry says; a large body is
 covered through its own hash, so that it can be dropped and the chain still be checked.
 Pure: no database, no clock.
 """
@@ -55,7 +56,8 @@ class Event:
 
     `seq` counts from 1 without gaps and alone decides the order; `ts` is wall time in seconds
     since 1970, `mono` the writing process's monotonic clock. `body` is the event's data, large
-    ones included. `epoch` says which owner of the run wrote it.
+    ones included. `epoch` says which owner of the run wrote it, `hash` is that of the entry
+    that the event stands in.
     """
 
     run_id: str
@@ -95,18 +97,43 @@ def decode_body(data: bytes) -> Any:
     return json.loads(data.decode("utf-8", "surrogatepass"))
 
 
+def encode_intent(key: str, tool: str | None) -> bytes:
+    """The bytes of an intent in an entry: the call's key and its tool, null for a model's call.
+
+    Raises UnicodeEncodeError for what is not Unicode text.
+    """
+    return f"{_quote(key)},{'null' if tool is None else _quote(tool)}".encode()
+
+
+def decode_intents(data: bytes) -> list[tuple[str, str | None]]:
+    """The intents that an entry's bytes tell of; raises ValueError if they are not such."""
+    items: list[Any] = json.loads(data)
+    return list(zip(items[::2], items[1::2], strict=True))
+
+
 _pack = Struct(">qqdd").pack
 
 
-def link(prev: bytes, run_id: str, head: Head, digest: bytes) -> bytes:
-    """The hash of an event: SHA-256 over the hash before it, its fields, its body's digest.
+def identify(run_id: str, head: Head) -> bytes:
+    """The part of an entry that says whose event of which kind it is: a line of text.
 
-    The fields are four big-endian numbers (seq, epoch, ts, mono) and a line of text, in which
-    the free texts carry their lengths: no two events have the same fields.
+    The free texts carry their lengths: no two events have the same line. Raises
+    UnicodeEncodeError for what is not Unicode text.
     """
-    seq, epoch, kind, key, step, index, attempt, ts, mono = head
-    line = (
+    _, _, kind, key, step, index, attempt, _, _ = head
+    return (
         f"{run_id} {kind} {index} {attempt}"
         f" {-1 if key is None else len(key)} {-1 if step is None else len(step)} {key}{step}"
-    )
-    return sha256(b"%b%b%b%b" % (prev, _pack(seq, epoch, ts, mono), digest, line.encode())).digest()
+    ).encode()
+
+
+def link(prev: bytes, head: Head, digest: bytes, line: bytes, intents: bytes | None) -> bytes:
+    """The hash of an entry: SHA-256 over the hash before it, its event, its intents.
+
+    Of the event: four big-endian numbers (seq, epoch, ts, mono), its body's digest, and the
+    line that identifies it.
+    """
+    numbers = _pack(head[0], head[1], head[7], head[8])
+    if intents is None:
+        return sha256(b"%b%b%b%b" % (prev, numbers, digest, line)).digest()
+    return sha256(b"%b%b%b%b\n%b" % (prev, numbers, digest, line, intents)).digest()

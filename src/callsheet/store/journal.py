@@ -48,6 +48,7 @@ class Journal:
         self._pid = os.getpid()
         self._ledger = Ledger(place, durability, clock)
         self._reader = reader or Reader(place)
+        self._owned: set[str] = set()
         self._group: GroupWriter | None = None
         self._group_mutex = threading.Lock()
         self._is_closed = False
@@ -200,7 +201,9 @@ class Journal:
             ) from error
 
     def _writer(self, pending: Pending, lock: RunLock) -> RunWriter:
-        return RunWriter(pending, lock, self._ledger, self._group_writer, self._clock, self._monotonic)
+        return RunWriter(
+            pending, lock, self._ledger, self._group_writer, self._clock, self._monotonic, self._owned
+        )
 
     def _group_writer(self) -> GroupWriter:
         with self._group_mutex:

@@ -23,12 +23,13 @@ from callsheet.store.schema import SEQ_BITS, Durability, connect_writing
 _T = TypeVar("_T")
 
 _INSERT_EVENT = (
-    "INSERT INTO events (id, epoch, type, key, step, idx, attempt, ts, mono, body, blob, hash)"
-    " VALUES (? + ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO events"
+    " (id, epoch, type, key, step, idx, attempt, ts, mono, body, blob, covers, intents, hash)"
+    " VALUES (? + ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _INSERT_FENCED = [
     "INSERT INTO events SELECT * FROM (VALUES "
-    + ", ".join(["(? + ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * count)
+    + ", ".join(["(? + ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * count)
     + ") WHERE (SELECT epoch FROM runs WHERE number = ?) = ?"
     for count in range(PLAIN_ROWS + 1)
 ]
@@ -126,7 +127,7 @@ class Ledger:
             number, epoch = run
             base = number << SEQ_BITS
             last = cursor.execute(
-                "SELECT id, hash FROM events WHERE id > ? AND id < ? ORDER BY id DESC LIMIT 1",
+                "SELECT id + covers - 1, hash FROM events WHERE id > ? AND id < ? ORDER BY id DESC LIMIT 1",
                 (base, base + (1 << SEQ_BITS)),
             ).fetchone()
             seq, hashed = (last[0] - base, last[1]) if last else (0, GENESIS)

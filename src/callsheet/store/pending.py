@@ -1,23 +1,28 @@
 """The events of a run that are not in the journal yet: a buffer that hashes and never touches a disk.
 
 Events enter at the end, in order; what a transaction has made durable leaves at the front.
-A failed transaction takes nothing away.
+A failed transaction takes nothing away. The last entry stays open for the intents that follow
+from its event, until it is sealed.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import IR_VERSION, Plan, plan_to_json
 from callsheet.ir.canon import canonical_bytes
 from callsheet.store.blobs import INLINE_LIMIT
 from callsheet.store.errors import JournalError, NotStorable
-from callsheet.store.events import NO_BODY, EventType, Head, encode_body, link
+from callsheet.store.events import NO_BODY, EventType, Head, encode_body, encode_intent, identify, link
 
 PLAIN_ROWS = 4
 _RECORD_EVERY = 256
+MOST_INTENTS = 128
+"""The most intents of one entry."""
 
 
 class PlanRow(NamedTuple):
@@ -57,15 +62,27 @@ class Blob(NamedTuple):
     data: bytes
 
 
+_seq = itemgetter(0)
+
 Row: TypeAlias = """tuple[
     int, int, str, str | None, str | None, int | None, int | None, float, float,
-    bytes | None, str | None, bytes
+    bytes | None, str | None, int, bytes | None, bytes
 ]"""
-"""An event as it is stored: its head, then body, blob and hash."""
+"""An entry as it is stored: its event's head, body and blob, then what it covers, intents and hash."""
+
+
+class _Open(NamedTuple):
+    """An entry that may still get intents."""
+
+    head: Head
+    data: bytes | None
+    blob: str | None
+    digest: bytes
+    line: bytes
 
 
 class Portion(NamedTuple):
-    """What one transaction writes of a run: everything up to the event `upto`, whose hash is `hash`."""
+    """What one transaction writes of a run: all up to the event `upto`, whose entry has the hash `hash`."""
 
     upto: int
     rows: list[Row]
@@ -81,10 +98,11 @@ class Portion(NamedTuple):
 class Pending:
     """What a run has still to write: events, large bodies, plans, its own row, a status.
 
-    `last_seq` and `last_hash` are the end of the chain, written or not; `durable_seq` is the
-    last event that the journal has. `number` is 0 until the run's row is in the journal.
-    `blocked` is why the last transaction failed, None if it did not. One thread appends while
-    another may write: it appends only at the ends of the lists, the other takes from their fronts.
+    `last_seq` is the last event, `last_hash` the end of the chain up to the last sealed entry,
+    written or not; `durable_seq` is the last event that the journal has. `number` is 0 until the
+    run's row is in the journal. `blocked` is why the last transaction failed, None if it did not.
+    One thread appends while another may write: it appends only at the ends of the lists, the
+    other takes from their fronts.
     """
 
     def __init__(self, run_id: str, *, number: int, epoch: int, last_seq: int, last_hash: bytes) -> None:
@@ -94,6 +112,8 @@ class Pending:
         self.last_seq = self.durable_seq = self.recorded_seq = last_seq
         self.last_hash = self.durable_hash = last_hash
         self.rows: list[Row] = []
+        self._open: _Open | None = None
+        self._intents: list[bytes] = []
         self.blobs: list[Blob] = []
         self.plans: list[PlanRow] = []
         self.run: RunRow | None = None
@@ -122,40 +142,68 @@ class Pending:
             digest = sha256(data).digest()
         head: Head = (seq, self.epoch, what, key, step, index, attempt, ts, mono)
         try:
-            hashed = link(self.last_hash, self.run_id, head, digest)
+            line = identify(self.run_id, head)
         except UnicodeEncodeError as error:
             raise NotStorable(what, f"its key or step is not Unicode text ({error.reason})") from error
         if data is not None and len(data) > INLINE_LIMIT:
             name = digest.hex()
             self.blobs.append(Blob(seq, name, data))
             data = None
-        self.rows.append((*head, data, name, hashed))
+        self.seal()
+        self._open = _Open(head, data, name, digest, line)
         self.last_seq = seq
-        self.last_hash = hashed
         return seq
+
+    def can_intend(self) -> bool:
+        """Whether an entry is open that takes one more intent."""
+        return self._open is not None and len(self._intents) < MOST_INTENTS
+
+    def intend(self, key: str, tool: str | None) -> int:
+        """Add an intent to the open entry and give its sequence number."""
+        try:
+            self._intents.append(encode_intent(key, tool))
+        except UnicodeEncodeError as error:
+            raise NotStorable("intent", f"its key is not Unicode text ({error.reason})") from error
+        self.last_seq += 1
+        return self.last_seq
+
+    def seal(self) -> None:
+        """Close the last entry: what is appended from now on stands in others."""
+        entry = self._open
+        if entry is None:
+            return
+        self._open = None
+        head, data, blob, digest, line = entry
+        count, intents = 1, None
+        if self._intents:
+            count += len(self._intents)
+            intents = b"[%b]" % b",".join(self._intents)
+            self._intents = []
+        self.last_hash = hashed = link(self.last_hash, head, digest, line, intents)
+        self.rows.append((*head, data, blob, count, intents, hashed))
 
     @property
     def is_empty(self) -> bool:
         """Whether everything is in the journal."""
-        return not (self.rows or self.status or self.plans or self.run)
+        return not (self.rows or self._open or self.status or self.plans or self.run)
 
     def plain_rows(self) -> list[Row] | None:
-        """The events due if there are only a few and nothing else is: the common case, made cheap."""
+        """The entries due if there are only a few and nothing else is: the common case, made cheap."""
         if self.status or self.blobs or self.plans or self.run or not 0 < len(self.rows) <= PLAIN_ROWS:
             return None
         return None if self.last_seq - self.recorded_seq >= _RECORD_EVERY else self.rows
 
     def written_plain(self) -> None:
-        """Let go of all events: `plain_rows` are in the journal now."""
+        """Let go of all entries: `plain_rows` are in the journal now."""
         self.rows = []
         self.durable_seq = self.last_seq
         self.durable_hash = self.last_hash
         self.blocked = None
 
     def take(self, upto: int) -> Portion:
-        """What a transaction should write: the events up to `upto` and what belongs before them."""
+        """What a transaction should write: the entries up to `upto` and what belongs before them."""
         upto = max(upto, self.durable_seq)  # a commit may have overtaken the flush that asks
-        rows = self.rows[: upto - self.durable_seq]
+        rows = self.rows[: bisect_right(self.rows, upto, key=_seq)]
         status = self.status
         if status is not None and status.after_seq > upto:
             status = None

@@ -13,30 +13,45 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import Plan, plan_from_json
+from callsheet.machine.keys import place_of_key
 from callsheet.store.blobs import BlobMissing, read_blob
 from callsheet.store.errors import JournalError
-from callsheet.store.events import GENESIS, NO_BODY, Event, EventType, decode_body, link
+from callsheet.store.events import (
+    GENESIS,
+    NO_BODY,
+    Event,
+    EventType,
+    Head,
+    decode_body,
+    decode_intents,
+    identify,
+    link,
+)
 from callsheet.store.ids import may_begin_run_id
+from callsheet.store.pending import MOST_INTENTS
 from callsheet.store.place import Place
 from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, SEQ_BITS, connect_reading
 from callsheet.store.writer import RunStatus
 
 _PAGE = 500
+_COVERS = 11
+"""The column of an entry that says how many events it holds."""
 
 _RUNS = f"""
 SELECT run_id, status, runs.plan_hash, plans.id, plans.title, parent_run, owner, runs.epoch, wake_at,
-       runs.created, updated, COALESCE(last.id - (number << {SEQ_BITS}), 0), last.hash, last.ts, core_version
+       runs.created, updated, COALESCE(last.id + last.covers - 1 - (number << {SEQ_BITS}), 0), last.hash,
+       last.ts, core_version
 FROM runs JOIN plans USING (plan_hash)
 LEFT JOIN events AS last ON last.id = (
     SELECT max(id) FROM events WHERE id > number << {SEQ_BITS} AND id < (number + 1) << {SEQ_BITS}
 )
 """
 _EVENTS = """
-SELECT id, epoch, type, key, step, idx, attempt, ts, mono, body, blob, hash
+SELECT id, epoch, type, key, step, idx, attempt, ts, mono, body, blob, covers, intents, hash
 FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
 """
 
@@ -127,10 +142,13 @@ class Reader:
         Raises JournalError: JRN002 for an unknown run, JRN012 at an event that cannot be read.
         """
         base = self._number(run_id) << SEQ_BITS
-        while page := self._page(base, after):
+        before = max(0, after - MOST_INTENTS)  # the entry that `after` stands in
+        while page := self._page(base, before):
             for row in page:
-                yield self._event(run_id, base, row)
-            after = page[-1][0] - base
+                for event in self._entry(run_id, base, row):
+                    if event.seq > after:
+                        yield event
+            before = page[-1][0] - base
 
     def plan(self, plan_hash: str) -> tuple[Plan, str]:
         """A stored plan and its source text, by its hash.
@@ -165,9 +183,9 @@ class Reader:
                 bad = self._check(run_id, seq + 1, prev, base, row)
                 if bad is not None:
                     return bad
-                seq, prev = row[0] - base, row[-1]
+                first, seq, prev = seq + 1, seq + row[_COVERS], row[-1]
                 has_ended = has_ended or row[2] == EventType.END
-                if seq == head_seq and prev != head_hash:
+                if first <= head_seq <= seq and (head_seq, head_hash) != (seq, prev):
                     return BadEvent(seq, "its hash is not the one that the run noted")
         if seq < head_seq:
             return BadEvent(seq + 1, f"it is missing: the run noted {head_seq} events")
@@ -196,28 +214,23 @@ class Reader:
         with self._reading():
             return self._connection.execute(_EVENTS, (base + after, base + (1 << SEQ_BITS), _PAGE)).fetchall()
 
-    def _event(self, run_id: str, base: int, row: tuple[Any, ...]) -> Event:
-        row_id, epoch, kind, key, step, index, attempt, ts, mono, body, blob, hashed = row
+    def _entry(self, run_id: str, base: int, row: tuple[Any, ...]) -> Iterator[Event]:
+        """The events of an entry: its own, then its intents."""
+        row_id, epoch, kind, key, step, index, attempt, ts, mono, body, blob, _, intents, hashed = row
+        seq = row_id - base
         try:
             if blob is not None:
                 body = self._blob(blob)
             data = None if body is None else decode_body(body)
-            return Event(
-                run_id,
-                row_id - base,
-                epoch,
-                EventType(kind),
-                key,
-                step,
-                index,
-                attempt,
-                ts,
-                mono,
-                data,
-                hashed,
+            left = [] if intents is None else _intents(intents)
+            event = Event(
+                run_id, seq, epoch, EventType(kind), key, step, index, attempt, ts, mono, data, hashed
             )
-        except (BlobMissing, ValueError, AttributeError, RecursionError) as error:
-            raise _damaged(f"event {row_id - base} of run {run_id} cannot be read: {error}") from error
+        except (BlobMissing, ValueError, AttributeError, TypeError, RecursionError) as error:
+            raise _damaged(f"event {seq} of run {run_id} cannot be read: {error}") from error
+        yield event
+        for at, (place, said) in enumerate(left, seq + 1):
+            yield Event(run_id, at, epoch, EventType.INTENT, *place, ts, mono, said, hashed)
 
     def _blob(self, name: str) -> bytes:
         with self._reading():
@@ -226,7 +239,7 @@ class Reader:
     def _check(
         self, run_id: str, expected: int, prev: bytes, base: int, row: tuple[Any, ...]
     ) -> BadEvent | None:
-        row_id, epoch, kind, key, step, index, attempt, ts, mono, body, blob, hashed = row
+        row_id, epoch, kind, key, step, index, attempt, ts, mono, body, blob, covers, intents, hashed = row
         seq = row_id - base
         if seq != expected:
             return BadEvent(expected, f"it is missing: event {seq} follows")
@@ -236,7 +249,10 @@ class Reader:
                 digest = sha256(self._blob(blob)).digest()
             elif body is not None:
                 digest = sha256(body).digest()
-            said = link(prev, run_id, (seq, epoch, kind, key, step, index, attempt, ts, mono), digest)
+            head: Head = (seq, epoch, kind, key, step, index, attempt, ts, mono)
+            said = link(prev, head, digest, identify(run_id, head), intents)
+            if covers != 1 + (0 if intents is None else len(decode_intents(intents))):
+                return BadEvent(seq, f"it says that it covers {covers} events")
         except BlobMissing as error:
             return BadEvent(seq, str(error))
         except (TypeError, ValueError, struct.error):
@@ -326,6 +342,18 @@ def _unreadable(path: Path, error: Exception) -> JournalError:
     return JournalError(
         "JRN010", f"the journal {path} cannot be read: {reason}", "name a journal that you can read"
     )
+
+
+_Place: TypeAlias = "tuple[str, str, int, int]"
+"""A call's key, step, item and attempt."""
+
+
+def _intents(data: bytes) -> list[tuple[_Place, dict[str, str] | None]]:
+    """Of each intent in an entry: whose call it is, and its body."""
+    return [
+        ((key, *place_of_key(key)), None if tool is None else {"tool": tool})
+        for key, tool in decode_intents(data)
+    ]
 
 
 _STATUSES = frozenset(RunStatus)

@@ -5,7 +5,9 @@ JournalError that says why the file is not a journal this version can use.
 
 An event's key is one integer, the run's number above its sequence number: rows of a run stay
 together and appends go to the end of a table B-tree, which costs half of what a WITHOUT ROWID
-table with the key (run_id, seq) does. The view `log` shows the events with run ids.
+table with the key (run_id, seq) does. A row holds a transition: an event, and as `intents` the
+calls that left because of it, which have the sequence numbers after the event's; it `covers` so
+many in all. The view `log` shows the rows with run ids.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ from callsheet.store.lock import WriteLock
 from callsheet.store.place import Place, refuse_network_file_system
 
 APPLICATION_ID = 0x43414C53
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SEQ_BITS = 32
 """An event's id is `run number << SEQ_BITS | seq`."""
 
 _BUSY_SECONDS = 10.0
-_CHECKPOINT_PAGES = 4000
+_CHECKPOINT_PAGES = 8000
+_PAGE_BYTES = 2048
+"""A commit writes whole pages; small rows are the rule."""
 
 _SCHEMA = f"""
 CREATE TABLE plans (
@@ -66,6 +70,8 @@ CREATE TABLE events (
     mono REAL NOT NULL,
     body BLOB,
     blob TEXT,
+    covers INTEGER NOT NULL,
+    intents BLOB,
     hash BLOB NOT NULL
 );
 CREATE TABLE blobs (
@@ -85,7 +91,8 @@ CREATE TABLE inbox (
 ) WITHOUT ROWID;
 CREATE VIEW log AS
     SELECT run_id, events.id - (number << {SEQ_BITS}) AS seq, events.epoch, type, key, step, idx, attempt,
-           datetime(ts, 'unixepoch') AS time, CAST(body AS TEXT) AS body, blob, lower(hex(hash)) AS hash
+           datetime(ts, 'unixepoch') AS time, CAST(body AS TEXT) AS body, blob,
+           CAST(intents AS TEXT) AS intents, lower(hex(hash)) AS hash
     FROM runs JOIN events ON events.id > number << {SEQ_BITS} AND events.id < (number + 1) << {SEQ_BITS};
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
@@ -151,6 +158,7 @@ def _create(place: Place) -> None:
 def _create_tables(path: Path) -> None:
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
+        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         connection.executescript(f"BEGIN EXCLUSIVE; {_SCHEMA} COMMIT;")
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
     finally:

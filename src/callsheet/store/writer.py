@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from callsheet.ir import Plan
+from callsheet.machine.keys import place_of_key
 from callsheet.store.errors import Fenced, JournalError
 from callsheet.store.events import EventType
 from callsheet.store.ledger import Ledger
@@ -55,7 +56,10 @@ class RunWriter:
         group: Callable[[], GroupWriter],
         clock: Callable[[], float],
         monotonic: Callable[[], float],
+        owned: set[str],
     ) -> None:
+        self._owned = owned
+        self._owned.add(pending.run_id)
         self._pending = pending
         self._lock = lock
         self._ledger = ledger
@@ -85,8 +89,14 @@ class RunWriter:
 
     @property
     def head_hash(self) -> bytes:
-        """The hash of the last event appended; the next one is chained to it."""
+        """The hash of the last entry; the next one is chained to it."""
+        self._pending.seal()
         return self._pending.last_hash
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this is the only run that the journal has open for writing in this process."""
+        return len(self._owned) == 1
 
     @property
     def blocked(self) -> JournalError | None:
@@ -110,6 +120,21 @@ class RunWriter:
         if not self._lock.is_held:
             self._refuse()
         return self._pending.append(type, key, step, index, attempt, self._clock(), self._monotonic(), body)
+
+    def intend(self, key: str, tool: str | None) -> int:
+        """Note with the next commit that a call is about to leave; gives the event's sequence number.
+
+        The intent stands in the journal beside the event that led to it. Raises NotStorable
+        for a key that is not Unicode text.
+        """
+        if not self._lock.is_held:
+            self._refuse()
+        pending = self._pending
+        if pending.can_intend():
+            return pending.intend(key, tool)
+        step, index, attempt = place_of_key(key)
+        body = None if tool is None else {"tool": tool}
+        return self.append(EventType.INTENT, key=key, step=step, index=index, attempt=attempt, body=body)
 
     def set_status(self, status: RunStatus, wake_at: float | None = None) -> None:
         """Change the run's status with the next commit.
@@ -144,12 +169,15 @@ class RunWriter:
 
     def close(self) -> None:
         """Free the run for other owners; what was not committed is dropped."""
+        if self._lock.is_held:
+            self._owned.discard(self.run_id)
         self._lock.close()
 
     def _begin(self) -> Pending:
         self._ledger.check_process()
         if not self._lock.is_held:
             self._refuse()
+        self._pending.seal()
         blocked = self._pending.blocked
         if isinstance(blocked, Fenced):
             raise blocked
