@@ -40,6 +40,8 @@ def to_text(value: JSON) -> str:
     if value is None:
         return ""
     try:
+        if type(value) is int:
+            return str(value)
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     except (ValueError, TypeError, RecursionError):
         return f"<{type(value).__name__}>"
