@@ -7,6 +7,7 @@ prints itself in every spelling, or PlanError with all that is wrong.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,8 @@ Syntax: TypeAlias = Literal["auto", "ltp", "micro"]
 
 _WAY_OUT = "give the path of a plan"
 _SUFFIXES: Mapping[str, Syntax] = {".ltp": "ltp", ".micro": "micro"}
+_STEP = re.compile(r"^[ \t]*[A-Za-z_][A-Za-z0-9_-]*:[ \t]*[@?]", re.MULTILINE)
+"""A line that only LTP text has: where it is there, its errors are those of LTP text."""
 _FILES = (".ltp", ".micro", ".json")
 
 
@@ -150,11 +153,13 @@ class Plan:
         >>> [d.message for d in plan.check(tools=[greet]).errors]
         ['@GREET has no argument nam', '@GREET lacks its argument name']
         """
-        from callsheet.api.checking import ALL_MEANS, check_plan  # noqa: PLC0415 - not for reading alone
+        from callsheet.api.advice import advised  # noqa: PLC0415 - not for reading alone
+        from callsheet.api.checking import ALL_MEANS, check_plan  # noqa: PLC0415 - as above
         from callsheet.api.reach import local_registry  # noqa: PLC0415 - as above
 
         registry = None if tools is None else local_registry(read_tools(tools), None)
-        return Findings(check_plan(self.ir, registry, inputs, means=ALL_MEANS), self.source)
+        found = check_plan(self.ir, registry, inputs, means=ALL_MEANS)
+        return Findings(advised(self.ir, found), self.source)
 
     # ------------------------------------------------------------ writing
 
@@ -218,6 +223,8 @@ def _parse(text: str, name: str, syntax: Syntax, inputs: Collection[str]) -> Par
         case "micro":
             return parse_micro(text, name, variables=inputs)
         case "auto":
-            return read_answer_plan(text, inputs, name)
+            result = read_answer_plan(text, inputs, name)
+            is_ltp = result.plan is None and _STEP.search(text) is not None
+            return parse_ltp(text, name) if is_ltp else result
         case _:
             raise ValueError(f"syntax is {syntax!r}; it is one of 'auto', 'ltp', 'micro'")

@@ -14,6 +14,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
+from callsheet.api.advice import advised
 from callsheet.api.checking import check_plan
 from callsheet.api.findings import Findings
 from callsheet.api.kit import Kit
@@ -80,7 +81,7 @@ class Session:
         """What is wrong with a plan on the tools that this session reaches."""
         doubts = await self._reach(plan.ir)
         found = check_plan(plan.ir, self._registry, inputs.keys(), means=self._kit.means)
-        return Findings((*doubts, *found), plan.source)
+        return Findings((*doubts, *advised(plan.ir, found)), plan.source)
 
     async def _reach(self, plan: Steps | None) -> tuple[Diagnostic, ...]:
         """Open the servers if a tool of the plan is not here, or if no plan is given.
