@@ -154,6 +154,7 @@ class Runtime:
         Takes what `run` takes. Raises PlanError for a text that is no plan; whatever else is
         wrong is raised by the handle.
         """
+        _require_loop("start", "run_sync")
         values = _values(inputs)
         read = as_plan(plan, values.keys())
         name = _run_id(run_id)
@@ -191,6 +192,7 @@ class Runtime:
 
         `run_id` is the whole id.
         """
+        _require_loop("start_resume", "resume_sync")
         self._require_journal()
         check_run_id(run_id)
         decision = None if in_doubt is None else Decision(in_doubt)
@@ -316,6 +318,14 @@ def _cannot_be_given(name: str, reason: str, way_out: str) -> CallsheetError:
 
 def _run_id(given: str | None) -> str:
     return new_run_id() if given is None else check_run_id(given)
+
+
+def _require_loop(name: str, instead: str) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        message = f"{name} needs a running event loop; without one use {instead}"
+        raise RuntimeError(message) from None
 
 
 def _refuse_running_loop(what: str, instead: str) -> None:
