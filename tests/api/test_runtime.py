@@ -134,7 +134,9 @@ def test_what_cannot_be_a_tool_is_said_at_once() -> None:
     with pytest.raises(CallsheetError, match="CFG105"):
         Runtime([functools.partial(greet)])
     with pytest.raises(CallsheetError, match="TOL002"):
-        run("respond 1", tools=[double, double])
+        Runtime([double, double])
+    with pytest.raises(CallsheetError, match="TOL101"):
+        Runtime(builtins=True, workspace="/no/such/folder")
     with pytest.raises(TypeError, match="tools takes a list"):
         Runtime(double)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a tool is a function"):
@@ -339,6 +341,16 @@ async def test_an_open_journal_is_used_and_left_open(tmp_path: Path) -> None:
     with Journal.open(tmp_path / "j.db") as journal:
         await Runtime(journal=journal).run("S1: @RESPOND ('x')", run_id="r1")
         assert journal.find_run("r1").status is RunStatus.DONE
+
+
+async def test_a_run_is_found_by_the_beginning_of_its_id_but_streamed_by_the_whole(tmp_path: Path) -> None:
+    async with Runtime(journal=tmp_path / "j.db") as runtime:
+        result = await runtime.run("respond 1", run_id="nightly")
+        assert await runtime.resume("night") == await runtime.resume("last") == result
+        assert await runtime.start_resume("nightly").result() == result
+        for text in ("night", "last", "daily"):
+            with pytest.raises(CallsheetError, match="JRN002"):
+                await runtime.start_resume(text).result()
 
 
 async def test_resuming_needs_a_journal() -> None:

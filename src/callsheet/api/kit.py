@@ -50,10 +50,12 @@ _TABLES = ("mcpServers", "servers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
-    """All that a runtime was given, read and checked."""
+    """All that a runtime was given, read and checked.
+
+    `tools` are those that need no server: given ones, built-in ones, transforms.
+    """
 
     tools: tuple[Tool, ...]
-    builtins: BuiltinSettings | None
     servers: tuple[McpServerConfig, ...]
     model: ModelPort | None
     agent: AgentPort | None

@@ -19,6 +19,7 @@ from callsheet.api.handle import RunHandle
 from callsheet.api.kit import Kit, Servers, builtin_settings, read_servers
 from callsheet.api.models import Agent, Compiler, Model, agent_port, model_port, replan_by
 from callsheet.api.plan import PlanLike, as_plan
+from callsheet.api.reach import local_registry
 from callsheet.api.result import RunResult
 from callsheet.api.session import Session
 from callsheet.api.stream import EventStream
@@ -34,6 +35,7 @@ from callsheet.store import Journal, check_run_id, new_run_id
 
 _T = TypeVar("_T")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_IS_OPEN = "this runtime is open already; make another one, or share it"
 
 InDoubt: TypeAlias = "Decision | Literal['retry', 'skip', 'fail']"
 """What becomes of calls that may or may not have taken place: make them again, go on as if they
@@ -84,8 +86,7 @@ class Runtime:
     ) -> None:
         own_data = None if data is None else Path(data)
         self._kit = Kit(
-            tools=read_tools(tools),
-            builtins=builtin_settings(builtins, workspace, own_data),
+            tools=tuple(local_registry(read_tools(tools), builtin_settings(builtins, workspace, own_data))),
             servers=() if mcp is None else read_servers(mcp),
             model=None if model is None else model_port(model),
             agent=None if agent is None else agent_port(agent),
@@ -181,7 +182,7 @@ class Runtime:
         decision = None if in_doubt is None else Decision(in_doubt)
         async with self._opened() as session:
             outcome = await session.resume(
-                run_id, decision, None, Watch(), accepts_changed_tools=accept_changed_tools
+                session.find(run_id), decision, None, Watch(), accepts_changed_tools=accept_changed_tools
             )
         return RunResult.of(outcome)
 
@@ -245,7 +246,7 @@ class Runtime:
 
     async def __aenter__(self) -> Runtime:
         if self._session is not None:
-            raise RuntimeError("this runtime is open already; make another one, or share it")
+            raise RuntimeError(_IS_OPEN)
         self._session = Session(self._kit)
         self._loop = asyncio.get_running_loop()
         return self
@@ -260,6 +261,8 @@ class Runtime:
 
     def __enter__(self) -> Runtime:
         _refuse_running_loop("with Runtime(…)", "async with Runtime(…)")
+        if self._session is not None:
+            raise RuntimeError(_IS_OPEN)
         runner = asyncio.Runner()
         runner.run(self.__aenter__())
         self._runner = runner

@@ -19,13 +19,13 @@ from callsheet.api.checking import check_plan
 from callsheet.api.findings import Findings
 from callsheet.api.kit import Kit
 from callsheet.api.plan import Plan
-from callsheet.api.reach import absent_tools, facts_of, local_registry, pins_of, take_in
+from callsheet.api.reach import absent_tools, facts_of, pins_of, take_in
 from callsheet.api.stream import EventStream
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile, Decision, Limits, ToolFacts
-from callsheet.ports.tools import CallContext, Handler
+from callsheet.ports.tools import CallContext, Handler, Registry
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.runs import (
     Launch,
@@ -47,7 +47,7 @@ class Session:
 
     def __init__(self, kit: Kit) -> None:
         self._kit = kit
-        self._registry = local_registry(kit.tools, kit.builtins)
+        self._registry = Registry(kit.tools)
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._servers_are_open = not kit.servers
@@ -137,6 +137,11 @@ class Session:
         ports = self._ports(stream, run_id)
         return RunOutcome(run_id, await run_unrecorded(plan.ir, ports, launch, watch))
 
+    def find(self, text: str) -> str:
+        """The id of a run of the journal, from its beginning or `last`; raises JournalError (JRN002)."""
+        assert self.journal is not None
+        return self.journal.find_run(text).run_id
+
     async def resume(
         self,
         run_id: str,
@@ -149,7 +154,6 @@ class Session:
         """Carry a run of the journal on; raises CallsheetError if that cannot be."""
         journal = self.journal
         assert journal is not None
-        run_id = journal.find_run(run_id).run_id
         if stream is not None:
             stream.begin_from(*_plans_of(journal, run_id))
 
@@ -195,7 +199,10 @@ class Session:
 
 def _plans_of(journal: Journal, run_id: str) -> tuple[Steps, list[tuple[str, Steps]]]:
     """The plan of a run, and those that its RE-PLANs got, by the keys of their calls."""
-    first = journal.plan(journal.find_run(run_id).plan_hash)[0]
+    info = journal.find_run(run_id)
+    if info.run_id != run_id:
+        return Steps(()), []  # there is no run of this very id, as its resumption will say
+    first = journal.plan(info.plan_hash)[0]
     later = [
         (row.key, journal.plan((row.body or {})["plan"])[0])
         for row in journal.events(run_id)
