@@ -332,8 +332,9 @@ async def test_changed_tools_are_refused_unless_they_are_accepted(tmp_path: Path
     with pytest.raises(CallsheetError, match="TOL001"):
         await Runtime(journal=tmp_path / "j.db").resume("r1")
     changed = runtime_of("pure", 0)
-    with pytest.raises(CallsheetError, match="JRN021"):
+    with pytest.raises(CallsheetError, match="JRN021") as caught:
         await changed.resume("r1")
+    assert "accept_changed_tools=True" in (caught.value.diagnostics[0].help or "")
     assert (await changed.resume("r1", accept_changed_tools=True)).variables == {"a": "waited"}
 
 

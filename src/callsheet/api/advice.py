@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from callsheet.diagnostics import Diagnostic
+from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Call, Plan
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 
 _OPTION = re.compile(r"--var (\w+)=…")
 _UNKNOWN_TOOL = "CHK040"
+_CHANGED_TOOLS = "JRN021"
 
 
 def advised(plan: Plan, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The findings about a plan, with ways out that a program can take."""
     return tuple(_advised(plan, d) for d in diagnostics)
+
+
+@contextmanager
+def in_words_of_the_library() -> Generator[None]:
+    """Say of what is raised within which argument is the way out."""
+    try:
+        yield
+    except CallsheetError as error:
+        raise CallsheetError([_argument_for_option(d) for d in error.diagnostics], error.source) from error
+
+
+def _argument_for_option(diagnostic: Diagnostic) -> Diagnostic:
+    if diagnostic.code != _CHANGED_TOOLS:
+        return diagnostic
+    return replace(diagnostic, help="look at what changed, then resume(…, accept_changed_tools=True)")
 
 
 def _advised(plan: Plan, diagnostic: Diagnostic) -> Diagnostic:

@@ -26,7 +26,7 @@ class PlanError(CallsheetError):
     """A text that is no plan, or a plan that must not run, with all that is wrong with it.
 
     `diagnostics` holds every finding, `source` the text they point into. The error's text shows
-    each with its line, a caret and the way out.
+    each with its line, a caret and the way out: first the errors, then the warnings.
 
     >>> from callsheet import Plan, PlanError
     >>> try:
@@ -47,8 +47,9 @@ class PlanError(CallsheetError):
         return cls(error.diagnostics, error.source)
 
     def __str__(self) -> str:
-        told = [d for d in self.diagnostics if d.severity is not Severity.HINT]
-        return render_all(told or self.diagnostics, self.source)
+        errors = [d for d in self.diagnostics if d.is_error]
+        warnings = [d for d in self.diagnostics if d.severity is Severity.WARNING]
+        return "\n".join(render_all(told, self.source) for told in (errors, warnings) if told)
 
     def to_json(self) -> list[dict[str, object]]:
         """The diagnostics as JSON data, with lines and columns from 1."""

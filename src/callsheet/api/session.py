@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from callsheet.api.advice import advised
+from callsheet.api.advice import advised, in_words_of_the_library
 from callsheet.api.checking import check_plan
 from callsheet.api.findings import Findings
 from callsheet.api.kit import Kit
@@ -164,7 +164,8 @@ class Session:
             if gone:
                 raise CallsheetError([*doubts, *gone])
             if not accepts_changed_tools:
-                check_pins(start, pins_of(plan, self._registry))
+                with in_words_of_the_library():
+                    check_pins(start, pins_of(plan, self._registry))
             yield self._ports(stream)
 
         return await resume_run(journal, run_id, ports_for, decision, watch)
