@@ -82,7 +82,8 @@ class RunHandle(AsyncIterator[RunEvent]):
     def cancel(self, reason: str = "cancelled") -> None:
         """End the run for good: its status becomes `cancelled`, calls under way are given up.
 
-        Of several calls the first counts; a run that has ended stays as it is.
+        Of several calls the first counts; a run that has ended stays as it is. To be called on
+        the thread of the event loop, as everything here.
         """
         if self._reason is not None or self.is_done:
             return
