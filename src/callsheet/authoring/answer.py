@@ -15,17 +15,18 @@ _NAME = "<model>"
 _LEFT_OUT = frozenset({"LTP005", "LTP103"})
 
 
-def read_answer_plan(answer: object, variables: Iterable[str] = ()) -> ParseResult:
+def read_answer_plan(answer: object, variables: Iterable[str] = (), name: str = _NAME) -> ParseResult:
     """The plan that an answer holds, or the diagnostics that say why it holds none.
 
-    `variables` are set before the plan runs, so that a bare word in Micro-CLI can name them.
+    `variables` are set before the plan runs, so that a bare word in Micro-CLI can name them;
+    `name` is what diagnostics call the text.
     """
     text = answer if isinstance(answer, str) else ""
     names = tuple(variables)
-    ltp = parse(text, _NAME)
+    ltp = parse(text, name)
     if ltp.plan is not None and not _leaves_out_commands(ltp, names):
         return ltp
-    micro = parse_micro(text, _NAME, variables=names)
+    micro = parse_micro(text, name, variables=names)
     if micro.plan is not None or ltp.plan is not None:
         return micro
     return ltp if _reads_better(ltp, micro) else micro

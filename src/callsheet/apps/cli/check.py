@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.checking import check_plan, check_readable
+from callsheet.api.checking import check_plan, check_readable
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import count_of, json_rows, print_json
@@ -94,7 +94,7 @@ class _Shelf:
 
     def tools_for(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
         """The registry, what was doubtful about opening it, and who was not asked."""
-        from callsheet.apps.session import absent_tools  # noqa: PLC0415 - as above
+        from callsheet.api.reach import absent_tools  # noqa: PLC0415 - as above
 
         if not absent_tools(plan, self._local):
             return self._local, (), None

@@ -85,7 +85,8 @@ def setup_from(
     allow_unsandboxed: bool = False,
 ) -> Setup:
     """The setup that these options describe, on top of the user's configuration file."""
-    from callsheet.apps.session import Setup, default_data  # noqa: PLC0415 - only where tools are opened
+    from callsheet.api.reach import default_data  # noqa: PLC0415 - only where tools are opened
+    from callsheet.apps.session import Setup  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
 
     settings = load_settings()

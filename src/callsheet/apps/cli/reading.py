@@ -6,17 +6,16 @@ run, and no tool is looked at.
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
+from callsheet.api.texts import plan_of_json, read_text, unreadable
+from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.frontends.ltp import parse
-from callsheet.ir import Plan, plan_from_json
+from callsheet.ir import Plan
 
 STDIN = "-"
-_MAX_BYTES = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,28 +61,17 @@ def read_plan(argument: str, *, strict: bool = False) -> PlanText:
 
 
 def _read(path: Path | None) -> str:
+    name = "standard input" if path is None else str(path)
+    way_out = "give a file, or - for standard input"
     try:
         if path is None and sys.stdin is None:
-            raise _unreadable(path, "it is closed")
+            raise unreadable(name, "it is closed", way_out)
         if path is None:
-            data = sys.stdin.buffer.read(_MAX_BYTES + 1)
-        else:
-            with path.open("rb") as file:
-                data = file.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise _unreadable(path, f"it is larger than {_MAX_BYTES // 1_000_000} MB")
-        return data.decode("utf-8-sig")
+            return read_text(sys.stdin.buffer, name, way_out)
+        with path.open("rb") as file:
+            return read_text(file, name, way_out)
     except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from error
-    except UnicodeDecodeError as error:
-        raise _unreadable(path, f"it is not UTF-8 text (byte {error.start})") from error
-
-
-def _unreadable(path: Path | None, reason: str) -> CallsheetError:
-    name = "standard input" if path is None else str(path)
-    return CallsheetError.single(
-        "CFG012", f"the plan {name} cannot be read: {reason}", help="give a file, or - for standard input"
-    )
+        raise unreadable(name, error.strerror or str(error), way_out) from error
 
 
 def _is_json(path: Path | None, text: str) -> bool:
@@ -92,13 +80,6 @@ def _is_json(path: Path | None, text: str) -> bool:
 
 def _from_json(path: Path | None, source: Source) -> PlanText:
     try:
-        return PlanText(path, source, plan_from_json(json.loads(source.text)), ())
-    except json.JSONDecodeError as error:
-        wrong = Diagnostic(
-            "CFG001", Severity.ERROR, f"this is not JSON: {error.msg}", Span(error.pos, error.pos + 1)
-        )
-    except RecursionError:
-        wrong = Diagnostic("CFG001", Severity.ERROR, "this JSON is nested too deep")
+        return PlanText(path, source, plan_of_json(source), ())
     except CallsheetError as error:
         return PlanText(path, source, None, error.diagnostics)
-    return PlanText(path, source, None, (wrong,))

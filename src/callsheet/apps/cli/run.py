@@ -165,7 +165,7 @@ async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
 
 def _check(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
     """Refuse a plan with errors; else print the warnings, and which servers were opened."""
-    from callsheet.apps.checking import check_plan  # noqa: PLC0415 - as above
+    from callsheet.api.checking import check_plan  # noqa: PLC0415 - as above
 
     found = (*toolbox.diagnostics, *check_plan(job.plan, toolbox.registry, job.inputs))
     if any(d.is_error for d in found):
@@ -180,7 +180,8 @@ def _check(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
 
 
 def _launch(job: Job, toolbox: Toolbox) -> Launch:
-    from callsheet.apps.session import facts_of, pins_of, setup_of_run  # noqa: PLC0415 - as above
+    from callsheet.api.reach import facts_of, pins_of  # noqa: PLC0415 - as above
+    from callsheet.apps.session import setup_of_run  # noqa: PLC0415
     from callsheet.runtime.runs import Launch  # noqa: PLC0415
 
     return Launch(
