@@ -11,7 +11,9 @@ TYPE_CHECKING = False  # what type checkers take as true; `typing` would cost ha
 if TYPE_CHECKING:
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.frontends.ltp import ParseResult, format_plan, parse
+    from callsheet.frontends.spelling import read_plan_text
     from callsheet.ir import Effect, Plan
+    from callsheet.ir.diff import diff_plans
     from callsheet.machine import Limits, Result
     from callsheet.passes import check
     from callsheet.ports.python_tools import tool
@@ -29,8 +31,10 @@ _PLACES = {
     "Plan": "callsheet.ir",
     "Result": "callsheet.machine",
     "check": "callsheet.passes",
+    "diff_plans": "callsheet.ir.diff",
     "format_plan": "callsheet.frontends.ltp",
     "parse": "callsheet.frontends.ltp",
+    "read_plan_text": "callsheet.frontends.spelling",
     "tool": "callsheet.ports.python_tools",
 }
 
@@ -44,8 +48,10 @@ __all__ = [
     "Plan",
     "Result",
     "check",
+    "diff_plans",
     "format_plan",
     "parse",
+    "read_plan_text",
     "tool",
 ]
 
