@@ -8,16 +8,20 @@ Comments and spans do not count. About n log n in the number of steps.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from callsheet.ir.diff.matching import Matching, match_steps
 from callsheet.ir.diff.order import staying
-from callsheet.ir.diff.parts import head_changes, step_changes
+from callsheet.ir.diff.parts import head_changes, reference_changes, step_changes
 from callsheet.ir.diff.result import Change, Part, PlanDiff, StepDiff
 from callsheet.ir.plan import Plan
-from callsheet.ir.step import Goto, Step
+from callsheet.ir.step import Step
+
+_LARGE = 2_000
+"""From this many steps on the cyclic collector rests: nothing here has cycles."""
 
 
 def diff_plans(old: Plan, new: Plan) -> PlanDiff:
@@ -29,6 +33,16 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
     >>> [(c.part.value, c.name, c.old.value, c.new.value) for c in diff_plans(old, new).steps[0].changes]
     [('argument', 1, 'a', 'b')]
     """
+    if len(old.steps) + len(new.steps) < _LARGE or not gc.isenabled():
+        return _diff(old, new)
+    gc.disable()
+    try:
+        return _diff(old, new)
+    finally:
+        gc.enable()
+
+
+def _diff(old: Plan, new: Plan) -> PlanDiff:
     matching = match_steps(old.steps, new.steps)
     references = _References.of(matching)
     groups = _groups(matching)
@@ -43,14 +57,11 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
     return PlanDiff(old, new, tuple(head_changes(old, new)), tuple(_in_order(matching, sides)))
 
 
-def _step_changes(matching: Matching, i: int, j: int, references: _References) -> Sequence[Change]:
+def _step_changes(matching: Matching, i: int, j: int, references: _References) -> Iterator[Change]:
     old, new = matching.old[i], matching.new[j]
-    refers = (isinstance(old.action, Goto) or old.depends_on is not None or new.depends_on is not None) or (
-        old.on_fail is not None and isinstance(old.on_fail.then, Goto)
-    )
-    if not refers and matching.old_keys[i].content == matching.new_keys[j].content:
-        return ()
-    return tuple(step_changes(old, new, references.are_same))
+    is_equal = matching.old_keys[i].content == matching.new_keys[j].content
+    changes = reference_changes if is_equal else step_changes
+    return changes(old, new, references.are_same)
 
 
 def _in_order(matching: Matching, sides: dict[int, StepDiff]) -> Iterator[StepDiff]:

@@ -48,6 +48,16 @@ def step_changes(old: Step, new: Step, is_same_target: SameTarget) -> Iterator[C
         yield Change(Part.TITLE, old.title, new.title)
 
 
+def reference_changes(old: Step, new: Step, is_same_target: SameTarget) -> Iterator[Change]:
+    """What differs between two steps of equal content: the steps that they refer to."""
+    if isinstance(old.action, Goto):
+        yield from _action(old.action, new.action, is_same_target)
+    if old.on_fail is not None and isinstance(old.on_fail.then, Goto):
+        yield from _failure(old.on_fail, new.on_fail, is_same_target)
+    if not _same_dependencies(old.depends_on, new.depends_on, is_same_target):
+        yield Change(Part.AFTER, old.depends_on, new.depends_on)
+
+
 def _loop(old: Step, new: Step) -> Iterator[Change]:
     was, now = old.foreach, new.foreach
     if was is None or now is None:
