@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from callsheet.api.runtime import Runtime
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
+    from callsheet.ir.diff import PlanDiff
     from callsheet.machine import Limits
     from callsheet.ports.builtin import BuiltinSettings
     from callsheet.ports.python_tools import tool
@@ -65,6 +66,7 @@ _NAMES = {
     "callsheet.api.runtime": ("Runtime",),
     "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),
     "callsheet.ir": ("Effect",),
+    "callsheet.ir.diff": ("PlanDiff",),
     "callsheet.machine": ("Limits",),
     "callsheet.ports.builtin": ("BuiltinSettings",),
     "callsheet.ports.python_tools": ("tool",),
@@ -91,6 +93,7 @@ __all__ = [
     "ModelRequest",
     "OperationModel",
     "Plan",
+    "PlanDiff",
     "PlanError",
     "ReplanRequest",
     "Replanned",

@@ -7,7 +7,6 @@ prints itself in every spelling, or PlanError with all that is wrong.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,21 +16,20 @@ from callsheet.api.errors import PlanError
 from callsheet.api.findings import Findings
 from callsheet.api.texts import plan_of_json, read_text, unreadable
 from callsheet.api.tools import ToolSource, read_tools
-from callsheet.authoring.answer import read_answer_plan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.frontends.ltp import ParseResult, format_plan
-from callsheet.frontends.ltp import parse as parse_ltp
-from callsheet.frontends.micro import format_micro, parse_micro
+from callsheet.frontends.micro import format_micro
+from callsheet.frontends.spelling import Syntax as Spelling
+from callsheet.frontends.spelling import read_as, read_plan_text
 from callsheet.ir import Plan as Steps
 from callsheet.ir import Step, plan_from_json, plan_hash, plan_to_json
+from callsheet.ir.diff import PlanDiff, diff_plans
 
 Syntax: TypeAlias = Literal["auto", "ltp", "micro"]
 """A spelling of plans; `auto` reads LTP text, or Micro-CLI where the text is that."""
 
 _WAY_OUT = "give the path of a plan"
 _SUFFIXES: Mapping[str, Syntax] = {".ltp": "ltp", ".micro": "micro"}
-_STEP = re.compile(r"^[ \t]*[A-Za-z_][A-Za-z0-9_-]*:[ \t]*[@?]", re.MULTILINE)
-"""A line that only LTP text has: where it is there, its errors are those of LTP text."""
 _FILES = (".ltp", ".micro", ".json")
 
 
@@ -161,6 +159,16 @@ class Plan:
         found = check_plan(self.ir, registry, inputs, means=ALL_MEANS)
         return Findings(advised(self.ir, found), self.source)
 
+    def diff(self, new: Plan) -> PlanDiff:
+        """What differs between this plan and a newer one: steps added, removed, changed, moved, renamed.
+
+        >>> old = Plan.parse('search "tea" > hits')
+        >>> (step,) = old.diff(Plan.parse('search "green tea" > hits')).different()
+        >>> [(change.part.value, change.name) for change in step.changes]
+        [('argument', 'query')]
+        """
+        return diff_plans(self.ir, new.ir)
+
     # ------------------------------------------------------------ writing
 
     def to_ltp(self) -> str:
@@ -218,13 +226,9 @@ def parse(text: str, *, name: str = "<plan>", syntax: Syntax = "auto", inputs: C
 
 def _parse(text: str, name: str, syntax: Syntax, inputs: Collection[str]) -> ParseResult:
     match syntax:
-        case "ltp":
-            return parse_ltp(text, name)
-        case "micro":
-            return parse_micro(text, name, variables=inputs)
+        case "ltp" | "micro":
+            return read_as(Spelling(syntax), text, name, variables=inputs)
         case "auto":
-            result = read_answer_plan(text, inputs, name)
-            is_ltp = result.plan is None and _STEP.search(text) is not None
-            return parse_ltp(text, name) if is_ltp else result
+            return read_plan_text(text, name, variables=inputs).result
         case _:
             raise ValueError(f"syntax is {syntax!r}; it is one of 'auto', 'ltp', 'micro'")
