@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import signal
+import subprocess
 import sys
 import warnings
 from datetime import date
@@ -244,6 +246,46 @@ def test_within_with_runs_share_what_is_open(tmp_path: Path) -> None:
         assert runtime.resume_sync("one") == first
         assert runtime.check_sync("S1: @SLOW (0) > $a").ok
     assert starts(tmp_path) == 1
+
+
+STUCK = """
+import sys, time
+from callsheet import Runtime, tool
+
+@tool(effect="read")
+def stuck() -> str:
+    print("stuck", flush=True)
+    time.sleep(float(sys.argv[1]))
+    return "free"
+
+try:
+    with Runtime([stuck], journal="j.db") as runtime:
+        print(runtime.run_sync("S1: @STUCK () > $a", run_id="r1"))
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    import os
+    os._exit(0)
+"""
+
+
+def test_ctrl_c_ends_the_call_at_once_and_the_run_can_be_resumed(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", f"import signal\nsignal.signal(2, signal.default_int_handler)\n{STUCK}", "60"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "stuck\n"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30)[0] == "interrupted\n"
+
+    @tool(effect="read")
+    def stuck() -> str:
+        return "free"
+
+    resumed = Runtime([stuck], journal=tmp_path / "j.db").resume_sync("r1")
+    assert resumed.variables == {"a": "free"}
 
 
 async def test_without_await_is_refused_inside_a_loop_with_the_way_out() -> None:

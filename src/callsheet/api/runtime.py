@@ -23,6 +23,7 @@ from callsheet.api.reach import local_registry
 from callsheet.api.result import RunResult
 from callsheet.api.session import Session
 from callsheet.api.stream import EventStream
+from callsheet.api.threads import with_own_threads
 from callsheet.api.tools import ToolSource, read_tools
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
@@ -240,7 +241,8 @@ class Runtime:
         except RuntimeError:
             work.close()
             raise
-        return asyncio.run(work) if self._runner is None else self._runner.run(work)
+        threaded = with_own_threads(work)
+        return asyncio.run(threaded) if self._runner is None else self._runner.run(threaded)
 
     # ------------------------------------------------------------ opening and closing
 
