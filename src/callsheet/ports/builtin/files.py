@@ -157,7 +157,7 @@ class _Found:
             told.append(
                 Fact(
                     "passed over",
-                    f"{len(self.passed_over)} files that are too large, no text or no files: {names}{more}",
+                    f"{len(self.passed_over)} files too large, not of text or not regular: {names}{more}",
                 )
             )
         return told
