@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from tests.compat.worlds import Callbacks
 
+from callsheet.ports.models.prompts import PROMPT_VERSION
+
 
 class Listener:
     """Keeps the events that it is told of."""
@@ -132,3 +134,16 @@ async def test_a_listener_cannot_change_the_run() -> None:
 
     world = Callbacks({"get_v": {"success": True, "output": [1]}})
     assert (await world.run("S1: @GET_V () > $v\nS2: @RESPOND ($v)", spoil))["response"] == "[1]"
+
+
+async def test_what_was_cut_is_told_to_whoever_listens() -> None:
+    world = Callbacks({"get_v": {"success": True, "output": "x" * 3_000}}, ('S1: @RESPOND ("new")',))
+    listener = await heard('S1: @GET_V () > $v\nS2: RE-PLAN ("why")', world)
+    told = [(e["step"], e["tool"], e["detail"]) for e in listener.events if e["event"] == "cut"]
+    assert told == [("S2", "RE-PLAN", "$v in the prompt cut to 2,000 of 3,002 characters")]
+
+
+async def test_the_prompt_that_was_answered_is_told() -> None:
+    listener = await heard('S1: @LLM_EXTRACT ("d", target="t") > $v', Callbacks(model=("x",)))
+    (fact,) = [e for e in listener.events if e["event"] == "fact"]
+    assert (fact["step"], fact["detail"]) == ("S1", f"prompt: LLM_EXTRACT/{PROMPT_VERSION}")

@@ -32,6 +32,7 @@ from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Grou
 from callsheet.machine.limits import Limits
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode, compile_plan
+from callsheet.machine.remarks import Cut, Remark, describe_remark
 from callsheet.machine.result import Result, Status
 from callsheet.machine.values import cast_value, is_empty, items_of, to_text
 from callsheet.machine.variables import Variables
@@ -178,6 +179,8 @@ class Machine:
         if attempt is None:
             return
         frame = attempt.frame
+        if event.remarks:
+            self._tell(attempt, event.remarks)
         if frame.items is not None or frame.grouped:
             self._settle(attempt, event.value, out)
             return
@@ -189,6 +192,7 @@ class Machine:
         attempt = self._attempts.pop(event.key, None) or self._compiling.pop(event.key, None)
         if attempt is None:
             return
+        self._tell(attempt, event.remarks)
         if attempt.number <= attempt.frame.code.retries and self._may_retry(attempt):
             self._retry(attempt, event.error, out)
         else:
@@ -220,6 +224,16 @@ class Machine:
             self._observer(Note(NoteKind.FAILED, code.id, error))
         self._settle(attempt, error, out)
 
+    def _tell(self, attempt: Attempt, remarks: tuple[Remark, ...]) -> None:
+        """Tell the observer what is to be known of an outcome beside its value."""
+        if self._observer is None:
+            return
+        frame = attempt.frame
+        item = "" if frame.items is None else f"item {attempt.index}: "
+        for remark in remarks:
+            kind = NoteKind.CUT if isinstance(remark, Cut) else NoteKind.FACT
+            self._observer(Note(kind, frame.code.id, item + describe_remark(remark)))
+
     def _on_timer(self, event: TimerFired, out: list[Command]) -> None:
         attempt = self._asleep.pop(event.key, None)
         if attempt is not None:
@@ -229,6 +243,7 @@ class Machine:
         attempt = self._compiling.pop(event.key, None)
         if attempt is None:
             return
+        self._tell(attempt, event.remarks)
         try:
             attempt.frame.control = NewPlan(compile_plan(event.plan, event.facts))
         except CallsheetError as error:

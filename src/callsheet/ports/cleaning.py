@@ -12,11 +12,18 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from callsheet.ir import JSON
+from callsheet.machine import Cut, Fact, Remark
 
 _SANDBOX_TOOLS = frozenset({"EXEC_CODE", "SHELL_EXEC", "HOST_EXEC"})
 _SANDBOX_KEYS = frozenset(
     {"stdout", "stderr", "exit_code", "returncode", "return_code", "success", "isolation", "duration"}
 )
+_FIELDS = (
+    ("title", "name"),
+    ("url", "link", "href"),
+    ("snippet", "content", "description", "body", "text"),
+)
+"""What services call the title, the address and the excerpt of a result."""
 _MAX_JSON_TEXT = 10_000_000
 _MAX_PYTHON_TEXT = 1_000_000
 
@@ -43,6 +50,53 @@ def clean_output(tool: str, value: JSON) -> JSON:
     if tool == "FETCH_PAGE" and isinstance(value, str):
         return _page_text(value)
     return value
+
+
+def left_out(tool: str, value: JSON, cleaned: JSON) -> list[Remark]:
+    """What is to be known of a result that was cleaned: which parts of it are not told.
+
+    >>> left_out("EXEC_CODE", {"stdout": "7", "stderr": "slow!", "exit_code": 0}, "7")
+    [Cut(what='stderr', kept=0, whole=5, unit='characters')]
+    """
+    if tool in _SANDBOX_TOOLS:
+        return _unprinted(value, cleaned)
+    if tool == "WEB_SEARCH":
+        names = _untold_fields(value)
+        return [Fact("left out", ", ".join(names))] if names else []
+    if tool == "FETCH_PAGE" and isinstance(value, str) and isinstance(cleaned, str):
+        from callsheet.ports.builtin.html import conversion  # noqa: PLC0415 - seldom needed
+
+        return [conversion(value, cleaned)]
+    return []
+
+
+def _unprinted(value: JSON, cleaned: JSON) -> list[Remark]:
+    """The errors that are not in a program's output, and what else its result says of the run."""
+    result = _sandbox_result(value)
+    if result is None:
+        return []
+    told: list[Remark] = []
+    stderr, isolation = _text(result.get("stderr")).rstrip(), _text(result.get("isolation"))
+    if stderr and not (isinstance(cleaned, str) and cleaned.endswith(stderr)):
+        told.append(Cut("stderr", 0, len(stderr), "characters"))
+    if isolation:
+        told.append(Fact("isolation", isolation))
+    return told
+
+
+def _untold_fields(value: JSON) -> list[str]:
+    """The names of what a search found and its titled list does not tell."""
+    rows: Any = value.get("results") if isinstance(value, dict) else value
+    beside = (
+        [name for name, said in value.items() if name != "results" and said]
+        if isinstance(value, dict)
+        else []
+    )
+    named: dict[str, None] = dict.fromkeys(beside)
+    for row in cast("list[dict[str, Any]]", rows):
+        told = [next((n for n in names if _text(row.get(n)).strip()), "") for names in _FIELDS]
+        named.update(dict.fromkeys(name for name, said in row.items() if said and name not in told))
+    return list(named)
 
 
 def _program_output(value: JSON) -> JSON:
@@ -112,10 +166,9 @@ def _entry(row: object) -> list[str] | None:
     if not isinstance(row, dict):
         return None
     fields = cast("dict[str, object]", row)
-    title, url = _first(fields, "title", "name"), _first(fields, "url", "link", "href")
+    title, url, excerpt = (_first(fields, *names) for names in _FIELDS)
     if not (title or url):
         return None
-    excerpt = _first(fields, "snippet", "content", "description", "body", "text")
     return [part for part in (title, url, excerpt) if part]
 
 
