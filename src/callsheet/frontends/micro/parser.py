@@ -5,16 +5,16 @@ In: a text, a name for it, and the variables that are set before it runs. Out: a
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable
 
 from callsheet.diagnostics import Source
 from callsheet.frontends.micro.document import Document
 from callsheet.frontends.values import ParseResult
 from callsheet.ir import Plan
+from callsheet.ir.collecting import collector_rests
 
 _LARGE = 20_000
-"""From this many characters on the cyclic collector rests: a tree without cycles has no work for it."""
+"""From this many characters on the cyclic collector rests."""
 
 
 def parse_micro(text: str, name: str = "<plan>", *, variables: Iterable[str] = ()) -> ParseResult:
@@ -24,13 +24,8 @@ def parse_micro(text: str, name: str = "<plan>", *, variables: Iterable[str] = (
     >>> [step.id for step in plan.steps], plan.steps[1].action.values
     (['S1', 'S2'], (Ref(name='hits', path=()),))
     """
-    if len(text) < _LARGE or not gc.isenabled():
+    with collector_rests(len(text) >= _LARGE):
         return _parse(text, name, variables)
-    gc.disable()
-    try:
-        return _parse(text, name, variables)
-    finally:
-        gc.enable()
 
 
 def _parse(text: str, name: str, variables: Iterable[str]) -> ParseResult:
