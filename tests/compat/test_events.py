@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -132,3 +133,24 @@ async def test_a_listener_cannot_change_the_run() -> None:
 
     world = Callbacks({"get_v": {"success": True, "output": [1]}})
     assert (await world.run("S1: @GET_V () > $v\nS2: @RESPOND ($v)", spoil))["response"] == "[1]"
+
+
+async def test_a_flood_of_events_leaves_others_on_the_loop_their_turns() -> None:
+    """Ten thousand jumps are told at a stretch, to a listener that never waits."""
+    told = turns = 0
+
+    async def listen(event: dict[str, Any]) -> None:
+        nonlocal told
+        told += 1
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count_turns())
+    await Callbacks().run("S1: GOTO S1", progress_callback=listen)
+    other.cancel()
+    assert told > 20_000
+    assert turns > 100
