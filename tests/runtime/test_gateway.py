@@ -239,3 +239,25 @@ async def test_models_agents_and_the_compiler_get_copies_too() -> None:
     text = "S1: @LLM_EXTRACT ($x, target=$x)\nS2: @AGENT_SOLVE ($x)\nS3: RE-PLAN ($x)"
     ports = Ports(lambda name: None, model, agent, compiler)
     assert (await run_unrecorded(plan_of(text), ports, launch(x=[1]))).response == "[1]"
+
+
+ROWS = [{"title": "News", "url": "https://n.test/1"}]
+
+
+@pytest.mark.parametrize(
+    ("cast", "value"),
+    [("", "1. News\n   https://n.test/1"), (":list", ROWS), (":json", ROWS)],
+)
+async def test_rows_of_a_search_are_a_text_unless_the_plan_casts_them(cast: str, value: JSON) -> None:
+    plan = (
+        f'S1: @WEB_SEARCH (query="news") > $found{cast}\nS2: ?FOREACH ($row IN $found) THEN @OPEN ($row.url)'
+    )
+    opened: list[JSON] = []
+
+    def open_it(args: dict[str, Any]) -> JSON:
+        opened.append(args["arg0"])
+        return None
+
+    result = await run(plan, {"WEB_SEARCH": {"results": ROWS}, "OPEN": open_it})
+    assert result.variables["found"] == value
+    assert opened == ([None] if not cast else ["https://n.test/1"])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
 @contextmanager
-def collector_rests(when: bool) -> Iterator[None]:
+def collector_rests(when: bool) -> Generator[None]:
     """Where `when` holds: no collection until the end of the block.
 
     The collector looks through everything that is alive again and again while it grows, and

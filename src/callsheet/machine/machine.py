@@ -456,7 +456,7 @@ class Machine:
             args = code.arguments(slots)
             self._attempts[key] = Attempt(frame, index, key, args, _NO_INPUTS)
             frame.open += 1
-            out.append(CallTool(key, code.id, code.tool, args))
+            out.append(CallTool(key, code.id, code.tool, args, code.wants_data))
         elif kind is Kind.MODEL or kind is Kind.AGENT:
             if not self._count_call(frame):
                 return
@@ -480,7 +480,7 @@ class Machine:
         code, key = attempt.frame.code, attempt.key
         (self._compiling if code.kind is Kind.REPLAN else self._attempts)[key] = attempt
         if code.kind is _TOOL:
-            out.append(CallTool(key, code.id, code.tool, attempt.args))
+            out.append(CallTool(key, code.id, code.tool, attempt.args, code.wants_data))
         elif code.kind is Kind.MODEL:
             out.append(CallModel(key, code.id, code.tool, attempt.inputs, attempt.args))
         elif code.kind is Kind.AGENT:

@@ -91,6 +91,7 @@ class StepCode:
         "source",
         "target",
         "tool",
+        "wants_data",
     )
 
     def __init__(self, number: int, step: Step) -> None:
@@ -109,6 +110,7 @@ class StepCode:
         self.concurrent = False
         self.out_slot = NOWHERE
         self.cast: Cast | None = None
+        self.wants_data = False
         self.retries = 0
         self.delay: float | None = None
         self.backoff: float | None = None
@@ -180,6 +182,7 @@ def _compile_step(
     if step.output is not None and isinstance(step.action, Call):
         code.out_slot = slot_of(step.output.var)
         code.cast = step.output.cast
+        code.wants_data = code.cast is Cast.LIST or code.cast is Cast.JSON
     _compile_action(code, step, slot_of, number_of, facts)
     _compile_failure(code, step, slot_of)
     return code

@@ -25,7 +25,7 @@ from callsheet.machine import (
     ToolFacts,
 )
 from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
-from callsheet.ports.cleaning import CLEANED_TOOLS, clean_output
+from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output
 from callsheet.ports.tools import CallContext, Handler, ToolFailed
 
 ModelPort: TypeAlias = "Callable[[CallModel], Awaitable[JSON]]"
@@ -89,6 +89,8 @@ class Gateway:
             if not isinstance(command, CallTool):
                 return await self._carry_out_other(command)
             route = self._routes.get(command.tool) or self._find(command.tool)
+            if command.wants_data and command.tool in LISTED_TOOLS:
+                route = self._find(command.tool, as_data=True)
             key = command.key
             context = CallContext(self._run_id, key)
             if self._unsettled:
@@ -131,13 +133,14 @@ class Gateway:
         self._unsettled.setdefault(_place(command.key), context.idempotency_key)
         return Failed(command.key, reason)
 
-    def _find(self, tool: str) -> Route:
+    def _find(self, tool: str, *, as_data: bool = False) -> Route:
         route = self._ports.route(tool)
         if route is None:
             raise ToolFailed(f"no tool is called @{tool}")
         if tool in CLEANED_TOOLS:
-            route = Route(_cleaning(tool, route.handler), route.timeout)
-        self._routes[tool] = route
+            route = Route(_cleaning(tool, route.handler, as_data), route.timeout)
+        if not as_data:
+            self._routes[tool] = route
         return route
 
     async def _carry_out_other(self, command: CallModel | RunAgent | Compile) -> Outcome:
@@ -160,11 +163,11 @@ class Gateway:
                 return PlanCompiled(command.key, plan, facts)
 
 
-def _cleaning(tool: str, handler: Handler) -> Handler:
+def _cleaning(tool: str, handler: Handler, as_data: bool) -> Handler:
     """The handler of a tool whose results are cleaned before a plan sees them."""
 
     async def call(args: dict[str, Any], context: CallContext) -> JSON:
-        return clean_output(tool, as_json(await handler(args, context)))
+        return clean_output(tool, as_json(await handler(args, context)), as_data=as_data)
 
     return call
 
