@@ -31,6 +31,7 @@ def test_a_tool_that_is_not_concerned_keeps_its_value(value):
 
 @settings(deadline=None)  # the first page loads its reader
 @given(st.text())
+@settings(deadline=None)  # the first page imports the parser
 def test_pieces_of_html_never_raise(text):
     clean_output("FETCH_PAGE", "<html><p>" + text)
 

@@ -315,3 +315,25 @@ async def test_what_cleaning_leaves_out_is_remarked() -> None:
     ports = Ports(route_to({"EXEC_CODE": lambda args: {"stdout": "7\n", "stderr": "slow!", "exit_code": 0}}))
     outcome = await Gateway(ports, "run").carry_out(CallTool("k", "S1", "EXEC_CODE", {}))
     assert outcome == Succeeded("k", "7", (Cut("stderr", 0, 5, "characters"),))
+
+
+ROWS = [{"title": "News", "url": "https://n.test/1"}]
+
+
+@pytest.mark.parametrize(
+    ("cast", "value"),
+    [("", "1. News\n   https://n.test/1"), (":list", ROWS), (":json", ROWS)],
+)
+async def test_rows_of_a_search_are_a_text_unless_the_plan_casts_them(cast: str, value: JSON) -> None:
+    plan = (
+        f'S1: @WEB_SEARCH (query="news") > $found{cast}\nS2: ?FOREACH ($row IN $found) THEN @OPEN ($row.url)'
+    )
+    opened: list[JSON] = []
+
+    def open_it(args: dict[str, Any]) -> JSON:
+        opened.append(args["arg0"])
+        return None
+
+    result = await run(plan, {"WEB_SEARCH": {"results": ROWS}, "OPEN": open_it})
+    assert result.variables["found"] == value
+    assert opened == ([None] if not cast else ["https://n.test/1"])

@@ -20,6 +20,7 @@ step whose guard does not hold is told of by `skipped` alone.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from copy import deepcopy
@@ -34,6 +35,8 @@ Listener: TypeAlias = "Callable[[dict[str, Any]], Awaitable[None] | None]"
 """Takes an event; may be a coroutine function or a plain one."""
 
 _log = logging.getLogger(__name__)
+_EVENTS_BETWEEN_YIELDS = 256
+"""Listeners that never wait leave others on the loop their turns all the same."""
 
 
 class Events:
@@ -70,7 +73,9 @@ class Events:
     async def tell(self) -> None:
         """Tell the listeners of all that was noted since the last time."""
         events, self._waiting = self._waiting, []
-        for event in events:
+        for number, event in enumerate(events, start=1):
+            if number % _EVENTS_BETWEEN_YIELDS == 0:
+                await asyncio.sleep(0)
             for listener in tuple(self._listeners):
                 try:
                     told = listener(dict(event))

@@ -29,24 +29,29 @@ _MAX_PYTHON_TEXT = 1_000_000
 
 CLEANED_TOOLS = _SANDBOX_TOOLS | {"WEB_SEARCH", "FETCH_PAGE"}
 """The tools whose results are not what a plan gets to see."""
+LISTED_TOOLS = frozenset({"WEB_SEARCH"})
+"""Those whose rows become a text; a plan that casts them to a list or to JSON gets the rows."""
 
 
-def clean_output(tool: str, value: JSON) -> JSON:
+def clean_output(tool: str, value: JSON, *, as_data: bool = False) -> JSON:
     """The value that a plan's variable gets for the result of a tool (its canonical name).
 
-    Never raises; what it does not know stays as it is.
+    `as_data` says that the plan wants rows as they are. Never raises; what it does not know
+    stays as it is.
 
     >>> clean_output("EXEC_CODE", {"stdout": "2026-04-28\\n", "stderr": "", "exit_code": 0})
     '2026-04-28'
     >>> clean_output("WEB_SEARCH", [{"title": "News", "url": "https://n.test/1", "snippet": "all"}])
     '1. News\\n   https://n.test/1\\n   all'
+    >>> clean_output("WEB_SEARCH", {"results": [{"title": "News"}]}, as_data=True)
+    [{'title': 'News'}]
     >>> clean_output("READ_FILE", {"stdout": "kept"})
     {'stdout': 'kept'}
     """
     if tool in _SANDBOX_TOOLS:
         return _program_output(value)
     if tool == "WEB_SEARCH":
-        return _titled_list(value)
+        return _rows(value) if as_data else _titled_list(value)
     if tool == "FETCH_PAGE" and isinstance(value, str):
         return _page_text(value)
     return value
@@ -148,8 +153,14 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _rows(value: JSON) -> JSON:
+    """The rows of a search, also where they stand under `results`."""
+    found = value.get("results") if isinstance(value, dict) else None
+    return found if isinstance(found, list) else value
+
+
 def _titled_list(value: JSON) -> JSON:
-    rows: object = value.get("results") if isinstance(value, dict) else value
+    rows = _rows(value)
     if not isinstance(rows, list) or not rows:
         return value
     lines: list[str] = []

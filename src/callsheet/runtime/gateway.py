@@ -25,7 +25,7 @@ from callsheet.machine import (
     ToolFacts,
 )
 from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
-from callsheet.ports.cleaning import CLEANED_TOOLS, clean_output, left_out
+from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, left_out
 from callsheet.ports.tools import CallContext, Handler, ToolFailed
 
 ModelPort: TypeAlias = "Callable[[CallModel, CallContext], Awaitable[JSON]]"
@@ -91,6 +91,8 @@ class Gateway:
             if not isinstance(command, CallTool):
                 return await self._carry_out_other(command, context)
             route = self._routes.get(command.tool) or self._find(command.tool)
+            if command.wants_data and command.tool in LISTED_TOOLS:
+                route = self._find(command.tool, as_data=True)
             if self._unsettled:
                 context = CallContext(self._run_id, key, self._unsettled.get(_place(key)))
             call = route.handler(own_copy(command.args), context)
@@ -131,13 +133,14 @@ class Gateway:
         self._unsettled.setdefault(_place(command.key), first.idempotency_key)
         return Failed(command.key, reason, context.remarks)
 
-    def _find(self, tool: str) -> Route:
+    def _find(self, tool: str, *, as_data: bool = False) -> Route:
         route = self._ports.route(tool)
         if route is None:
             raise ToolFailed(f"no tool is called @{tool}")
         if tool in CLEANED_TOOLS:
-            route = Route(_cleaning(tool, route.handler), route.timeout)
-        self._routes[tool] = route
+            route = Route(_cleaning(tool, route.handler, as_data), route.timeout)
+        if not as_data:
+            self._routes[tool] = route
         return route
 
     async def _carry_out_other(
@@ -165,13 +168,13 @@ class Gateway:
                 return PlanCompiled(key, plan, facts, context.remarks)
 
 
-def _cleaning(tool: str, handler: Handler) -> Handler:
+def _cleaning(tool: str, handler: Handler, as_data: bool) -> Handler:
     """The handler of a tool whose results are cleaned before a plan sees them."""
 
     async def call(args: dict[str, Any], context: CallContext) -> JSON:
         value = as_json(await handler(args, context))
-        cleaned = clean_output(tool, value)
-        if cleaned is not value:
+        cleaned = clean_output(tool, value, as_data=as_data)
+        if cleaned is not value and not as_data:
             context.remark(*left_out(tool, value, cleaned))
         return cleaned
 
