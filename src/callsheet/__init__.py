@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from callsheet.ports.builtin import BuiltinSettings
     from callsheet.ports.python_tools import tool
     from callsheet.ports.tools import CallContext, ToolFailed
+    from callsheet.ports.transforms import calc, format_text, select
     from callsheet.runtime.runs import DoubtfulCall
     from callsheet.store import Journal, RunStatus
 
@@ -73,6 +74,7 @@ _NAMES = {
     "callsheet.ports.builtin": ("BuiltinSettings",),
     "callsheet.ports.python_tools": ("tool",),
     "callsheet.ports.tools": ("CallContext", "ToolFailed"),
+    "callsheet.ports.transforms": ("calc", "format_text", "select"),
     "callsheet.runtime.runs": ("DoubtfulCall",),
     "callsheet.store": ("Journal", "RunStatus"),
 }
@@ -116,8 +118,11 @@ __all__ = [
     "StepStarted",
     "ToolFailed",
     "arun",
+    "calc",
+    "format_text",
     "parse",
     "run",
+    "select",
     "tool",
 ]
 
