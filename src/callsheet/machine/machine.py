@@ -60,7 +60,6 @@ class Machine:
         "_compiling",
         "_generation",
         "_group",
-        "_is_behind",
         "_is_started",
         "_last",
         "_left",
@@ -74,6 +73,7 @@ class Machine:
         "_variables",
         "_visits",
         "_waited",
+        "is_paused",
         "limits",
         "result",
     )
@@ -95,7 +95,8 @@ class Machine:
         self._waited = 0.0
         self._last: JSON = None
         self._left = ALL
-        self._is_behind = False
+        self.is_paused = False
+        """Whether there is more to do before the next event."""
         self._unfilled: Frame | None = None
         self._load(program)
 
@@ -109,7 +110,7 @@ class Machine:
         finds all of it done first.
         """
         out: list[Command] = []
-        if self._is_behind or self._unfilled is not None:
+        if self.is_paused:
             out = self.go_on()
         if self.result is not None:
             return out
@@ -120,17 +121,12 @@ class Machine:
             self._HANDLERS[type(event)](self, event, out)
         return out
 
-    @property
-    def is_paused(self) -> bool:
-        """Whether there is more to do before the next event."""
-        return self._is_behind or self._unfilled is not None
-
     def go_on(self, units: int = ALL) -> list[Command]:
         """Do so much more of what a pause has left; gives the further commands."""
         out: list[Command] = []
         self._left = units
-        frame, group, is_behind = self._unfilled, self._group, self._is_behind
-        self._unfilled, self._is_behind = None, False
+        frame, group = self._unfilled, self._group
+        self._unfilled, self.is_paused = None, False
         if frame is not None:
             frame.open -= 1
             self._fill(frame, out)
@@ -142,7 +138,7 @@ class Machine:
         if group is not None:
             self._start_members(group, out)
             self._complete_group(group, out)
-        elif is_behind:
+        else:
             self._advance(out)
         return out
 
@@ -282,7 +278,7 @@ class Machine:
         steps = self._program.steps
         while self.result is None:
             if self._left <= 0:
-                self._is_behind = True
+                self.is_paused = True
                 return
             self._left -= 1
             if self._pc >= len(steps):
@@ -306,7 +302,7 @@ class Machine:
         steps = self._program.steps
         while group.next < group.end and self._unfilled is None:
             if self._left <= 0:
-                self._is_behind = True
+                self.is_paused = True
                 return
             self._left -= 1
             frame = self._start(steps[group.next], True, out)
@@ -442,7 +438,7 @@ class Machine:
         while frame.next < len(items) and frame.open < window and not frame.stopped:
             if self._left <= 0:
                 frame.open += 1
-                self._unfilled = frame
+                self._unfilled, self.is_paused = frame, True
                 break
             self._left -= 1
             index = frame.next

@@ -9,6 +9,7 @@ time-outs and cancel scopes need it, and a thousand calls that never wait cost o
 from __future__ import annotations
 
 import asyncio
+import time
 import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable
@@ -81,7 +82,7 @@ class Crew:
 
     async def _work(self) -> None:
         waiting, begin, calls = self._waiting, self._begin, 0
-        now = asyncio.get_running_loop().time
+        now = time.monotonic
         yielded = now()
         while waiting:
             call = begin(waiting.popleft())

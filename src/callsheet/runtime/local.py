@@ -8,6 +8,7 @@ call that is alone is awaited in place; those side by side are carried out by a 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
@@ -103,7 +104,7 @@ class LocalDriver:
 
     async def _drive(self, commands: Sequence[Command]) -> Result | None:
         machine, crew, direct = self._machine, self._crew, 0
-        now = asyncio.get_running_loop().time
+        now = time.monotonic
         yielded = now()
         is_watched = self._recorder is not None or self._after_batch is not None
         carry_out = self._gateway.carry_out
