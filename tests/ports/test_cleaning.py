@@ -29,7 +29,6 @@ def test_a_tool_that_is_not_concerned_keeps_its_value(value):
     assert clean_output("READ_FILE", value) is value
 
 
-@settings(deadline=None)  # the first page loads its reader
 @given(st.text())
 @settings(deadline=None)  # the first page imports the parser
 def test_pieces_of_html_never_raise(text):
