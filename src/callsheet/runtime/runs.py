@@ -29,7 +29,7 @@ from callsheet.machine import (
 )
 from callsheet.machine.machine import Observer
 from callsheet.runtime.gateway import Gateway, Ports
-from callsheet.runtime.local import LocalDriver
+from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.store import EventType, Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.records import Start
@@ -94,7 +94,7 @@ async def run_unrecorded(plan: Plan, ports: Ports, launch: Launch, watch: Watch 
     driver = LocalDriver(machine, Gateway(ports, "unrecorded"), None, watch.after_batch)
     if watch.on_driver is not None:
         watch.on_driver(driver)
-    result = await driver.run(machine.feed(Started(launch.inputs)))
+    result = await driver.run(machine.feed(Started(launch.inputs), SLICE))
     assert result is not None  # without a journal nothing falls into doubt
     return result
 
@@ -113,7 +113,7 @@ async def start_run(
     )
     with journal.create_run(run_id, plan, launch.source, start.to_json()) as writer:
         machine = Machine(program, launch.limits, watch.observer)
-        commands = machine.feed(Started(start.inputs))
+        commands = machine.feed(Started(start.inputs), SLICE)
         kept = _Kept(journal, writer, plan)
         return await _drive(kept, machine, commands, Gateway(ports, run_id, start.facts), watch)
 
