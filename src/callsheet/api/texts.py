@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import BinaryIO
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
+from callsheet.frontends.dag import parse_dag
 from callsheet.ir import Plan, plan_from_json
 
+_IR_FIELD = re.compile(r'\s*\{\s*"ir"\s*:')
 _MAX_BYTES = 100_000_000
 
 
@@ -31,8 +34,24 @@ def unreadable(name: str, reason: str, way_out: str) -> CallsheetError:
     return CallsheetError.single("CFG012", f"the plan {name} cannot be read: {reason}", help=way_out)
 
 
+def is_canonical_json(text: str) -> bool:
+    """Whether a text is, or tries to be, a plan in callsheet's own JSON: an object with `ir`."""
+    if '"ir"' not in text:
+        return False
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return _IR_FIELD.match(text) is not None
+    return isinstance(data, dict) and "ir" in data
+
+
 def plan_of_json(source: Source) -> Plan:
-    """The plan in a text of canonical JSON; raises CallsheetError (CFG001) where it is none."""
+    """The plan in a text of canonical JSON, or in a JSON plan.
+
+    Raises CallsheetError (CFG001 or a DAG code) where it is neither.
+    """
+    if not is_canonical_json(source.text):
+        return parse_dag(source.text, source.name).require()
     try:
         return plan_from_json(json.loads(source.text))
     except json.JSONDecodeError as error:

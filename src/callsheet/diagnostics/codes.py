@@ -1,7 +1,8 @@
 """The table of diagnostic codes; each has a page in `pages/` with an example and the repair.
 
 Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans, CHK what the
-checks find in a plan, TOL tools and servers, RUN what can end a run, JRN the journal, CFG configuration and usage.
+checks find in a plan, TOL tools and servers, RUN what can end a run, JRN the journal, CFG
+configuration and usage.
 """
 
 from __future__ import annotations

@@ -58,12 +58,11 @@ class Steps:
         self._report = report
 
     def read(self, node: Node, number: int) -> Step | None:
-        """The step of a node; `number`, from 1, names it where its index cannot."""
+        """The step of a node, as far as it can be read; `number`, from 1, names it where its index cannot."""
         if not isinstance(node, Mapping):
             said = f"step number {number} is {kind_of(node)}, and should be an object"
             self._report.error("DAG011", said, node.span, 'write {"index": "1", "title": "…", …}')
             return None
-        before = self._report.errors
         fields = Fields(node, _STEP, self._report, f"step number {number}")
         index = self._index_of(fields)
         if index is not None:
@@ -80,7 +79,7 @@ class Steps:
         when = fields.text("when", or_null=True)
         condition = None if when is None else read_when(when, self._texts, self._report, fields.step)
         on_fail = self._on_fail(fields)
-        if self._report.errors != before or index is None or action is None:
+        if index is None or action is None:
             return None
         return Step(
             index.text,
