@@ -22,7 +22,7 @@ _WORDS = {
     "true": True, "True": True, "TRUE": True,
     "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
-_DOUBTFUL_WORDS = frozenset({"yes", "no", "on", "off", "y", "n"})
+_DOUBTFUL_WORDS = frozenset({"yes", "no", "on", "off"})
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _DOUBTFUL_NUMBER = re.compile(
@@ -81,7 +81,8 @@ class _YamlReader:
         for event in self._events:
             match event:
                 case yaml.ScalarEvent():
-                    node: Node = self._scalar(event)
+                    is_key = bool(stack) and stack[-1].is_mapping and stack[-1].key is None
+                    node: Node = self._scalar(event, is_key)
                 case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
                     self._refuse_marks(event)
                     if len(stack) >= MAX_DEPTH:
@@ -139,17 +140,17 @@ class _YamlReader:
 
     # ------------------------------------------------------------ scalars
 
-    def _scalar(self, event: Any) -> Scalar:
+    def _scalar(self, event: Any, is_key: bool) -> Scalar:
         self._refuse_marks(event)
         span = _span(event)
         value: str = event.value
-        return Scalar(self._plain(value, span) if event.implicit[0] else value, span)
+        return Scalar(self._plain(value, span, is_key) if event.implicit[0] else value, span)
 
-    def _plain(self, text: str, span: Span) -> ir_types.Scalar:
+    def _plain(self, text: str, span: Span, is_key: bool) -> ir_types.Scalar:
         """What a scalar without quotes says: JSON's words and numbers, else its text."""
         if text in _WORDS:
             return _WORDS[text]
-        if text.lower() in _DOUBTFUL_WORDS:
+        if text.lower() in _DOUBTFUL_WORDS and not is_key:
             said = f"{text} is a text here, and true or false for other readers of YAML"
             self._report.warning(
                 "DAG008", said, span, f'write "{text}" for the text, true or false for a truth value'
