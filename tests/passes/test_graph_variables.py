@@ -127,8 +127,9 @@ def test_a_path_to_nothing_in_an_initial_variable_says_what_is_there(path: str, 
 
 
 def test_paths_that_may_be_there_are_left_alone() -> None:
-    text = """{"variables": {"t": "{}", "l": [{"a": null}]}, "steps": [{"index": "1", "title": "", "tool": "t",
-        "args": {"x": ["${t.a}", "${l.0.a}", "${l[-1]}"]}, "depends_on": []}]}"""
+    text = """{"variables": {"t": "{}", "l": [{"a": null}]}, "steps": [
+        {"index": "1", "title": "", "tool": "t", "depends_on": [],
+         "args": {"x": ["${t.a}", "${l.0.a}", "${l[-1]}"]}}]}"""
     assert check(parse_dag(text).require()) == ()
 
 
