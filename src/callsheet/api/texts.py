@@ -45,13 +45,18 @@ def is_canonical_json(text: str) -> bool:
     return isinstance(data, dict) and "ir" in data
 
 
-def plan_of_json(source: Source) -> Plan:
-    """The plan in a text of canonical JSON, or in a JSON plan.
+def plan_of_file(source: Source) -> Plan:
+    """The plan in a file of JSON: canonical, or a JSON plan.
 
-    Raises CallsheetError (CFG001 or a DAG code) where it is neither.
+    Raises CallsheetError (CFG001, or DAG codes) with all that is wrong.
     """
-    if not is_canonical_json(source.text):
-        return parse_dag(source.text, source.name).require()
+    if is_canonical_json(source.text):
+        return plan_of_json(source)
+    return parse_dag(source.text, source.name).require()
+
+
+def plan_of_json(source: Source) -> Plan:
+    """The plan in a text of canonical JSON; raises CallsheetError (CFG001) where it is none."""
     try:
         return plan_from_json(json.loads(source.text))
     except json.JSONDecodeError as error:
