@@ -25,6 +25,7 @@ import plans
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.ir import Plan
 from callsheet.machine import Finish, Limits, Machine, Program, Started, Succeeded, compile_plan
+from callsheet.passes import check
 from callsheet.runtime.gateway import Gateway
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import Launch, start_run
@@ -34,6 +35,8 @@ LIMITS = Limits(max_steps=10_000_000)
 SIZES = (10, 100, 1_000, 10_000)
 MOST_SYNCED = 1_000
 """Larger runs are not measured with a sync a transition: they would only wait for the disk."""
+LONG = 100_000
+"""Steps of the longest chain, which is run without a journal, and of the longest plan that is checked."""
 
 
 def machine_only(program: Program, times: int) -> Callable[[], object]:
@@ -158,6 +161,20 @@ def cases(only: set[str], sizes: tuple[int, ...], folder: Path) -> list[Case]:
                     Case(row, "sqlite, synced", units, bare, time.perf_counter),
                     Case(row, "journal, synced", units, run, time.perf_counter),
                 ]
+    for n in (LONG,) if "chain" in only and sizes == SIZES else ():
+        program = compile_plan(plans.chain(n), plans.FACTS)
+        found += [
+            Case(f"chain {n}", "by hand", n, bare_chain(n)),
+            Case(f"chain {n}", "machine", n, machine_only(program, 1)),
+            Case(f"chain {n}", "local", n, local(program, 1)),
+        ]
+    for n in (*sizes[2:], LONG) if "validate" in only else ():
+        plan = parse(plans.text(n)).require()
+        found.append(Case(f"validate {n}", "check", n, lambda plan=plan: check(plan)))
+        program_of = plans.chain(n)
+        found.append(
+            Case(f"validate {n}", "compile", n, lambda plan=program_of: compile_plan(plan, plans.FACTS))
+        )
     for n in (1_000, max(10_000, sizes[-1] * 10)) if "text" in only else ():
         text = plans.text(n)
         plan = parse(text).require()
@@ -166,6 +183,18 @@ def cases(only: set[str], sizes: tuple[int, ...], folder: Path) -> list[Case]:
             Case(f"text {n}", "format", n, lambda plan=plan: format_plan(plan)),
         ]
     return found
+
+
+GROWING = (
+    *(
+        (name, column)
+        for name in ("chain", "fan-out", "foreach")
+        for column in ("machine", "local", "journal")
+    ),
+    ("validate", "check"),
+    ("validate", "compile"),
+)
+"""The rows and columns whose growth is told."""
 
 
 def show(best: dict[tuple[str, str], float], sizes: tuple[int, ...]) -> None:
@@ -190,19 +219,20 @@ def show(best: dict[tuple[str, str], float], sizes: tuple[int, ...]) -> None:
     print(" " * 16 + "".join(name.rjust(10) for name in columns))
     for row in rows:
         value = {column: seconds * 1e6 for (r, column), seconds in best.items() if r == row}
-        if "parse" in value:
-            print(f"{row:16}  parse {value['parse']:.2f} µs a step, format {value['format']:.2f} µs a step")
+        if "by hand" not in value:
+            told = ", ".join(f"{column} {micros:.2f} µs a step" for column, micros in value.items())
+            print(f"{row:16}  {told}")
             continue
-        print(
-            f"{row:16}{value['by hand']:10.2f}{value['machine']:10.2f}{value['local']:10.2f}"
-            f"{value['local'] / value['by hand']:10.1f}{value['sqlite']:10.2f}{value['journal']:10.2f}"
-            f"{value['journal'] / value['sqlite']:10.2f}" + _synced(value)
-        )
-    for name in ("chain", "fan-out", "foreach"):
-        for column in ("machine", "local", "journal"):
-            points = [(n, best[f"{name} {n}", column]) for n in sizes if (f"{name} {n}", column) in best]
-            if len(points) > 1:
-                print(f"{name} {column}: grows with exponent {exponent(points):.3f}")
+        line = f"{row:16}{value['by hand']:10.2f}{value['machine']:10.2f}{value['local']:10.2f}"
+        line += f"{value['local'] / value['by hand']:10.1f}"
+        if "journal" in value:
+            ratio = value["journal"] / value["sqlite"]
+            line += f"{value['sqlite']:10.2f}{value['journal']:10.2f}{ratio:10.2f}{_synced(value)}"
+        print(line)
+    for name, column in GROWING:
+        points = [(n, best[f"{name} {n}", column]) for n in (*sizes, LONG) if (f"{name} {n}", column) in best]
+        if len(points) > 1:
+            print(f"{name} {column}: grows with exponent {exponent(points):.3f}")
 
 
 def _synced(value: dict[str, float]) -> str:
@@ -216,7 +246,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, few rounds")
-    parser.add_argument("--only", default="chain,fan-out,foreach,text", help="what to measure, with commas")
+    parser.add_argument(
+        "--only", default="chain,fan-out,foreach,text,validate", help="what to measure, with commas"
+    )
     parser.add_argument("--rounds", type=int, default=0, help="rounds of all cases (default 7, quick 3)")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     given = parser.parse_args()

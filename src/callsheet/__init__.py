@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         StepDiverted,
         StepFailed,
         StepFinished,
+        StepRemarked,
         StepRetrying,
         StepSkipped,
         StepStarted,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from callsheet.ports.builtin import BuiltinSettings
     from callsheet.ports.python_tools import tool
     from callsheet.ports.tools import CallContext, ToolFailed
+    from callsheet.ports.transforms import calc, format_text, select
     from callsheet.runtime.runs import DoubtfulCall
     from callsheet.store import Journal, RunStatus
 
@@ -53,6 +55,7 @@ _NAMES = {
         "StepDiverted",
         "StepFailed",
         "StepFinished",
+        "StepRemarked",
         "StepRetrying",
         "StepSkipped",
         "StepStarted",
@@ -71,6 +74,7 @@ _NAMES = {
     "callsheet.ports.builtin": ("BuiltinSettings",),
     "callsheet.ports.python_tools": ("tool",),
     "callsheet.ports.tools": ("CallContext", "ToolFailed"),
+    "callsheet.ports.transforms": ("calc", "format_text", "select"),
     "callsheet.runtime.runs": ("DoubtfulCall",),
     "callsheet.store": ("Journal", "RunStatus"),
 }
@@ -108,13 +112,17 @@ __all__ = [
     "StepDiverted",
     "StepFailed",
     "StepFinished",
+    "StepRemarked",
     "StepRetrying",
     "StepSkipped",
     "StepStarted",
     "ToolFailed",
     "arun",
+    "calc",
+    "format_text",
     "parse",
     "run",
+    "select",
     "tool",
 ]
 

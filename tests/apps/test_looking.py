@@ -138,3 +138,28 @@ def test_doctor_tells_what_is_broken(machine):
     assert "✗ mcp server" in result.stdout
     machine.write("mcp.json", json.dumps([]))
     assert "✗ mcp config" in machine("doctor", "--mcp-config", "mcp.json").stdout
+
+
+def cut_run(machine):
+    """A run in which five searches found more than they tell."""
+    machine.write("long.txt", "needle\n" * 300)
+    plan = machine.plan('S1: ?FOREACH ($i IN [1, 2, 3, 4, 5]) THEN @SEARCH_FILES (pattern="needle") > $f')
+    return machine("run", plan, "--run-id", "cut", "--workspace", ".", "--progress", "plain")
+
+
+def test_show_tells_what_was_cut(machine):
+    assert cut_run(machine).exit_code == 0
+    warnings = [line for line in machine("show", "cut").stdout.splitlines() if line.startswith("warning")]
+    assert warnings == [
+        *(f"warning: S1: item {n}: matches cut to 200 rows" for n in range(3)),
+        "warning: S1: and 2 more (--events has them all)",
+    ]
+    (step,) = machine.json("show", "cut")["steps"]
+    assert len(step["cuts"]) == 5
+    remarks = [e["body"].get("remarks") for e in machine.json("show", "cut", "--events") if e["type"] == "ok"]
+    assert remarks == [[{"cut": "matches", "kept": 200, "whole": None, "unit": "rows"}]] * 5
+
+
+def test_a_cut_is_told_while_the_run_goes_on(machine):
+    said = cut_run(machine).stderr.splitlines()
+    assert said.count("S1    warning  item 4: matches cut to 200 rows") == 1

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from tests.compat.worlds import Callbacks
+
+from callsheet.ports.models.prompts import PROMPT_VERSION
 
 
 class Listener:
@@ -132,3 +135,37 @@ async def test_a_listener_cannot_change_the_run() -> None:
 
     world = Callbacks({"get_v": {"success": True, "output": [1]}})
     assert (await world.run("S1: @GET_V () > $v\nS2: @RESPOND ($v)", spoil))["response"] == "[1]"
+
+
+async def test_what_was_cut_is_told_to_whoever_listens() -> None:
+    world = Callbacks({"get_v": {"success": True, "output": "x" * 3_000}}, ('S1: @RESPOND ("new")',))
+    listener = await heard('S1: @GET_V () > $v\nS2: RE-PLAN ("why")', world)
+    told = [(e["step"], e["tool"], e["detail"]) for e in listener.events if e["event"] == "cut"]
+    assert told == [("S2", "RE-PLAN", "$v in the prompt cut to 2,000 of 3,002 characters")]
+
+
+async def test_the_prompt_that_was_answered_is_told() -> None:
+    listener = await heard('S1: @LLM_EXTRACT ("d", target="t") > $v', Callbacks(model=("x",)))
+    (fact,) = [e for e in listener.events if e["event"] == "fact"]
+    assert (fact["step"], fact["detail"]) == ("S1", f"prompt: LLM_EXTRACT/{PROMPT_VERSION}")
+
+
+async def test_a_flood_of_events_leaves_others_on_the_loop_their_turns() -> None:
+    """Ten thousand jumps are told at a stretch, to a listener that never waits."""
+    told = turns = 0
+
+    async def listen(event: dict[str, Any]) -> None:
+        nonlocal told
+        told += 1
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count_turns())
+    await Callbacks().run("S1: GOTO S1", progress_callback=listen)
+    other.cancel()
+    assert told > 20_000
+    assert turns > 100

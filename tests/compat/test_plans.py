@@ -202,3 +202,20 @@ def test_an_empty_plan_has_a_picture_and_a_problem() -> None:
     assert "Empty plan" in plan_to_mermaid(LTPPlan())
     assert validate_plan(LTPPlan()) != []
     assert verify_plan(LTPPlan()).ok
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        ('@SELECT ([1], query="a[")', "cannot work"),
+        ('@CALC ("1 +")', "cannot work"),
+        ("@SELECT ([1])", "lacks its argument query"),
+        ('@SELECT ($data, query="a")', None),
+        ('@NO_MATTER_WHAT (5, any="thing")', None),
+    ],
+)
+def test_a_transform_that_cannot_work_is_told_and_other_tools_are_not_known(
+    call: str, problem: str | None
+) -> None:
+    messages = validate_plan(plan_of(f"S1: @GET () > $data\nS2: {call} > $r\nS3: @RESPOND ($r)"))
+    assert [problem in m for m in messages if m.startswith("[S2]")] == ([True] if problem else [])

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from tests.machine.driving import FACTS, Bench, plan_of
 
-from callsheet.machine import Machine, Started, compile_plan
+from callsheet.machine import (
+    Cut,
+    Fact,
+    Failed,
+    Machine,
+    PlanCompiled,
+    Started,
+    Succeeded,
+    compile_plan,
+)
 from callsheet.machine.notes import Note, NoteKind
 
 STARTED, FINISHED, SKIPPED, ENDED = NoteKind.STARTED, NoteKind.FINISHED, NoteKind.SKIPPED, NoteKind.ENDED
@@ -60,6 +69,42 @@ def test_a_value_that_no_cast_fits_is_told_with_the_value() -> None:
     (note,) = [n for n in bench.notes if n.kind is NoteKind.CAST_FAILED]
     assert (note.step, note.value) == ("S1", "many")
     assert "int" in note.detail
+
+
+_CUT, _FACT = Cut("input 1", 5, 8, "characters"), Fact("prompt", "LLM_EXTRACT/2")
+
+
+def test_what_was_cut_is_told_before_the_step_finishes() -> None:
+    bench = Bench("S1: @LLM_EXTRACT ($x) > $a")
+    bench.feed(Succeeded("S1.0.1", "5", (_FACT, _CUT)))
+    assert bench.notes[1:4] == [
+        Note(NoteKind.FACT, "S1", "prompt: LLM_EXTRACT/2"),
+        Note(NoteKind.CUT, "S1", "input 1 cut to 5 of 8 characters"),
+        Note(FINISHED, "S1", "", "a", "5"),
+    ]
+
+
+def test_a_failure_tells_its_cuts_too_and_an_item_its_number() -> None:
+    bench = Bench("S1: ?FOREACH ($i IN [1, 2]) THEN @READ ($i) > $r")
+    bench.feed(Failed("S1.1.1", "broken", (_CUT,)))
+    assert bench.notes[1:] == [
+        Note(NoteKind.CUT, "S1", "item 1: input 1 cut to 5 of 8 characters"),
+        Note(NoteKind.FAILED, "S1", "broken"),
+    ]
+
+
+def test_a_retry_and_a_new_plan_tell_their_cuts() -> None:
+    bench = Bench("S1: @A () ON_FAIL @RETRY(1)\nS2: RE-PLAN ()")
+    bench.feed(Failed("S1.0.1", "503", (_CUT,)))
+    bench.fire("S1.0.2")
+    bench.ok("S1.0.2")
+    bench.feed(PlanCompiled("S2.0.1", plan_of('S1: @RESPOND ("y")'), FACTS, (_CUT,)))
+    assert [note.step for note in bench.notes if note.kind is NoteKind.CUT] == ["S1", "S2"]
+
+
+def test_remarks_change_nothing_in_a_run() -> None:
+    plain, remarked = (Bench("S1: @A () > $a\nS2: @B ($a)") for _ in range(2))
+    assert plain.feed(Succeeded("S1.0.1", 1)) == remarked.feed(Succeeded("S1.0.1", 1, (_CUT, _FACT)))
 
 
 def test_a_new_plan_is_told() -> None:

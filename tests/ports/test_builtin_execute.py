@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from callsheet.machine import Cut, Fact
 from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, builtin_tools, isolation
 from callsheet.ports.builtin.execute.jobs import find_program, limited_job
 from callsheet.ports.builtin.execute.packages import requirement
@@ -378,3 +380,24 @@ def make_wheel(folder: Path) -> None:
             f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
         wheel.writestr(f"{info}/RECORD", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "remarks"),
+    [
+        ("print('x' * 99)", ()),
+        ("print('x' * 500)", (Cut("stdout", 100, 501, "bytes"),)),
+        ("import sys; sys.stderr.write('x' * 101)", (Cut("stderr", 100, 101, "bytes"),)),
+        (
+            "import os; os.write(1, b'ab\\xff')",
+            (Fact("not UTF-8", "stdout, from byte 2 on; what is no text is shown as U+FFFD"),),
+        ),
+        ("print('x' * 500); raise SystemExit(3)", (Cut("stdout", 100, 501, "bytes"),)),
+    ],
+)
+async def test_output_that_is_cut_or_no_text_is_remarked(tmp_path, code, remarks):
+    tools = Registry(builtin_tools(settings_in(tmp_path, require="best-effort", output_bytes=100)))
+    context = CallContext("run", "S1")
+    with contextlib.suppress(ToolFailed):
+        await tools.require("EXEC_CODE").handler({"code": code}, context)
+    assert context.remarks == remarks

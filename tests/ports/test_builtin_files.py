@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.machine import Cut, Fact
 from callsheet.ports.builtin import BuiltinSettings, FetchSettings, SearchSettings, builtin_tools
 from callsheet.ports.builtin.workspace import Workspace
 from callsheet.ports.tools import CallContext, Registry, ToolFailed
@@ -230,3 +231,32 @@ def test_settings_that_cannot_be_carried_out_are_refused_at_once(tmp_path, chang
     given_settings = {"workspace": tmp_path, "data": tmp_path, **changes}
     with pytest.raises(CallsheetError, match="TOL101"):
         builtin_tools(BuiltinSettings(**given_settings))
+
+
+async def remarked(workspace: Path, limits: dict[str, Any] | None = None, **arguments: Any) -> Any:
+    """What a search gives and remarks."""
+    settings = BuiltinSettings(workspace=workspace, data=workspace.parent / "data", **(limits or {}))
+    context = CallContext("run", "S1")
+    rows = await Registry(builtin_tools(settings)).require("SEARCH_FILES").handler(arguments, context)
+    return rows, context.remarks
+
+
+async def test_a_search_remarks_what_it_does_not_tell(place):
+    (place / "a.txt").write_text("x" * 700 + "\nx\nx\n")
+    (place / "big.txt").write_text("x" * 5_000)
+    (place / "data.bin").write_bytes(b"x\0")
+    (place / "link.txt").symlink_to("a.txt")
+    rows, remarks = await remarked(place, {"max_matches": 2, "max_read_bytes": 1_000}, pattern="x")
+    assert rows[0]["text"] == "x" * 500 + "…"
+    assert remarks == (Cut("matches", 2, None, "rows"), Cut("lines of the matches", 500, 700, "characters"))
+    rows, remarks = await remarked(place, {"max_read_bytes": 1_000}, pattern="x")
+    assert [row["path"] for row in rows] == ["a.txt"] * 3
+    (_, passed_over) = remarks
+    assert isinstance(passed_over, Fact)
+    assert passed_over.text.endswith(": big.txt, data.bin, link.txt")
+
+
+async def test_a_search_that_tells_all_remarks_nothing(place):
+    (place / "a.txt").write_text("x\n")
+    (place / "b.bin").write_bytes(b"\0\1")
+    assert await remarked(place, pattern="x") == ([{"path": "a.txt", "line": 1, "text": "x"}], ())

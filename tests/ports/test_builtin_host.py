@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from callsheet.ir import Effect
-from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, builtin_tools
+from callsheet.machine import Cut
+from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, builtin_tools, host
 from callsheet.ports.tools import CallContext, Registry, ToolFailed
 
 CONTEXT = CallContext("run", "S1", "key")
@@ -112,3 +113,15 @@ async def test_files_of_the_host_are_read_and_listed(tmp_path):
             await call(tmp_path, "HOST_FILE_READ", path=str(path))
     with pytest.raises(ToolFailed):
         await call(tmp_path, "HOST_FILE_LIST", path=str(tmp_path / "none"))
+
+
+async def test_a_long_folder_is_cut_with_a_row_and_a_remark(tmp_path, monkeypatch):
+    monkeypatch.setattr(host, "_MAX_ENTRIES", 2)
+    for name in "abc":
+        (tmp_path / name).touch()
+    context = CallContext("run", "S1")
+    settings = BuiltinSettings(workspace=tmp_path, data=tmp_path, host=True)
+    handler = Registry(builtin_tools(settings)).require("HOST_FILE_LIST").handler
+    rows: Any = await handler({"path": str(tmp_path)}, context)
+    assert [row["name"] for row in rows] == ["a", "b", ""]
+    assert context.remarks == (Cut("entries", 2, 3, "rows"),)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from callsheet.machine import Cut
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.builtin.memory import find_facts
 from callsheet.ports.tools import CallContext, Registry, ToolFailed
@@ -124,3 +125,22 @@ async def test_working_memory_belongs_to_its_run(tmp_path):
     assert await call(tmp_path, "GET_WM", run="r1", key="k") is None
     with pytest.raises(ToolFailed, match="value is missing"):
         await call(tmp_path, "SET_WM", run="r1", key="k")
+
+
+@pytest.mark.parametrize(
+    ("stored", "words", "remarks"),
+    [
+        (10, 1, ()),
+        (11, 1, (Cut("facts", 10, None, "rows"),)),
+        (1, 33, (Cut("the query", 32, 33, "words"),)),
+    ],
+)
+async def test_what_a_query_leaves_out_is_remarked(tmp_path, stored, words, remarks):
+    for number in range(stored):
+        await call(tmp_path, "STORE_FACT", content=f"apple {number}", delivery=str(number))
+    built = builtin_tools(BuiltinSettings(workspace=tmp_path, data=tmp_path / "data"))
+    context = CallContext("run", "S1")
+    query = " ".join(["apple", *(f"w{n}" for n in range(1, words))])
+    found = await Registry(built).require("QUERY_MEMORY").handler({"query": query}, context)
+    assert len(str(found).splitlines()) == (0 if words > 1 else min(stored, 10))
+    assert context.remarks == remarks

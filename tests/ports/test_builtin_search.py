@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from callsheet.machine import Cut
 from callsheet.ports.builtin import BuiltinSettings, SearchSettings, builtin_tools
 from callsheet.ports.cleaning import clean_output
 from callsheet.ports.tools import CallContext, Registry, ToolFailed
@@ -87,6 +88,14 @@ async def test_every_service_gives_titles_addresses_and_excerpts(
     assert clean_output("WEB_SEARCH", rows).startswith(
         "1. One & only\n   https://n.test/1\n   about it\n2. Two"
     )
+
+
+async def test_results_that_are_not_told_are_remarked(services, tmp_path):
+    settings = SearchSettings(provider="searxng", url=f"{services}/searx", results=1)
+    built = builtin_tools(BuiltinSettings(workspace=tmp_path, data=tmp_path, search=settings))
+    context = CallContext("r", "k")
+    await Registry(built).require("WEB_SEARCH").handler({"query": "a b?"}, context)
+    assert context.remarks == (Cut("results", 1, len(ROWS), "rows"),)
 
 
 async def test_the_number_of_results_is_the_operators(services, tmp_path):

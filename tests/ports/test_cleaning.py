@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callsheet.ports.cleaning import clean_output
+from callsheet.machine import Cut, Fact
+from callsheet.ports.cleaning import clean_output, left_out
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 KEYS = st.sampled_from(["stdout", "stderr", "exit_code", "results", "title", "url", "snippet"]) | st.text()
@@ -28,7 +29,9 @@ def test_a_tool_that_is_not_concerned_keeps_its_value(value):
     assert clean_output("READ_FILE", value) is value
 
 
+@settings(deadline=None)  # the first page loads its reader
 @given(st.text())
+@settings(deadline=None)  # the first page imports the parser
 def test_pieces_of_html_never_raise(text):
     clean_output("FETCH_PAGE", "<html><p>" + text)
 
@@ -101,3 +104,38 @@ def test_a_document_that_is_no_page_stays(value):
 
 def test_a_page_nested_beyond_reason_is_still_text():
     assert "deep" in str(clean_output("FETCH_PAGE", "<div>" * 20_000 + "deep" + "</div>" * 20_000))
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"stdout": "7\n", "stderr": "", "exit_code": 0}, []),
+        ({"stdout": "7", "stderr": "a warning\n", "exit_code": 0}, [Cut("stderr", 0, 9, "characters")]),
+        ({"stdout": "7", "stderr": "broken\n", "exit_code": 1}, []),
+        ({"stdout": "", "stderr": "NameError", "exit_code": 1}, []),
+        ({"stdout": "7", "isolation": "namespaces"}, [Fact("isolation", "namespaces")]),
+        ('{"stdout": "x", "stderr": "odd", "exit_code": 0}', [Cut("stderr", 0, 3, "characters")]),
+    ],
+)
+def test_what_a_program_said_and_a_plan_does_not_see_is_told(value, told):
+    assert left_out("EXEC_CODE", value, clean_output("EXEC_CODE", value)) == told
+
+
+def test_what_a_titled_list_does_not_tell_of_search_results_is_named():
+    rows = [
+        {"title": "a", "url": "u", "score": 0.5, "content": "c", "body": "more"},
+        {"name": "b", "score": 0},
+    ]
+    for value, names in (
+        (rows, "score, body"),
+        ({"results": rows, "answer": "42", "took": 0}, "answer, score, body"),
+    ):
+        assert left_out("WEB_SEARCH", value, clean_output("WEB_SEARCH", value)) == [Fact("left out", names)]
+    plain = [{"title": "a", "url": "u", "snippet": "s"}]
+    assert left_out("WEB_SEARCH", plain, clean_output("WEB_SEARCH", plain)) == []
+
+
+def test_a_page_that_became_text_says_how_much_of_it_there_was():
+    page = "<html><body><p>Body</p></body></html>"
+    told = [Fact("page", f"4 characters of text from {len(page)} of HTML")]
+    assert left_out("FETCH_PAGE", page, clean_output("FETCH_PAGE", page)) == told

@@ -16,7 +16,7 @@ from mcp_types import (
 )
 
 from callsheet.ports.mcp import folder_sink
-from callsheet.ports.mcp.content import value_of
+from callsheet.ports.mcp.content import untold_texts, value_of
 from callsheet.ports.tools import ToolFailed
 
 DATA = b"\x89PNG bytes"
@@ -114,3 +114,22 @@ def test_an_error_is_a_failure_in_the_servers_words():
         value(is_error=True)
     with pytest.raises(ToolFailed, match="not base64"):
         value(ImageContent(type="image", data="§", mime_type="image/png"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "structured", "untold"),
+    [
+        (['{"a": 1}'], {"a": 1}, 0),
+        (['{\n  "a": 1\n}', " "], {"a": 1}, 0),
+        (["[1, 2]"], {"result": [1, 2]}, 0),
+        (["1", "2"], {"result": [1, 2]}, 0),
+        (["warm"], {"result": "warm"}, 0),
+        (["It is warm."], {"a": 1}, 1),
+        (["It is warm.", '{"a": 1}', "Bring water."], {"a": 1}, 2),
+        (["It is warm."], None, 0),
+    ],
+)
+def test_texts_that_say_more_than_the_structured_content_are_counted(texts, structured, untold):
+    schema = {"properties": {"result": {}}, "required": ["result"]}
+    result = CallToolResult(content=[text(t) for t in texts], structured_content=structured)
+    assert untold_texts(result, schema) == untold

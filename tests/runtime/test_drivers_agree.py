@@ -67,10 +67,10 @@ def ports_of(world: int) -> Ports:
 
         return Route(call)
 
-    async def model(command: CallModel) -> JSON:
+    async def model(command: CallModel, _context: CallContext) -> JSON:
         return await answer(command.tool, command.key)
 
-    async def compiler(command: Compile) -> tuple[Plan, dict[str, ToolFacts]]:
+    async def compiler(command: Compile, _context: CallContext) -> tuple[Plan, dict[str, ToolFacts]]:
         event = outcome(world, command)
         if isinstance(event, Failed):
             raise ToolFailed(event.error)

@@ -10,7 +10,17 @@ from tests.runtime.tools import launch, plan_of, route_to, run
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
-from callsheet.machine import CallModel, CallTool, Compile, Failed, PlanCompiled, RunAgent, Succeeded
+from callsheet.machine import (
+    CallModel,
+    CallTool,
+    Compile,
+    Cut,
+    Fact,
+    Failed,
+    PlanCompiled,
+    RunAgent,
+    Succeeded,
+)
 from callsheet.ports.tools import CallContext, ToolFailed
 from callsheet.runtime.gateway import Gateway, Ports, Route
 from callsheet.runtime.runs import run_unrecorded
@@ -135,13 +145,13 @@ async def test_a_port_that_is_not_there_fails_its_commands_with_a_clear_message(
 async def test_models_agents_and_the_compiler_are_ports_of_their_own() -> None:
     plan = plan_of('S1: @RESPOND ("x")')
 
-    async def model(command: CallModel) -> JSON:
+    async def model(command: CallModel, _context: CallContext) -> JSON:
         return ["model", *command.inputs]
 
-    async def agent(command: RunAgent) -> JSON:
+    async def agent(command: RunAgent, _context: CallContext) -> JSON:
         return "agent"
 
-    async def compiler(command: Compile) -> tuple[Any, dict[str, Any]]:
+    async def compiler(command: Compile, _context: CallContext) -> tuple[Any, dict[str, Any]]:
         return plan, {}
 
     way = Gateway(Ports(lambda name: None, model, agent, compiler), "run")
@@ -223,19 +233,107 @@ async def test_a_result_that_its_tool_changes_later_changes_nothing() -> None:
 
 
 async def test_models_agents_and_the_compiler_get_copies_too() -> None:
-    async def model(command: CallModel) -> JSON:
+    async def model(command: CallModel, _context: CallContext) -> JSON:
         command.inputs[0].append("spoiled")  # type: ignore[union-attr]
         command.args["target"].append("spoiled")
         return None
 
-    async def agent(command: RunAgent) -> JSON:
+    async def agent(command: RunAgent, _context: CallContext) -> JSON:
         command.inputs[0].append("spoiled")  # type: ignore[union-attr]
         return None
 
-    async def compiler(command: Compile) -> tuple[Any, dict[str, Any]]:
+    async def compiler(command: Compile, _context: CallContext) -> tuple[Any, dict[str, Any]]:
         command.variables["x"].append("spoiled")  # type: ignore[union-attr]
         return plan_of("S1: @RESPOND ($x)"), {}
 
     text = "S1: @LLM_EXTRACT ($x, target=$x)\nS2: @AGENT_SOLVE ($x)\nS3: RE-PLAN ($x)"
     ports = Ports(lambda name: None, model, agent, compiler)
     assert (await run_unrecorded(plan_of(text), ports, launch(x=[1]))).response == "[1]"
+
+
+# ---------------------------------------------------------------- remarks
+
+
+_CUT = Cut("rows", 2, 5, "rows")
+
+
+async def test_what_a_tool_remarks_comes_back_with_its_value() -> None:
+    async def tool(args: dict[str, Any], context: CallContext) -> JSON:
+        context.remark(_CUT)
+        context.remark(Fact("a", "b"))
+        return 1
+
+    assert await gateway(tool).carry_out(CALL) == Succeeded("S1.0.1", 1, (_CUT, Fact("a", "b")))
+
+
+@pytest.mark.parametrize(
+    "error", [ToolFailed("no"), ToolFailed("late", in_doubt=True), ValueError("bad"), KeyError("k")]
+)
+async def test_what_a_tool_remarks_comes_back_with_its_failure(error: Exception) -> None:
+    async def tool(args: dict[str, Any], context: CallContext) -> JSON:
+        context.remark(_CUT)
+        raise error
+
+    outcome = await gateway(tool).carry_out(CALL)
+    assert isinstance(outcome, Failed)
+    assert outcome.remarks == (_CUT,)
+
+
+async def test_the_remarks_of_one_call_are_not_those_of_the_next() -> None:
+    async def tool(args: dict[str, Any], context: CallContext) -> JSON:
+        if args["x"] == 1:
+            context.remark(_CUT)
+        return None
+
+    way = gateway(tool)
+    await way.carry_out(CALL)
+    assert await way.carry_out(CallTool("S2.0.1", "S2", "A", {"x": 2})) == Succeeded("S2.0.1", None)
+
+
+async def test_models_agents_and_the_compiler_remark_too() -> None:
+    async def model(command: CallModel | RunAgent, context: CallContext) -> JSON:
+        context.remark(_CUT)
+        return "a"
+
+    async def compiler(command: Compile, context: CallContext) -> tuple[Any, dict[str, Any]]:
+        context.remark(_CUT)
+        return plan_of("S1: TERMINATE ()"), {}
+
+    way = Gateway(Ports(lambda name: None, model, model, compiler), "run")
+    commands = (
+        CallModel("k", "S1", "LLM_EXTRACT", [], {}),
+        RunAgent("k", "S1", "AGENT_SOLVE", [], {}),
+        Compile("k", "S1", "why", {}),
+    )
+    for command in commands:
+        outcome = await way.carry_out(command)
+        assert isinstance(outcome, Succeeded | PlanCompiled)
+        assert outcome.remarks == (_CUT,)
+
+
+async def test_what_cleaning_leaves_out_is_remarked() -> None:
+    ports = Ports(route_to({"EXEC_CODE": lambda args: {"stdout": "7\n", "stderr": "slow!", "exit_code": 0}}))
+    outcome = await Gateway(ports, "run").carry_out(CallTool("k", "S1", "EXEC_CODE", {}))
+    assert outcome == Succeeded("k", "7", (Cut("stderr", 0, 5, "characters"),))
+
+
+ROWS = [{"title": "News", "url": "https://n.test/1"}]
+
+
+@pytest.mark.parametrize(
+    ("cast", "value"),
+    [("", "1. News\n   https://n.test/1"), (":list", ROWS), (":json", ROWS)],
+)
+async def test_rows_of_a_search_are_a_text_unless_the_plan_casts_them(cast: str, value: JSON) -> None:
+    plan = (
+        f'S1: @WEB_SEARCH (query="news") > $found{cast}\nS2: ?FOREACH ($row IN $found) THEN @OPEN ($row.url)'
+    )
+    opened: list[JSON] = []
+
+    def open_it(args: dict[str, Any]) -> JSON:
+        opened.append(args["arg0"])
+        return None
+
+    result = await run(plan, {"WEB_SEARCH": {"results": ROWS}, "OPEN": open_it})
+    assert result.variables["found"] == value
+    assert opened == ([None] if not cast else ["https://n.test/1"])

@@ -160,6 +160,26 @@ async def test_a_loop_over_many_items_does_not_starve_the_loop(action: str) -> N
     assert turns.count >= 100
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(f"S{i}: @WORK ()" for i in range(40)),
+        "S1: ?FOREACH ($i IN $items) THEN @READ ($i)",
+    ],
+)
+async def test_tools_that_never_wait_and_take_their_time_leave_turns_too(text: str) -> None:
+    """Forty calls of five milliseconds each: far fewer than are made at a stretch when they are quick."""
+
+    def work(args: dict[str, Any]) -> JSON:
+        time.sleep(0.005)
+        return None
+
+    turns = Turns()
+    plan = text.replace("$items", str(list(range(40))))
+    await turns.during(plan, {"WORK": work, "READ": work})
+    assert turns.count >= 5
+
+
 async def test_a_run_that_is_cancelled_within_a_slice_has_done_what_it_had_begun() -> None:
     """A journal that is folded later does not know of slices: it comes to the same end."""
     drivers: list[LocalDriver] = []

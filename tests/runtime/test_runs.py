@@ -14,13 +14,14 @@ import pytest
 from tests.runtime.tools import Tools, launch, plan_of, ports_for, route_to
 
 from callsheet.ir import JSON, Effect, Plan
-from callsheet.machine import Compile, Decision, Limits, Result, Status, ToolFacts
+from callsheet.machine import Compile, Cut, Decision, Fact, Limits, Result, Status, ToolFacts
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.ports.tools import CallContext
+from callsheet.ports.tools import CallContext, ToolFailed
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.runs import Launch, RunOutcome, Watch, check_pins, resume_run, start_run
 from callsheet.store import EventType, Journal, JournalError, RunStatus
 from callsheet.store.records import Start
+from callsheet.store.replay import fold
 
 
 @pytest.fixture
@@ -331,7 +332,7 @@ async def test_a_new_plan_is_recorded_and_never_compiled_again(journal: Journal)
     stuck = Stuck()
     reasons: list[str] = []
 
-    async def compiler(command: Compile) -> tuple[Plan, dict[str, ToolFacts]]:
+    async def compiler(command: Compile, _context: CallContext) -> tuple[Plan, dict[str, ToolFacts]]:
         reasons.append(command.reason)
         return plan_of('S1: @NEW ($a) > $n\nS2: @RESPOND ("new $n")'), {"NEW": ToolFacts(Effect.READ, ("p",))}
 
@@ -360,6 +361,41 @@ async def test_a_story_is_told_again_when_a_run_is_resumed(journal: Journal) -> 
         (NoteKind.STARTED, "S2"),
         (NoteKind.FINISHED, "S2"),
         (NoteKind.ENDED, ""),
+    ]
+
+
+async def test_what_was_cut_stands_in_the_journal_and_is_told_again(journal: Journal) -> None:
+    cut = Cut("rows", 2, None, "rows")
+
+    async def tool(args: dict[str, Any], context: CallContext) -> JSON:
+        if args["x"] != "plain":
+            context.remark(cut, Fact("isolation", "limits"))
+        if args["x"] == "bad":
+            raise ToolFailed("no")
+        return args["x"]
+
+    told: list[Note] = []
+    plan = plan_of('S1: @READ ("cut")\nS2: @READ ("plain")\nS3: @READ ("bad")')
+    ports = Ports(route_to({"READ": tool}))
+    await start_run(plan, ports, launch(), journal, "run", Watch(observer=told.append))
+    rows = [
+        {"cut": "rows", "kept": 2, "whole": None, "unit": "rows"},
+        {"fact": "isolation", "text": "limits"},
+    ]
+    bodies = [e.body for e in journal.events("run") if e.type in (EventType.OK, EventType.ERR)]
+    assert bodies == [
+        {"value": "cut", "remarks": rows},
+        {"value": "plain"},
+        {"error": "no", "remarks": rows},
+    ]
+    again: list[Note] = []
+    fold(plan, journal.events("run"), lambda digest: journal.plan(digest)[0], again.append)
+    assert again == told
+    assert [(n.kind, n.step) for n in told if n.kind in (NoteKind.CUT, NoteKind.FACT)] == [
+        (NoteKind.CUT, "S1"),
+        (NoteKind.FACT, "S1"),
+        (NoteKind.CUT, "S3"),
+        (NoteKind.FACT, "S3"),
     ]
 
 

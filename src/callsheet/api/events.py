@@ -90,6 +90,14 @@ class CastFailed(_StepEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepRemarked(_StepEvent):
+    """Something to know of a result: that something was cut on the way, or how it was made."""
+
+    text: str
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replanned(_StepEvent):
     """The run goes on with a new plan; `detail` says how large it is."""
 
@@ -118,6 +126,7 @@ RunEvent: TypeAlias = (
     | StepFailed
     | StepDiverted
     | CastFailed
+    | StepRemarked
     | Replanned
     | CallInDoubt
     | RunEnded

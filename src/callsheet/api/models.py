@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from callsheet.api.plan import Plan
 from callsheet.authoring.answer import read_answer_plan
-from callsheet.authoring.prompt import replan_messages
+from callsheet.authoring.prompt import replan_prompt
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.ir import Plan as Steps
@@ -22,6 +22,7 @@ from callsheet.machine import CallModel, Compile, RunAgent, to_text
 from callsheet.ports.models.operations import Complete, ModelOperations
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.python_tools import to_json
+from callsheet.ports.tools import CallContext
 from callsheet.runtime.gateway import AgentPort, ModelPort
 
 PromptFunction: TypeAlias = "Callable[[str], str | Awaitable[str]]"
@@ -92,7 +93,7 @@ class ReplanRequest:
 Compiler: TypeAlias = "Callable[[ReplanRequest], Plan | str | Awaitable[Plan | str]]"
 """What `Runtime(compiler=…)` takes: gives the new plan, or its text."""
 
-Replan: TypeAlias = "Callable[[Compile], Awaitable[Steps]]"
+Replan: TypeAlias = "Callable[[Compile, CallContext], Awaitable[Steps]]"
 """Makes a plan, not checked yet, for a RE-PLAN."""
 
 
@@ -108,7 +109,7 @@ def model_port(model: Model) -> ModelPort:
 def agent_port(agent: Agent) -> AgentPort:
     """The port of an agent: the goal is the argument of that name, else the first input."""
 
-    async def solve(command: RunAgent) -> JSON:
+    async def solve(command: RunAgent, context: CallContext) -> JSON:
         arguments, inputs = dict(command.args), list(command.inputs)
         goal = arguments.pop("goal", None)
         if goal is None and inputs:
@@ -126,8 +127,10 @@ def replan_by(compiler: Compiler | None, model: Model | None) -> Replan | None:
         return None
     complete = _complete(model)
 
-    async def ask(command: Compile) -> Steps:
-        answer = await complete(replan_messages(command.reason, command.variables))
+    async def ask(command: Compile, context: CallContext) -> Steps:
+        prompt = replan_prompt(command.reason, command.variables)
+        context.remark(*prompt.remarks)
+        answer = await complete(prompt.messages)
         return read_answer_plan(answer, command.variables).require()
 
     return ask
@@ -173,7 +176,7 @@ def prompt_text(messages: Messages) -> str:
 
 
 def _operation_port(model: OperationModel) -> ModelPort:
-    async def carry_out(command: CallModel) -> JSON:
+    async def carry_out(command: CallModel, context: CallContext) -> JSON:
         request = ModelRequest(command.tool, tuple(command.inputs), command.args, command.step)
         return to_json(await called(model.carry_out, request))
 
@@ -181,7 +184,7 @@ def _operation_port(model: OperationModel) -> ModelPort:
 
 
 def _by_compiler(compiler: Compiler) -> Replan:
-    async def compile_again(command: Compile) -> Steps:
+    async def compile_again(command: Compile, context: CallContext) -> Steps:
         given = await called(compiler, ReplanRequest(command.reason, command.variables))
         if isinstance(given, Plan):
             return given.ir

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
 
 from callsheet.api.advice import advised, in_words_of_the_library
 from callsheet.api.checking import check_plan
 from callsheet.api.findings import Findings
 from callsheet.api.kit import Kit
+from callsheet.api.models import Replan
 from callsheet.api.plan import Plan
 from callsheet.api.reach import absent_tools, facts_of, pins_of, take_in
 from callsheet.api.stream import EventStream
@@ -25,8 +25,8 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile, Decision, Limits, ToolFacts
-from callsheet.ports.tools import CallContext, Handler, Registry
-from callsheet.runtime.gateway import Ports, Route
+from callsheet.ports.tools import CallContext, Registry
+from callsheet.runtime.gateway import CompilePort, Ports, Route
 from callsheet.runtime.runs import (
     Launch,
     RunOutcome,
@@ -134,8 +134,8 @@ class Session:
         journal = self.journal
         if journal is not None:
             return await start_run(plan.ir, self._ports(stream), launch, journal, run_id, watch)
-        ports = self._ports(stream, run_id)
-        return RunOutcome(run_id, await run_unrecorded(plan.ir, ports, launch, watch))
+        result = await run_unrecorded(plan.ir, self._ports(stream), launch, watch, run_id)
+        return RunOutcome(run_id, result)
 
     def find(self, text: str) -> str:
         """The id of a run of the journal, from its beginning or `last`; raises JournalError (JRN002)."""
@@ -170,24 +170,22 @@ class Session:
 
         return await resume_run(journal, run_id, ports_for, decision, watch)
 
-    def _ports(self, stream: EventStream | None, unrecorded: str | None = None) -> Ports:
-        """The ways out of a run; `unrecorded` is its id where no journal gives it one."""
+    def _ports(self, stream: EventStream | None) -> Ports:
+        """The ways out of a run."""
         registry = self._registry
 
         def route(name: str) -> Route | None:
             tool = registry.get(name)
-            if tool is None:
-                return None
-            return Route(tool.handler if unrecorded is None else _named(tool.handler, unrecorded))
+            return None if tool is None else Route(tool.handler)
 
         compiler = None if self._kit.replan is None else self._compiler(self._kit.replan, stream)
         return Ports(route, self._kit.model, self._kit.agent, compiler)
 
-    def _compiler(
-        self, replan: Callable[[Compile], Awaitable[Steps]], stream: EventStream | None
-    ) -> Callable[[Compile], Awaitable[tuple[Steps, Mapping[str, ToolFacts]]]]:
-        async def compile_again(command: Compile) -> tuple[Steps, Mapping[str, ToolFacts]]:
-            plan = await replan(command)
+    def _compiler(self, replan: Replan, stream: EventStream | None) -> CompilePort:
+        async def compile_again(
+            command: Compile, context: CallContext
+        ) -> tuple[Steps, Mapping[str, ToolFacts]]:
+            plan = await replan(command, context)
             errors = (await self.examine(Plan(plan), command.variables)).errors
             if errors:
                 raise CallsheetError(errors)
@@ -210,12 +208,3 @@ def _plans_of(journal: Journal, run_id: str) -> tuple[Steps, list[tuple[str, Ste
         if row.type is EventType.PLAN and row.key is not None
     ]
     return first, later
-
-
-def _named(handler: Handler, run_id: str) -> Handler:
-    """The handler with calls that bear the run's id, so that no two runs share their keys."""
-
-    async def call(args: dict[str, Any], context: CallContext) -> JSON:
-        return await handler(args, CallContext(run_id, context.key))
-
-    return call

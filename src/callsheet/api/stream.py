@@ -23,6 +23,7 @@ from callsheet.api.events import (
     StepDiverted,
     StepFailed,
     StepFinished,
+    StepRemarked,
     StepRetrying,
     StepSkipped,
     StepStarted,
@@ -175,6 +176,8 @@ def _event(run_id: str, heard: _Heard) -> RunEvent:
             return StepDiverted(**place, target=detail)
         case NoteKind.CAST_FAILED:
             return CastFailed(**place, reason=detail, value=deepcopy(value))
+        case NoteKind.CUT | NoteKind.FACT:
+            return StepRemarked(**place, text=detail, is_cut=kind is NoteKind.CUT)
         case NoteKind.REPLANNED:
             return Replanned(**place, detail=detail)
         case NoteKind.ENDED:

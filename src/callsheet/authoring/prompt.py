@@ -1,15 +1,20 @@
 """The prompt that turns a goal into a plan: Micro-CLI on a page, worked examples, the goal.
 
 In: a goal, and data that may help. Out: the messages of a conversation. Data stands quoted; what
-is longer than MAX_VALUE is cut, and the prompt says so.
+is longer than MAX_VALUE is cut: the prompt says so, and so does a remark.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from callsheet.ir import JSON
+from callsheet.machine import Cut, Fact, Remark
+
+PROMPT_VERSION = 1
+"""Changes whenever a text here does, so that a journal tells which prompt gave a plan."""
 
 MAX_VALUE = 2_000
 """How many characters of a variable's value the prompt of a re-plan holds."""
@@ -98,16 +103,28 @@ def compile_messages(goal: str, context: str = "") -> list[dict[str, str]]:
     ]
 
 
-def replan_messages(reason: str, variables: Mapping[str, JSON]) -> list[dict[str, str]]:
+class ReplanPrompt(NamedTuple):
+    """A conversation that asks for a new plan, and what is to be known of it."""
+
+    messages: list[dict[str, str]]
+    remarks: tuple[Remark, ...]
+
+
+def replan_prompt(reason: str, variables: Mapping[str, JSON]) -> ReplanPrompt:
     """The conversation that asks for a new plan; values are quoted, long ones cut with a mark."""
     goal = f"A plan cannot go on as it was written. Why:\n{reason}\n\nWrite the plan that goes on from here."
-    values = "\n".join(f"${name} = {_quoted(value)}" for name, value in variables.items())
+    quoted = {name: json.dumps(value, ensure_ascii=False) for name, value in variables.items()}
+    values = "\n".join(f"${name} = {_shown(text)}" for name, text in quoted.items())
     context = f"These variables are set, and the plan may read them:\n{values}" if values else ""
-    return compile_messages(goal, context)
-
-
-def _quoted(value: JSON) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return (
-        text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}… (cut here: {len(text)} characters in all)"
+    cuts = (
+        Cut(f"${name} in the prompt", MAX_VALUE, len(text), "characters")
+        for name, text in quoted.items()
+        if len(text) > MAX_VALUE
     )
+    return ReplanPrompt(compile_messages(goal, context), (Fact("prompt", f"RE-PLAN/{PROMPT_VERSION}"), *cuts))
+
+
+def _shown(text: str) -> str:
+    if len(text) <= MAX_VALUE:
+        return text
+    return f"{text[:MAX_VALUE]}… (cut here: {len(text)} characters in all)"

@@ -3,21 +3,24 @@
 Every event has these keys:
 
 - `event`: `started`, `skipped`, `finished`, `failed`, `retrying`, `jumped` (a GOTO, or a failure
-  that led elsewhere), `cast_failed`, `replanned`, or `ended` for the run as a whole.
+  that led elsewhere), `cast_failed`, `replanned`, `cut` (something that went into a call or came
+  out of it is shorter than it was), `fact` (how a result was made: with which prompt), or `ended`
+  for the run as a whole.
 - `step`, `tool`: the step and what it carries out, as `LTPStep` shows them; for `ended` the step
   that ended the run, or empty texts.
 - `detail`: why or where to, in words: the error of `failed` and `retrying`, the target of `jumped`,
-  the status of `ended`; otherwise mostly empty.
+  the status of `ended`, what was cut and how much is left; otherwise mostly empty.
 - `variable`, `value`: for `finished` the variable with its `$` (None if the step has none) and
   the step's result; for `cast_failed` the value that stayed as it was; otherwise None.
 
-A step that runs is told of by `started`, then any number of `retrying` (and one `failed` for each
-item that fails for good), then `finished`, unless it failed and is no FOREACH. A step whose guard
-does not hold is told of by `skipped` alone.
+A step that runs is told of by `started`, then any number of `retrying`, `cut` and `fact` (and one
+`failed` for each item that fails for good), then `finished`, unless it failed and is no FOREACH. A
+step whose guard does not hold is told of by `skipped` alone.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from copy import deepcopy
@@ -32,6 +35,8 @@ Listener: TypeAlias = "Callable[[dict[str, Any]], Awaitable[None] | None]"
 """Takes an event; may be a coroutine function or a plain one."""
 
 _log = logging.getLogger(__name__)
+_EVENTS_BETWEEN_YIELDS = 256
+"""Listeners that never wait leave others on the loop their turns all the same."""
 
 
 class Events:
@@ -68,7 +73,9 @@ class Events:
     async def tell(self) -> None:
         """Tell the listeners of all that was noted since the last time."""
         events, self._waiting = self._waiting, []
-        for event in events:
+        for number, event in enumerate(events, start=1):
+            if number % _EVENTS_BETWEEN_YIELDS == 0:
+                await asyncio.sleep(0)
             for listener in tuple(self._listeners):
                 try:
                     told = listener(dict(event))

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias, cast
 
 from callsheet.authoring.answer import read_answer_plan
-from callsheet.authoring.prompt import replan_messages
+from callsheet.authoring.prompt import replan_prompt
 from callsheet.compat.events import Events, Listener
 from callsheet.compat.models import LTPPlan
 from callsheet.compat.rebuild import plan_of
@@ -18,7 +18,7 @@ from callsheet.ports.answers import as_json, read_answer
 from callsheet.ports.models.operations import ModelOperations
 from callsheet.ports.tools import CallContext
 from callsheet.ports.transforms import transform_facts, transform_tools
-from callsheet.runtime.gateway import CompilePort, Ports, Route
+from callsheet.runtime.gateway import AgentPort, CompilePort, Ports, Route
 from callsheet.runtime.runs import Launch, Watch, run_unrecorded
 
 ToolExecutor: TypeAlias = "Callable[[str, dict[str, Any], str], Awaitable[Any]]"
@@ -119,10 +119,10 @@ def _executor_routes(executor: ToolExecutor, namespace: str) -> Callable[[str], 
     return route
 
 
-def _agent_port(agent_fn: AgentFunction) -> Callable[[RunAgent], Awaitable[JSON]]:
+def _agent_port(agent_fn: AgentFunction) -> AgentPort:
     """The agent gets its named arguments; the first text is the goal, what is left are `inputs`."""
 
-    async def solve(command: RunAgent) -> JSON:
+    async def solve(command: RunAgent, _context: CallContext) -> JSON:
         config, inputs = dict(command.args), list(command.inputs)
         if inputs and "goal" not in config:
             config["goal"] = to_text(inputs.pop(0))
@@ -134,8 +134,10 @@ def _agent_port(agent_fn: AgentFunction) -> Callable[[RunAgent], Awaitable[JSON]
 
 
 def _compile_port(llm_fn: ModelFunction, events: Events) -> CompilePort:
-    async def compile_again(command: Compile) -> tuple[Plan, Mapping[str, ToolFacts]]:
-        answer = await llm_fn(replan_messages(command.reason, command.variables))
+    async def compile_again(command: Compile, context: CallContext) -> tuple[Plan, Mapping[str, ToolFacts]]:
+        prompt = replan_prompt(command.reason, command.variables)
+        context.remark(*prompt.remarks)
+        answer = await llm_fn(prompt.messages)
         plan = read_answer_plan(answer, command.variables).require()
         events.compiled(command.step, plan)
         return plan, _facts(plan)

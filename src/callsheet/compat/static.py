@@ -5,11 +5,24 @@ from __future__ import annotations
 from callsheet.compat import mermaid, validate
 from callsheet.compat.models import LTPPlan
 from callsheet.compat.rebuild import plan_of
+from callsheet.passes import ToolSignature
+from callsheet.ports.transforms import literal_check, transform_tools
 
 
 def validate_plan(plan: LTPPlan) -> list[str]:
-    """What is wrong with a plan, a text a problem; an empty list is a plan without problems."""
-    return validate.validate_plan(plan_of(plan))
+    """What is wrong with a plan, a text a problem; an empty list is a plan without problems.
+
+    Of the tools only the transforms are known: any other may exist and take any argument.
+    """
+    return validate.validate_plan(plan_of(plan), tools=_transforms())
+
+
+def _transforms() -> dict[str, ToolSignature]:
+    specs = [tool.spec for tool in transform_tools()]
+    return {
+        spec.name: ToolSignature.from_schema(spec.parameters, spec.effect, literal_check(spec.name))
+        for spec in specs
+    }
 
 
 def plan_to_mermaid(plan: LTPPlan) -> str:

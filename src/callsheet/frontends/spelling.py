@@ -36,6 +36,8 @@ _NO_MARK = re.compile(r"@\w+[ \t\r]*(?:\{|>|$)")
 """What both spellings write alike."""
 
 _LEFT_OUT = frozenset({"LTP005", "LTP103"})
+_WRONG_VERB, _PROSE = "MIC012", "MIC102"
+_QUOTE = re.compile(r"[\"']")
 
 
 class Syntax(StrEnum):
@@ -182,7 +184,15 @@ def _read_either(text: str, name: str, variables: Sequence[str]) -> Reading:
     if look.ltp or look.micro or look.framed:
         as_micro = look.micro > look.ltp and not look.framed
         return Reading(micro, Syntax.MICRO) if as_micro else Reading(ltp, Syntax.LTP)
+    if _is_misspelt(micro):
+        return Reading(micro, Syntax.MICRO)
     return Reading(ltp, Syntax.LTP if ltp.partial.steps else None)
+
+
+def _is_misspelt(micro: ParseResult) -> bool:
+    """Whether a text is Micro-CLI but for the spelling of verbs: quotes, and no prose."""
+    codes = {d.code for d in micro.diagnostics}
+    return _WRONG_VERB in codes and _PROSE not in codes and _QUOTE.search(micro.source.text) is not None
 
 
 def leaves_out_commands(ltp: ParseResult, variables: Iterable[str]) -> bool:

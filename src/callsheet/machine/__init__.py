@@ -28,6 +28,7 @@ from callsheet.machine.events import (
 from callsheet.machine.limits import Limits
 from callsheet.machine.machine import Machine
 from callsheet.machine.program import Program, ToolFacts, compile_plan
+from callsheet.machine.remarks import Cut, Fact, Remark
 from callsheet.machine.result import Result, Status
 from callsheet.machine.values import to_text
 
@@ -38,16 +39,19 @@ __all__ = [
     "Cancelled",
     "Command",
     "Compile",
+    "Cut",
     "Decided",
     "Decision",
     "Doubted",
     "Event",
+    "Fact",
     "Failed",
     "Finish",
     "Limits",
     "Machine",
     "PlanCompiled",
     "Program",
+    "Remark",
     "Result",
     "RunAgent",
     "Sleep",

@@ -19,6 +19,8 @@ class CallTool(NamedTuple):
     step: str
     tool: str
     args: dict[str, Any]
+    wants_data: bool = False
+    """Whether the plan casts the result to a list or to JSON, so that data must not become text."""
 
 
 class CallModel(NamedTuple):

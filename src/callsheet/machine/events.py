@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from callsheet.ir import JSON, Plan
 from callsheet.machine.program import ToolFacts
+from callsheet.machine.remarks import Remark
 
 
 class Started(NamedTuple):
@@ -17,10 +18,11 @@ class Started(NamedTuple):
 
 
 class Succeeded(NamedTuple):
-    """The call of this key gave a value."""
+    """The call of this key gave a value; `remarks` say what is to be known beside it."""
 
     key: str
     value: JSON
+    remarks: tuple[Remark, ...] = ()
 
 
 class Failed(NamedTuple):
@@ -28,6 +30,7 @@ class Failed(NamedTuple):
 
     key: str
     error: str
+    remarks: tuple[Remark, ...] = ()
 
 
 class TimerFired(NamedTuple):
@@ -42,6 +45,7 @@ class PlanCompiled(NamedTuple):
     key: str
     plan: Plan
     facts: Mapping[str, ToolFacts]
+    remarks: tuple[Remark, ...] = ()
 
 
 class Decision(StrEnum):

@@ -32,6 +32,7 @@ from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Grou
 from callsheet.machine.limits import Limits
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode, compile_plan
+from callsheet.machine.remarks import Cut, Remark, describe_remark
 from callsheet.machine.result import Result, Status
 from callsheet.machine.values import cast_value, is_empty, items_of, to_text
 from callsheet.machine.variables import Variables
@@ -41,7 +42,7 @@ Observer = Callable[[Note], None]
 _NO_INPUTS: list[JSON] = []
 ALL = sys.maxsize
 """As many steps and items as there are."""
-_TOOL, _AGENT, _RESPOND = Kind.TOOL, Kind.AGENT, Kind.RESPOND
+_TOOL, _RESPOND = Kind.TOOL, Kind.RESPOND
 """Looked at for every step: a module's name is found faster than an enum's member."""
 
 
@@ -55,7 +56,7 @@ class Machine:
     __slots__ = (
         "_asleep",
         "_attempts",
-        "_calls",
+        "_calls_left",
         "_compiling",
         "_generation",
         "_group",
@@ -90,7 +91,7 @@ class Machine:
         self._generation = ""
         self._replans = 0
         self._steps_executed = 0
-        self._calls = 0
+        self._calls_left = self.limits.max_calls
         self._waited = 0.0
         self._last: JSON = None
         self._left = ALL
@@ -108,7 +109,7 @@ class Machine:
         finds all of it done first.
         """
         out: list[Command] = []
-        if self.is_paused:
+        if self._is_behind or self._unfilled is not None:
             out = self.go_on()
         if self.result is not None:
             return out
@@ -178,6 +179,8 @@ class Machine:
         if attempt is None:
             return
         frame = attempt.frame
+        if event.remarks:
+            self._tell(attempt, event.remarks)
         if frame.items is not None or frame.grouped:
             self._settle(attempt, event.value, out)
             return
@@ -189,6 +192,7 @@ class Machine:
         attempt = self._attempts.pop(event.key, None) or self._compiling.pop(event.key, None)
         if attempt is None:
             return
+        self._tell(attempt, event.remarks)
         if attempt.number <= attempt.frame.code.retries and self._may_retry(attempt):
             self._retry(attempt, event.error, out)
         else:
@@ -220,6 +224,16 @@ class Machine:
             self._observer(Note(NoteKind.FAILED, code.id, error))
         self._settle(attempt, error, out)
 
+    def _tell(self, attempt: Attempt, remarks: tuple[Remark, ...]) -> None:
+        """Tell the observer what is to be known of an outcome beside its value."""
+        if self._observer is None:
+            return
+        frame = attempt.frame
+        item = "" if frame.items is None else f"item {attempt.index}: "
+        for remark in remarks:
+            kind = NoteKind.CUT if isinstance(remark, Cut) else NoteKind.FACT
+            self._observer(Note(kind, frame.code.id, item + describe_remark(remark)))
+
     def _on_timer(self, event: TimerFired, out: list[Command]) -> None:
         attempt = self._asleep.pop(event.key, None)
         if attempt is not None:
@@ -229,6 +243,7 @@ class Machine:
         attempt = self._compiling.pop(event.key, None)
         if attempt is None:
             return
+        self._tell(attempt, event.remarks)
         try:
             attempt.frame.control = NewPlan(compile_plan(event.plan, event.facts))
         except CallsheetError as error:
@@ -403,11 +418,11 @@ class Machine:
 
     def _count_call(self, frame: Frame) -> bool:
         """Count a call; False where the run has none left, and ends."""
-        limit = self.limits.max_calls
-        if self._calls >= limit:
+        if self._calls_left <= 0:
+            limit = self.limits.max_calls
             self._exhaust(frame, f"the run has made {limit} calls, its limit (max_calls)")
             return False
-        self._calls += 1
+        self._calls_left -= 1
         return True
 
     def _exhaust(self, frame: Frame, message: str) -> None:
@@ -441,15 +456,17 @@ class Machine:
         """Do the action once, or make the call that does it."""
         code, slots = frame.code, self._slots
         kind = code.kind
-        if kind <= _AGENT and not self._count_call(frame):
-            return
         if kind is _TOOL:
+            if not self._count_call(frame):
+                return
             key = f"{frame.prefix}{index}.1"
             args = code.arguments(slots)
             self._attempts[key] = Attempt(frame, index, key, args, _NO_INPUTS)
             frame.open += 1
-            out.append(CallTool(key, code.id, code.tool, args))
+            out.append(CallTool(key, code.id, code.tool, args, code.wants_data))
         elif kind is Kind.MODEL or kind is Kind.AGENT:
+            if not self._count_call(frame):
+                return
             inputs = [make(slots) for make in code.inputs]
             attempt = Attempt(frame, index, f"{frame.prefix}{index}.1", code.arguments(slots), inputs)
             frame.open += 1
@@ -470,7 +487,7 @@ class Machine:
         code, key = attempt.frame.code, attempt.key
         (self._compiling if code.kind is Kind.REPLAN else self._attempts)[key] = attempt
         if code.kind is _TOOL:
-            out.append(CallTool(key, code.id, code.tool, attempt.args))
+            out.append(CallTool(key, code.id, code.tool, attempt.args, code.wants_data))
         elif code.kind is Kind.MODEL:
             out.append(CallModel(key, code.id, code.tool, attempt.inputs, attempt.args))
         elif code.kind is Kind.AGENT:

@@ -22,6 +22,10 @@ class NoteKind(StrEnum):
     JUMPED = "jumped"
     CAST_FAILED = "cast_failed"
     REPLANNED = "replanned"
+    CUT = "cut"
+    """Something that went into a call or came out of it is shorter than it was."""
+    FACT = "fact"
+    """How an outcome was made."""
     ENDED = "ended"
 
 

@@ -21,6 +21,7 @@ from callsheet.ir import (
     Terminate,
     Value,
 )
+from callsheet.ir.collecting import collector_rests
 from callsheet.machine.closures import (
     Eval,
     SlotOf,
@@ -46,6 +47,8 @@ class ToolFacts(NamedTuple):
 
 
 _UNKNOWN = ToolFacts()
+_LARGE = 1_000
+"""From this many steps on the cyclic collector rests."""
 
 
 class Kind(IntEnum):
@@ -88,6 +91,7 @@ class StepCode:
         "source",
         "target",
         "tool",
+        "wants_data",
     )
 
     def __init__(self, number: int, step: Step) -> None:
@@ -106,6 +110,7 @@ class StepCode:
         self.concurrent = False
         self.out_slot = NOWHERE
         self.cast: Cast | None = None
+        self.wants_data = False
         self.retries = 0
         self.delay: float | None = None
         self.backoff: float | None = None
@@ -141,6 +146,11 @@ def compile_plan(plan: Plan, facts: Mapping[str, ToolFacts] | None = None) -> Pr
             "this plan is a graph of dependencies, and only plans of text order can be run",
             help="write the plan as LTP text, with @PARALLEL { } around steps that may run together",
         )
+    with collector_rests(len(plan.steps) >= _LARGE):
+        return _compile(plan, facts or {})
+
+
+def _compile(plan: Plan, known: Mapping[str, ToolFacts]) -> Program:
     slots: dict[str, int] = {}
 
     def slot_of(name: str) -> int:
@@ -151,7 +161,6 @@ def compile_plan(plan: Plan, facts: Mapping[str, ToolFacts] | None = None) -> Pr
     number_of: dict[str, int] = {}
     for number, step in enumerate(plan.steps):
         number_of.setdefault(step.id, number)
-    known = facts or {}
     codes = tuple(_compile_step(n, step, slot_of, number_of, known) for n, step in enumerate(plan.steps))
     for code in reversed(codes):
         follower = codes[code.number + 1] if code.number + 1 < len(codes) else None
@@ -173,6 +182,7 @@ def _compile_step(
     if step.output is not None and isinstance(step.action, Call):
         code.out_slot = slot_of(step.output.var)
         code.cast = step.output.cast
+        code.wants_data = code.cast is Cast.LIST or code.cast is Cast.JSON
     _compile_action(code, step, slot_of, number_of, facts)
     _compile_failure(code, step, slot_of)
     return code

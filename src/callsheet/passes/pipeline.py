@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from callsheet.diagnostics import Diagnostic
 from callsheet.ir import Order, Plan
+from callsheet.ir.collecting import collector_rests
 from callsheet.ir.flow import flow_of
 from callsheet.passes.calls import calls
 from callsheet.passes.code import data_in_code
@@ -49,6 +50,10 @@ PASSES: tuple[Pass, ...] = (
 _OF_TEXT_ORDER = frozenset({missing_targets, unreachable_steps, endless_loops, group_members})
 
 
+_LARGE = 1_000
+"""From this many steps on the cyclic collector rests."""
+
+
 def findings(
     plan: Plan,
     *,
@@ -60,11 +65,12 @@ def findings(
     `tools` is the catalogue by canonical name, None for none; `inputs` are variables, without
     `$`, that the run will be given. Linear in the size of the plan, or near it.
     """
-    subject = Subject(plan, flow_of(plan), frozenset(inputs), tools)
     found: list[Finding] = []
-    for examine in PASSES:
-        if plan.order is Order.TEXT or examine not in _OF_TEXT_ORDER:
-            found.extend(examine(subject))
+    with collector_rests(len(plan.steps) >= _LARGE):
+        subject = Subject(plan, flow_of(plan), frozenset(inputs), tools)
+        for examine in PASSES:
+            if plan.order is Order.TEXT or examine not in _OF_TEXT_ORDER:
+                found.extend(examine(subject))
     last = len(plan.steps)
     return tuple(sorted(found, key=lambda f: last if f.step is None else f.step))
 

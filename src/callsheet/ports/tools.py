@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, Effect
+from callsheet.machine import Remark
 
 
 class ToolFailed(Exception):
@@ -28,19 +29,24 @@ class ToolFailed(Exception):
 
 
 class CallContext:
-    """What a tool is told about the call besides its arguments.
+    """What a port is told about a call besides its arguments, and where it tells what its answer cannot.
 
     `key` is the call's name in the run: step, visit, item and attempt. `idempotency_key` is the
     same for every delivery of this call, also after a crash, and new for a planned retry; it
-    is made from the two others unless it is given.
+    is made from the two others unless it is given. `remarks` are what has been told with `remark`.
     """
 
-    __slots__ = ("_idempotency_key", "key", "run_id")
+    __slots__ = ("_idempotency_key", "key", "remarks", "run_id")
 
     def __init__(self, run_id: str, key: str, idempotency_key: str | None = None) -> None:
         self.run_id = run_id
         self.key = key
+        self.remarks: tuple[Remark, ...] = ()
         self._idempotency_key = idempotency_key
+
+    def remark(self, *remarks: Remark) -> None:
+        """Tell what is to be known of the outcome beside its value; it is kept in the journal."""
+        self.remarks += remarks
 
     @property
     def idempotency_key(self) -> str:

@@ -23,6 +23,7 @@ Begin: TypeAlias = "Callable[[Awaited], Coroutine[Any, Any, Event]]"
 _PATIENCE = 5.0
 """Seconds that calls have to end when they are dismissed."""
 _CALLS_BETWEEN_YIELDS = 256
+_SECONDS_BETWEEN_YIELDS = 0.02
 _HIRED_AT_ONCE = 2
 """How many workers one that has to wait hires; two, so that n waiting calls start in log n turns."""
 
@@ -80,6 +81,8 @@ class Crew:
 
     async def _work(self) -> None:
         waiting, begin, calls = self._waiting, self._begin, 0
+        now = asyncio.get_running_loop().time
+        yielded = now()
         while waiting:
             call = begin(waiting.popleft())
             try:
@@ -95,9 +98,10 @@ class Crew:
             if arrival is not None and not arrival.done():
                 arrival.set_result(None)
             calls += 1
-            if calls >= _CALLS_BETWEEN_YIELDS:
+            if calls >= _CALLS_BETWEEN_YIELDS or now() - yielded > _SECONDS_BETWEEN_YIELDS:
                 calls = 0
                 await asyncio.sleep(0)
+                yielded = now()
 
 
 @types.coroutine

@@ -25,14 +25,14 @@ from callsheet.machine import (
     ToolFacts,
 )
 from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
-from callsheet.ports.cleaning import CLEANED_TOOLS, clean_output
+from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, left_out
 from callsheet.ports.tools import CallContext, Handler, ToolFailed
 
-ModelPort: TypeAlias = "Callable[[CallModel], Awaitable[JSON]]"
+ModelPort: TypeAlias = "Callable[[CallModel, CallContext], Awaitable[JSON]]"
 """Carries out a model operation."""
-AgentPort: TypeAlias = "Callable[[RunAgent], Awaitable[JSON]]"
+AgentPort: TypeAlias = "Callable[[RunAgent, CallContext], Awaitable[JSON]]"
 """Lets a sub-agent solve a goal."""
-CompilePort: TypeAlias = "Callable[[Compile], Awaitable[tuple[Plan, Mapping[str, ToolFacts]]]]"
+CompilePort: TypeAlias = "Callable[[Compile, CallContext], Awaitable[tuple[Plan, Mapping[str, ToolFacts]]]]"
 """Makes a new, checked plan for a RE-PLAN, with the facts about its tools."""
 Outcome: TypeAlias = "Succeeded | Failed | PlanCompiled | Doubted"
 _Asking = TypeVar("_Asking", CallModel, RunAgent)
@@ -85,12 +85,14 @@ class Gateway:
 
         Raises only asyncio.CancelledError, when the caller itself is cancelled.
         """
+        key = command.key
+        context = CallContext(self._run_id, key)
         try:
             if not isinstance(command, CallTool):
-                return await self._carry_out_other(command)
+                return await self._carry_out_other(command, context)
             route = self._routes.get(command.tool) or self._find(command.tool)
-            key = command.key
-            context = CallContext(self._run_id, key)
+            if command.wants_data and command.tool in LISTED_TOOLS:
+                route = self._find(command.tool, as_data=True)
             if self._unsettled:
                 context = CallContext(self._run_id, key, self._unsettled.get(_place(key)))
             call = route.handler(own_copy(command.args), context)
@@ -101,70 +103,80 @@ class Gateway:
                     raise ToolFailed(failure_text(value))
             if self._unsettled:
                 self._unsettled.pop(_place(key), None)
-            return Succeeded(key, value)
+            return Succeeded(key, value, context.remarks)
         except ToolFailed as error:
             reason = str(error) or "the tool failed without saying why"
             if error.in_doubt and isinstance(command, CallTool):
-                return self._unknown(command, reason)
-            self._unsettled.pop(_place(command.key), None)
-            return Failed(command.key, reason)
+                return self._unknown(command, reason, context)
+            self._unsettled.pop(_place(key), None)
+            return Failed(key, reason, context.remarks)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            return Failed(command.key, "the call was cancelled from inside the tool")
+            return Failed(key, "the call was cancelled from inside the tool", context.remarks)
         except CallsheetError as error:
-            return Failed(command.key, str(error))
+            return Failed(key, str(error), context.remarks)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            return Failed(command.key, describe(error))
+            return Failed(key, describe(error), context.remarks)
 
-    def _unknown(self, command: CallTool, reason: str) -> Outcome:
+    def _unknown(self, command: CallTool, reason: str, context: CallContext) -> Outcome:
         """The outcome of a call that may have happened: in doubt, or a failure if it may be repeated."""
         if self._facts is None:
-            return Failed(command.key, reason)
+            return Failed(command.key, reason, context.remarks)
         effect = self._facts.get(command.tool, ToolFacts()).effect
         if not effect.may_rerun:
             return Doubted(command.key, reason)
-        context = CallContext(self._run_id, command.key)
-        self._unsettled.setdefault(_place(command.key), context.idempotency_key)
-        return Failed(command.key, reason)
+        first = CallContext(self._run_id, command.key)
+        self._unsettled.setdefault(_place(command.key), first.idempotency_key)
+        return Failed(command.key, reason, context.remarks)
 
-    def _find(self, tool: str) -> Route:
+    def _find(self, tool: str, *, as_data: bool = False) -> Route:
         route = self._ports.route(tool)
         if route is None:
             raise ToolFailed(f"no tool is called @{tool}")
         if tool in CLEANED_TOOLS:
-            route = Route(_cleaning(tool, route.handler), route.timeout)
-        self._routes[tool] = route
+            route = Route(_cleaning(tool, route.handler, as_data), route.timeout)
+        if not as_data:
+            self._routes[tool] = route
         return route
 
-    async def _carry_out_other(self, command: CallModel | RunAgent | Compile) -> Outcome:
-        ports = self._ports
+    async def _carry_out_other(
+        self, command: CallModel | RunAgent | Compile, context: CallContext
+    ) -> Outcome:
+        ports, key = self._ports, command.key
         match command:
             case CallModel():
                 if ports.model is None:
                     raise ToolFailed(f"@{command.tool} asks a language model, and this run was given none")
-                return Succeeded(command.key, as_json(await ports.model(_own_inputs(command))))
+                value = as_json(await ports.model(_own_inputs(command), context))
+                return Succeeded(key, value, context.remarks)
             case RunAgent():
                 if ports.agent is None:
                     raise ToolFailed(f"@{command.tool} needs an agent, and this run was given none")
-                return Succeeded(command.key, as_json(await ports.agent(_own_inputs(command))))
+                value = as_json(await ports.agent(_own_inputs(command), context))
+                return Succeeded(key, value, context.remarks)
             case Compile():
                 if ports.compiler is None:
                     raise ToolFailed("RE-PLAN needs a language model, and this run was given none")
-                plan, facts = await ports.compiler(command._replace(variables=own_copy(command.variables)))
+                own = command._replace(variables=own_copy(command.variables))
+                plan, facts = await ports.compiler(own, context)
                 if self._facts is not None:
                     self._facts.update(facts)
-                return PlanCompiled(command.key, plan, facts)
+                return PlanCompiled(key, plan, facts, context.remarks)
 
 
-def _cleaning(tool: str, handler: Handler) -> Handler:
+def _cleaning(tool: str, handler: Handler, as_data: bool) -> Handler:
     """The handler of a tool whose results are cleaned before a plan sees them."""
 
     async def call(args: dict[str, Any], context: CallContext) -> JSON:
-        return clean_output(tool, as_json(await handler(args, context)))
+        value = as_json(await handler(args, context))
+        cleaned = clean_output(tool, value, as_data=as_data)
+        if cleaned is not value and not as_data:
+            context.remark(*left_out(tool, value, cleaned))
+        return cleaned
 
     return call
 

@@ -27,6 +27,7 @@ from callsheet.runtime.crew import Crew
 from callsheet.runtime.gateway import Gateway
 
 _STEPS_BETWEEN_YIELDS = 256
+_SECONDS_BETWEEN_YIELDS = 0.02
 SLICE = 500
 """How many steps and items a machine does at a stretch, so that others on the loop get their turns."""
 
@@ -102,6 +103,8 @@ class LocalDriver:
 
     async def _drive(self, commands: Sequence[Command]) -> Result | None:
         machine, crew, direct = self._machine, self._crew, 0
+        now = asyncio.get_running_loop().time
+        yielded = now()
         is_watched = self._recorder is not None or self._after_batch is not None
         carry_out = self._gateway.carry_out
         if machine.is_paused:
@@ -130,9 +133,10 @@ class LocalDriver:
                     if self._after_batch is not None:
                         await self._after_batch()
                 direct += 1
-                if direct >= _STEPS_BETWEEN_YIELDS:
+                if direct >= _STEPS_BETWEEN_YIELDS or now() - yielded > _SECONDS_BETWEEN_YIELDS:
                     direct = 0
                     await asyncio.sleep(0)
+                    yielded = now()
                 continue
             if not commands and crew.is_idle:
                 return None  # what is still open is in doubt

@@ -32,6 +32,7 @@ from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.store import EventType, Journal, JournalError, RunStatus, RunWriter
+from callsheet.store.ids import new_run_id
 from callsheet.store.records import Start
 from callsheet.store.replay import Folded, fold
 
@@ -88,10 +89,16 @@ class Watch:
 _NOBODY = Watch()
 
 
-async def run_unrecorded(plan: Plan, ports: Ports, launch: Launch, watch: Watch = _NOBODY) -> Result:
-    """Run a plan without a journal: nothing of it outlives the process."""
+async def run_unrecorded(
+    plan: Plan, ports: Ports, launch: Launch, watch: Watch = _NOBODY, run_id: str | None = None
+) -> Result:
+    """Run a plan without a journal: nothing of it outlives the process.
+
+    `run_id` should be one that no other run has, so that tools do not take its calls for those of
+    another; by default it is a new one.
+    """
     machine = Machine(compile_plan(plan, launch.facts), launch.limits, watch.observer)
-    driver = LocalDriver(machine, Gateway(ports, "unrecorded"), None, watch.after_batch)
+    driver = LocalDriver(machine, Gateway(ports, run_id or new_run_id()), None, watch.after_batch)
     if watch.on_driver is not None:
         watch.on_driver(driver)
     result = await driver.run(machine.feed(Started(launch.inputs), SLICE))

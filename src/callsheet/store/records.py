@@ -1,25 +1,29 @@
 """The machine's events as journal events and back; the one place that knows both.
 
 The bodies: start {inputs, facts, limits, pins, launch}, intent {tool} or none, ok {value},
-err {error}, timer {due}, plan {plan, facts}, in_doubt {reason} or {tool}, decided {decision},
+err {error}, timer {due}, plan {plan, facts}, each of ok, err and plan with {remarks} where
+there are any: {cut, kept, whole, unit} or {fact, text}; in_doubt {reason} or {tool}, decided {decision},
 cancel {reason}, end {status, response, terminated, error, steps_executed}.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, assert_never
 
 from callsheet.ir import JSON, Effect, Plan, plan_hash
 from callsheet.machine import (
     Cancelled,
+    Cut,
     Decided,
     Decision,
     Doubted,
     Event,
+    Fact,
     Failed,
     Limits,
     PlanCompiled,
+    Remark,
     Result,
     Started,
     Succeeded,
@@ -81,14 +85,15 @@ def facts_from_json(data: Mapping[str, Any]) -> dict[str, ToolFacts]:
 def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | None]:
     """The type, key and body under which the journal keeps an event of the machine."""
     match event:
-        case Succeeded(key=key, value=value):
-            return EventType.OK, key, {"value": value}
-        case Failed(key=key, error=error):
-            return EventType.ERR, key, {"error": error}
+        case Succeeded(key=key, value=value, remarks=remarks):
+            return EventType.OK, key, _with({"value": value}, remarks) if remarks else {"value": value}
+        case Failed(key=key, error=error, remarks=remarks):
+            return EventType.ERR, key, _with({"error": error}, remarks)
         case TimerFired(key=key):
             return EventType.FIRED, key, None
-        case PlanCompiled(key=key, plan=plan, facts=facts):
-            return EventType.PLAN, key, {"plan": plan_hash(plan), "facts": facts_to_json(facts)}
+        case PlanCompiled(key=key, plan=plan, facts=facts, remarks=remarks):
+            body = {"plan": plan_hash(plan), "facts": facts_to_json(facts)}
+            return EventType.PLAN, key, _with(body, remarks)
         case Doubted(key=key, reason=reason):
             return EventType.IN_DOUBT, key, {"reason": reason}
         case Decided(key=key, decision=decision):
@@ -100,6 +105,32 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
     assert_never(event)
 
 
+def _with(body: dict[str, Any], remarks: Iterable[Remark]) -> dict[str, Any]:
+    """A body with its remarks; the body itself where there are none."""
+    told = [_remark_to_json(remark) for remark in remarks]
+    return {**body, "remarks": told} if told else body
+
+
+def _remark_to_json(remark: Remark) -> dict[str, JSON]:
+    match remark:
+        case Cut(what=what, kept=kept, whole=whole, unit=unit):
+            return {"cut": what, "kept": kept, "whole": whole, "unit": unit}
+        case Fact(name=name, text=text):
+            return {"fact": name, "text": text}
+    assert_never(remark)
+
+
+def _remarks(body: Mapping[str, Any]) -> tuple[Remark, ...]:
+    if "remarks" not in body:
+        return ()
+    return tuple(
+        Cut(row["cut"], row["kept"], row["whole"], row["unit"])
+        if "cut" in row
+        else Fact(row["fact"], row["text"])
+        for row in body["remarks"]
+    )
+
+
 def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
     """The event that a journal event tells the machine of; None for one that it is not told of."""
     body = row.body or {}
@@ -108,13 +139,13 @@ def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
         case EventType.START:
             return Started(Start.from_json(body).inputs)
         case EventType.OK:
-            return Succeeded(key, body["value"])
+            return Succeeded(key, body["value"], _remarks(body))
         case EventType.ERR:
-            return Failed(key, body["error"])
+            return Failed(key, body["error"], _remarks(body))
         case EventType.FIRED:
             return TimerFired(key)
         case EventType.PLAN:
-            return PlanCompiled(key, plan_of(body["plan"]), facts_from_json(body["facts"]))
+            return PlanCompiled(key, plan_of(body["plan"]), facts_from_json(body["facts"]), _remarks(body))
         case EventType.DECIDED:
             return Decided(key, Decision(body["decision"]))
         case EventType.CANCEL:

@@ -35,6 +35,10 @@ class StepAccount:
     detail: str = ""
     var: str | None = None
     value: JSON = None
+    cuts: list[str] = field(default_factory=list[str])
+    """What went in or came out shorter than it was."""
+    facts: list[str] = field(default_factory=list[str])
+    """How its outcomes were made."""
 
 
 @dataclass(slots=True)
@@ -81,6 +85,12 @@ class _Scribe:
                 self._remark(note.step, f"new plan, {note.detail}")
             case NoteKind.CAST_FAILED:
                 self.warnings.append(f"{note.step}: the result is {note.detail}; it was kept as it was")
+            case NoteKind.CUT:
+                if note.step in self.open:
+                    self.open[note.step].cuts.append(note.detail)
+            case NoteKind.FACT:
+                if note.step in self.open:
+                    self.open[note.step].facts.append(note.detail)
             case NoteKind.ENDED:
                 pass
 

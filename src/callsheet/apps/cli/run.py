@@ -155,7 +155,7 @@ async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
         watch = Watch(observer=job.progress.note)
         job.progress.begin()
         if job.journal is None:
-            result = await run_unrecorded(job.plan, ports, launch, watch)
+            result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id)
             outcome = RunOutcome(job.run_id, result)
         else:
             outcome = await start_run(job.plan, ports, launch, job.journal, job.run_id, watch)

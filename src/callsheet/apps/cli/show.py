@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from callsheet.store.reader import BadEvent, RunInfo
 
 _ACTION_WIDTH = 36
+_MOST_CUTS = 3
 _MARKS = {"ok": "✓", "failed": "✗", "skipped": "–", "running": "…"}
 
 
@@ -93,7 +95,7 @@ def _print(story: Story, hint: str) -> None:
     actions = {step.id: describe_action(step.action) for step in story.steps}
     for visit in account.steps:
         click.echo(_step_line(visit, cut(actions.get(visit.step, ""), _ACTION_WIDTH)))
-    for warning in account.warnings:
+    for warning in (*account.warnings, *_cuts(account)):
         print_text(f"warning: {warning}")
     _print_doubts(story, hint)
     _print_end(story, hint)
@@ -109,6 +111,15 @@ def _step_line(visit: StepAccount, action: str) -> str:
     extra = f"  [{_times(visit)}]" if visit.calls > 1 or visit.retries else ""
     head = f"  {_MARKS[visit.outcome]} {visit.step:<6} {visit.outcome:<8} {took:>9}"
     return f"{head}  {pad(action, _ACTION_WIDTH)}  {said}{extra}".rstrip()
+
+
+def _cuts(account: Account) -> Iterator[str]:
+    """What was cut, a line for each; of many in one step, as in a FOREACH, the first ones."""
+    for visit in account.steps:
+        for cut_there in visit.cuts[:_MOST_CUTS]:
+            yield f"{visit.step}: {cut_there}"
+        if len(visit.cuts) > _MOST_CUTS:
+            yield f"{visit.step}: and {len(visit.cuts) - _MOST_CUTS} more (--events has them all)"
 
 
 def _times(visit: StepAccount) -> str:
@@ -182,6 +193,8 @@ def _step_json(visit: StepAccount) -> dict[str, Any]:
         "detail": visit.detail or None,
         "var": visit.var,
         "preview": preview(visit.value, 200) if visit.var is not None else None,
+        "cuts": visit.cuts,
+        "facts": visit.facts,
     }
 
 

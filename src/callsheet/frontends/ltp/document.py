@@ -411,6 +411,7 @@ class Document:
         line = reader.line_start(at)
         if line > start and RECOVERY_LINE.match(text, line):
             reader.pos = line
+            self._end_before(line, error, said)
         elif error.code == "LTP020":
             has_id = LABELLED.match(text, start) is not None
             found = (STEP_LINE if has_id else RECOVERY_LINE).search(text, reader.line_end(at))
@@ -422,6 +423,18 @@ class Document:
         self.lost.append(Span(start, reader.pos))
         self._cover(error, said)
         self.same_line = False
+
+    def _end_before(self, line: int, error: Diagnostic, said: int) -> None:
+        """Of a step that ran on into the line of the next one, say where it should have ended."""
+        span = error.span
+        if span is None or span.start < line or len(self.reader.diagnostics) <= said:
+            return
+        end = line
+        while self.text[end - 1] in " \t\r\n":
+            end -= 1
+        message = "the step goes on behind this, where the next one begins"
+        help_ = "close its brackets and quotes on this line"
+        self.reader.diagnostics[-1] = Diagnostic("LTP021", error.severity, message, Span(end, end), help_)
 
     def _before_structure(self, at: int, end: int) -> int:
         """The first line between the two that can only be structure: PLAN_END or a lone brace."""

@@ -5,7 +5,6 @@ In: a text and a name for it. Out: a `ParseResult`.
 
 from __future__ import annotations
 
-import gc
 from dataclasses import replace
 
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
@@ -13,9 +12,10 @@ from callsheet.frontends.ltp.document import Document
 from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.frontends.values.result import ParseResult
 from callsheet.ir import Plan, Step
+from callsheet.ir.collecting import collector_rests
 
 _LARGE = 20_000
-"""From this many characters on the cyclic collector rests: a tree without cycles has no work for it."""
+"""From this many characters on the cyclic collector rests."""
 
 
 def parse(text: str, name: str = "<plan>", *, strict: bool = False) -> ParseResult:
@@ -25,13 +25,8 @@ def parse(text: str, name: str = "<plan>", *, strict: bool = False) -> ParseResu
     >>> result.plan.steps[0].id, result.diagnostics
     ('S1', ())
     """
-    if len(text) < _LARGE or not gc.isenabled():
+    with collector_rests(len(text) >= _LARGE):
         return _parse(text, name, strict)
-    gc.disable()
-    try:
-        return _parse(text, name, strict)
-    finally:
-        gc.enable()
 
 
 def _parse(text: str, name: str, strict: bool) -> ParseResult:

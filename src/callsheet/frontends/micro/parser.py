@@ -5,7 +5,6 @@ In: a text, a name for it, and the variables that are set before it runs. Out: a
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -13,9 +12,10 @@ from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.frontends.micro.document import Document
 from callsheet.frontends.values import ParseResult
 from callsheet.ir import Plan
+from callsheet.ir.collecting import collector_rests
 
 _LARGE = 20_000
-"""From this many characters on the cyclic collector rests: a tree without cycles has no work for it."""
+"""From this many characters on the cyclic collector rests."""
 
 
 def parse_micro(
@@ -29,13 +29,8 @@ def parse_micro(
     >>> [step.id for step in plan.steps], plan.steps[1].action.values
     (['S1', 'S2'], (Ref(name='hits', path=()),))
     """
-    if len(text) < _LARGE or not gc.isenabled():
+    with collector_rests(len(text) >= _LARGE):
         return _parse(text, name, strict, variables)
-    gc.disable()
-    try:
-        return _parse(text, name, strict, variables)
-    finally:
-        gc.enable()
 
 
 def _parse(text: str, name: str, strict: bool, variables: Iterable[str]) -> ParseResult:

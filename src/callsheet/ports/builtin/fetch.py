@@ -18,9 +18,9 @@ from urllib.parse import urljoin
 import httpx2
 
 from callsheet.ports.builtin.addresses import IP, AddressRefused, AllowedHosts, Target, checked, parse_url
-from callsheet.ports.builtin.html import looks_like_html, to_markdown
+from callsheet.ports.builtin.html import conversion, looks_like_html, to_markdown
 from callsheet.ports.builtin.settings import FetchSettings
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.tools import CallContext, ToolFailed
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -128,11 +128,13 @@ def _is_text(content_type: str) -> bool:
     return not content_type or _TEXT_TYPES.fullmatch(_media_type(content_type)) is not None
 
 
-def page_text(page: Page) -> str:
-    """A page as its reader wants it: HTML as Markdown, any other text as it is."""
+def page_text(page: Page, context: CallContext) -> str:
+    """A page as its reader wants it: HTML as Markdown, with a remark, any other text as it is."""
     text = decode(page.body, page.content_type)
     if _media_type(page.content_type) in _HTML_TYPES or (not page.content_type and looks_like_html(text)):
-        return to_markdown(text, page.url)
+        made = to_markdown(text, page.url)
+        context.remark(conversion(text, made))
+        return made
     return text
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
 from callsheet.ir import JSON, Effect
+from callsheet.machine import Cut, Fact, Remark
 from callsheet.ports.builtin.declare import TEXT, declare, text_argument
 from callsheet.ports.builtin.settings import BuiltinSettings
 from callsheet.ports.builtin.threads import in_thread
@@ -15,6 +17,7 @@ from callsheet.ports.builtin.workspace import Workspace
 from callsheet.ports.tools import CallContext, Tool, ToolFailed
 
 _MAX_LINE = 500
+_MOST_NAMED = 5
 _PATH = {"type": "string", "description": "path inside the workspace"}
 
 
@@ -113,34 +116,71 @@ def _edit(settings: BuiltinSettings, path: str, old: str, new: str) -> None:
     _write_text(settings, path, text.replace(old, new))
 
 
-async def _search_files(settings: BuiltinSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:
+async def _search_files(settings: BuiltinSettings, arguments: dict[str, Any], context: CallContext) -> JSON:
     pattern = text_argument(arguments, "pattern")
     path, glob = text_argument(arguments, "path", ""), text_argument(arguments, "glob", "")
     if not pattern:
         raise ToolFailed("the argument pattern is empty")
-    return await in_thread(_search, settings, pattern, path, glob)
+    found = await in_thread(_search, settings, pattern, path, glob)
+    context.remark(*found.remarks(settings.max_matches))
+    return found.rows
 
 
-def _search(settings: BuiltinSettings, pattern: str, path: str, glob: str) -> JSON:
+@dataclass(slots=True)
+class _Found:
+    """The matches of a search, and what of them is not told."""
+
+    rows: list[JSON] = field(default_factory=list[JSON])
+    has_more: bool = False
+    passed_over: list[str] = field(default_factory=list[str])
+    """Files that could not be searched."""
+    whole: int = 0
+    kept: int = 0
+    """Characters of the lines that were cut, before and after."""
+
+    def add(self, path: str, number: int, line: str) -> None:
+        if len(line) > _MAX_LINE:
+            self.whole += len(line)
+            self.kept += _MAX_LINE
+            line = f"{line[:_MAX_LINE]}…"
+        self.rows.append({"path": path, "line": number, "text": line})
+
+    def remarks(self, most: int) -> list[Remark]:
+        told: list[Remark] = []
+        if self.has_more:
+            told.append(Cut("matches", most, None, "rows"))
+        if self.whole:
+            told.append(Cut("lines of the matches", self.kept, self.whole, "characters"))
+        if self.passed_over:
+            names = ", ".join(self.passed_over[:_MOST_NAMED])
+            more = ", …" if len(self.passed_over) > _MOST_NAMED else ""
+            told.append(
+                Fact(
+                    "passed over",
+                    f"{len(self.passed_over)} files too large, not of text or not regular: {names}{more}",
+                )
+            )
+        return told
+
+
+def _search(settings: BuiltinSettings, pattern: str, path: str, glob: str) -> _Found:
     """Rows of path, line and text; a last row without a path says that there are more."""
-    rows: list[JSON] = []
-    wanted = pattern.encode(errors="replace")
+    found, wanted = _Found(), pattern.encode(errors="replace")
     for name, content in Workspace(settings.workspace).files(path, settings.max_read_bytes):
         if glob and not (fnmatchcase(name, glob) or fnmatchcase(name.rpartition("/")[2], glob)):
             continue
-        if wanted not in content or b"\0" in content[:8192]:
+        if content is None or (wanted in content and b"\0" in content[:8192]):
+            found.passed_over.append(name)
+            continue
+        if wanted not in content:
             continue
         for number, line in enumerate(content.decode(errors="replace").splitlines(), start=1):
             if pattern not in line:
                 continue
-            if len(rows) >= settings.max_matches:
-                rows.append(
-                    {
-                        "path": "",
-                        "line": 0,
-                        "text": f"more than {settings.max_matches} matches: search narrower",
-                    }
-                )
-                return rows
-            rows.append({"path": name, "line": number, "text": line[:_MAX_LINE]})
-    return rows
+            if len(found.rows) >= settings.max_matches:
+                text = f"more than {settings.max_matches} matches: search narrower"
+                found.rows.append({"path": "", "line": 0, "text": text})
+                found.has_more = True
+                return found
+            found.add(name, number, line)
+    return found

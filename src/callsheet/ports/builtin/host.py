@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.ir import JSON, Effect
+from callsheet.machine import Cut
 from callsheet.ports.builtin.declare import TEXT, declare, text_argument
 from callsheet.ports.builtin.files import decode_text
 from callsheet.ports.builtin.settings import BuiltinSettings
@@ -45,12 +46,13 @@ def host_tools(settings: BuiltinSettings) -> list[Tool]:
     ]
 
 
-async def _execute(settings: BuiltinSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:
+async def _execute(settings: BuiltinSettings, arguments: dict[str, Any], context: CallContext) -> JSON:
     from callsheet.ports.builtin.execute.process import run_on_host  # noqa: PLC0415 - only runs need it
 
     limits = settings.execution
     command = text_argument(arguments, "command")
     finished = await run_on_host(command, limits.timeout, limits.output_bytes)
+    context.remark(*finished.remarks)
     why = f"the command ended with exit code {finished.exit_code}"
     if finished.timed_out:
         why = f"the command ran longer than {limits.timeout:g} seconds and was ended"
@@ -78,11 +80,11 @@ def _read_text(path: str, limit: int) -> str:
     return decode_text(content, path)
 
 
-async def _list(arguments: dict[str, Any], _context: CallContext) -> JSON:
-    return await in_thread(_entries, text_argument(arguments, "path"))
+async def _list(arguments: dict[str, Any], context: CallContext) -> JSON:
+    return await in_thread(_entries, text_argument(arguments, "path"), context)
 
 
-def _entries(path: str) -> JSON:
+def _entries(path: str, context: CallContext) -> JSON:
     """Names, kinds and sizes, sorted; a last row without a name says that there are more."""
     try:
         names = sorted(os.listdir(path))
@@ -90,6 +92,7 @@ def _entries(path: str) -> JSON:
         raise ToolFailed(f"{path!r}: {getattr(error, 'strerror', None) or error}") from None
     rows: list[JSON] = [_entry(Path(path) / name) for name in names[:_MAX_ENTRIES]]
     if len(names) > _MAX_ENTRIES:
+        context.remark(Cut("entries", _MAX_ENTRIES, len(names), "rows"))
         rows.append({"name": "", "kind": "more", "bytes": len(names) - _MAX_ENTRIES})
     return rows
 

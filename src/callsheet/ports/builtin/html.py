@@ -7,6 +7,8 @@ from html import unescape
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
+from callsheet.machine import Fact
+
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
 
@@ -90,6 +92,11 @@ def to_markdown(html: str, base_url: str | None = None) -> str:
     if title and title not in text[:500]:
         text = f"# {title}\n\n{text}"
     return text.strip()
+
+
+def conversion(html: str, text: str) -> Fact:
+    """What is to be known of a page that became text: how much of it there was, and is."""
+    return Fact("page", f"{len(text):,} characters of text from {len(html):,} of HTML")
 
 
 def _tame(html: str) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from callsheet.ir import JSON, Effect
+from callsheet.machine import Cut
 from callsheet.ports.builtin.database import opened
 from callsheet.ports.builtin.declare import TEXT, declare, number_argument, text_argument
 from callsheet.ports.builtin.settings import BuiltinSettings
@@ -44,9 +45,15 @@ def memory_tools(settings: BuiltinSettings) -> list[Tool]:
     ]
 
 
-async def _query(settings: BuiltinSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:
-    facts = await in_thread(find_facts, settings, text_argument(arguments, "query"))
-    return "\n".join(facts)
+async def _query(settings: BuiltinSettings, arguments: dict[str, Any], context: CallContext) -> JSON:
+    query = text_argument(arguments, "query")
+    words = len(_words(query))
+    if words > _MAX_WORDS:
+        context.remark(Cut("the query", _MAX_WORDS, words, "words"))
+    facts = await in_thread(find_facts, settings, query, _MAX_FOUND + 1)
+    if len(facts) > _MAX_FOUND:
+        context.remark(Cut("facts", _MAX_FOUND, None, "rows"))
+    return "\n".join(facts[:_MAX_FOUND])
 
 
 async def _store(settings: BuiltinSettings, arguments: dict[str, Any], context: CallContext) -> JSON:
@@ -87,13 +94,17 @@ def _insert(db: sqlite3.Connection, namespace: str, key: str, content: str, impo
     return int(cursor.lastrowid or 0)
 
 
-def find_facts(settings: BuiltinSettings, query: str) -> list[str]:
-    """Facts that hold at least half of the query's words, the best first.
+def _words(query: str) -> list[str]:
+    return list(dict.fromkeys(word.casefold() for word in _WORD.findall(query)))
+
+
+def find_facts(settings: BuiltinSettings, query: str, most: int = _MAX_FOUND) -> list[str]:
+    """Facts that hold at least half of the query's words (of its first 32), the best first.
 
     The rank is BM25 weighted by importance: a fact of importance 1 counts three times one of 0.
     Words are compared by their stems, without case and accents; nothing in a query is an operator.
     """
-    words = list(dict.fromkeys(word.casefold() for word in _WORD.findall(query)))[:_MAX_WORDS]
+    words = _words(query)[:_MAX_WORDS]
     if not words:
         return []
     terms = [f'"{word}"' for word in words]
@@ -104,7 +115,7 @@ def find_facts(settings: BuiltinSettings, query: str) -> list[str]:
         WHERE fact_text MATCH ? AND fact.namespace = ? AND fact.id IN enough
         ORDER BY bm25(fact_text) * (0.5 + fact.importance), fact.id DESC LIMIT ?
     """
-    parameters = (*terms, len(terms), " OR ".join(terms), settings.namespace, _MAX_FOUND)
+    parameters = (*terms, len(terms), " OR ".join(terms), settings.namespace, most)
     if not settings.memory.exists():
         return []
     with opened(settings.memory) as db:

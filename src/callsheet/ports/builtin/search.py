@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, cast
 import httpx2
 
 from callsheet.ir import JSON
+from callsheet.machine import Cut
 from callsheet.ports.builtin.settings import KEY_VARIABLES, SearchSettings
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.tools import CallContext, ToolFailed
 
 _BRAVE = "https://api.search.brave.com"
 _TAVILY = "https://api.tavily.com"
@@ -32,16 +33,18 @@ class _Request(NamedTuple):
     body: dict[str, Any] | None = None
 
 
-async def search(query: str, settings: SearchSettings) -> JSON:
+async def search(query: str, settings: SearchSettings, context: CallContext) -> JSON:
     """Rows of title, url and snippet; raises ToolFailed where the service gives none."""
     answer = await _ask(_request(settings, query), settings)
     rows = answer.get("web", {}).get("results") if settings.provider == "brave" else answer.get("results")
     if not isinstance(rows, list):
         return []
-    found = [
-        _row(cast("Mapping[str, Any]", row)) for row in cast("list[Any]", rows) if isinstance(row, Mapping)
-    ]
-    return [cast("JSON", row) for row in found if row["url"]][: settings.results]
+    given = cast("list[Any]", rows)
+    found = [_row(cast("Mapping[str, Any]", row)) for row in given if isinstance(row, Mapping)]
+    kept = [cast("JSON", row) for row in found if row["url"]][: settings.results]
+    if len(kept) < len(given):
+        context.remark(Cut("results", len(kept), len(given), "rows"))
+    return kept
 
 
 def _request(settings: SearchSettings, query: str) -> _Request:

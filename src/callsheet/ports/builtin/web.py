@@ -34,17 +34,17 @@ def fetch_tool(settings: FetchSettings) -> Tool:
     )
 
 
-async def _web_search(settings: SearchSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:
+async def _web_search(settings: SearchSettings, arguments: dict[str, Any], context: CallContext) -> JSON:
     from callsheet.ports.builtin.search import search  # noqa: PLC0415 - brings the HTTP client
 
     query = text_argument(arguments, "query").strip()
     if not query:
         raise ToolFailed("the argument query is empty")
-    return await search(query, settings)
+    return await search(query, settings, context)
 
 
-async def _fetch_page(settings: FetchSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:
+async def _fetch_page(settings: FetchSettings, arguments: dict[str, Any], context: CallContext) -> JSON:
     from callsheet.ports.builtin.fetch import fetch, page_text  # noqa: PLC0415 - brings the HTTP client
 
     page = await fetch(text_argument(arguments, "url"), settings)
-    return await in_thread(page_text, page)
+    return await in_thread(page_text, page, context)

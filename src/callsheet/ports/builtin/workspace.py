@@ -74,8 +74,11 @@ class Workspace:
                 os.unlink(temporary, dir_fd=folder)
                 raise
 
-    def files(self, path: str, limit: int) -> Iterator[tuple[str, bytes]]:
-        """Name and content of every readable file at or below a path, sorted, none over `limit` bytes."""
+    def files(self, path: str, limit: int) -> Iterator[tuple[str, bytes | None]]:
+        """Name and content of every file at or below a path, sorted.
+
+        The content is None where it cannot be had: a link, a device, over `limit` bytes, locked.
+        """
         parts = split_path(path)
         with _said_of(path or "."):
             if parts and self._is_file(parts):
@@ -135,16 +138,17 @@ def _mode_of_file(name: str, folder: int, path: str) -> int | None:
     return stat.S_IMODE(mode) & 0o777
 
 
-def _walk(top: int, prefix: str, limit: int) -> Iterator[tuple[str, bytes]]:
+def _walk(top: int, prefix: str, limit: int) -> Iterator[tuple[str, bytes | None]]:
     for folder, folders, names, handle in os.fwalk(".", dir_fd=top, follow_symlinks=False):
         folders[:] = sorted(f for f in folders if f not in _SKIPPED_FOLDERS)
         inner = split_path(folder)
         for name in sorted(names):
             path = "/".join([part for part in (prefix, *inner) if part] + [name])
             try:
-                yield path, _read_file(name, handle, path, limit)
+                content = _read_file(name, handle, path, limit)
             except (OSError, ToolFailed):
-                continue  # a link, a device, too large, gone in between: nothing to search
+                content = None
+            yield path, content
 
 
 @contextmanager

@@ -219,6 +219,10 @@ class Connection:
             cursor = page.next_cursor
             if cursor is None:
                 break
+        else:
+            self._logger.warning(
+                "the server goes on listing tools; after %s pages no more are asked for", _MAX_PAGES
+            )
         self.declarations = found
         self.pins = {name: pin_of(declaration) for name, declaration in found.items()}
         self._stale = False

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.ir import JSON
+from callsheet.machine.values import parse_json
 from callsheet.ports.tools import ToolFailed
 
 if TYPE_CHECKING:
@@ -69,6 +70,18 @@ def value_of(result: CallToolResult, output_schema: Mapping[str, Any] | None, si
     # Beside structured content texts only repeat it; pictures and resources do not.
     beside = structured if isinstance(structured, dict) else {"result": structured}
     return {**beside, "_content": others}
+
+
+def untold_texts(result: CallToolResult, output_schema: Mapping[str, Any] | None) -> int:
+    """How many texts stand beside structured content, do not repeat it, and so are not in the value."""
+    structured = result.structured_content
+    if structured is None:
+        return 0
+    value = _unwrapped(structured, output_schema)
+    said = [structured, value, *(value if isinstance(value, list) else [])]
+    texts = [block.text for block in result.content if block.type == "text" and block.text.strip()]
+    parsed = [(text, parse_json(text)) for text in texts]
+    return sum(not any(text == x or read == (True, x) for x in said) for text, read in parsed)
 
 
 def _unwrapped(value: Any, schema: Mapping[str, Any] | None) -> JSON:

@@ -15,9 +15,10 @@ from typing import Any
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON
+from callsheet.machine import Fact
 from callsheet.ports.mcp.config import McpServerConfig
 from callsheet.ports.mcp.connection import Connection
-from callsheet.ports.mcp.content import BlobSink, has_blobs, value_of
+from callsheet.ports.mcp.content import BlobSink, has_blobs, untold_texts, value_of
 from callsheet.ports.mcp.declarations import qualified_name, spec_of
 from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSpec
 
@@ -193,6 +194,9 @@ class _Server:
         meta = {IDEMPOTENCY_KEY: context.idempotency_key} if context.idempotency_key else {}
         result = await connection.call(spec.executor, args, meta, spec.timeout or self.config.timeout)
         schema = connection.declarations[spec.executor].get("outputSchema")
+        untold = 0 if result.is_error else untold_texts(result, schema)
+        if untold:
+            context.remark(Fact("left out", f"texts beside the structured content: {untold}"))
         if self._sink is not None and has_blobs(result):
             return await asyncio.to_thread(value_of, result, schema, self._sink)
         return value_of(result, schema, None)

@@ -23,6 +23,7 @@ _WORDS: Mapping[NoteKind, str] = {
     NoteKind.JUMPED: "goes to",
     NoteKind.CAST_FAILED: "warning",
     NoteKind.REPLANNED: "new plan",
+    NoteKind.CUT: "warning",
 }
 
 

@@ -32,6 +32,8 @@ _MARKS = {
     NoteKind.JUMPED: ("↷", "cyan"),
 }
 _RUNNING = frozenset({NoteKind.STARTED, NoteKind.RETRYING})
+_BESIDE = frozenset({NoteKind.ENDED, NoteKind.REPLANNED, NoteKind.CAST_FAILED, NoteKind.CUT, NoteKind.FACT})
+"""Notes that change nothing in a step's row."""
 _AHEAD = 3
 _FRAME_LINES = 2
 
@@ -45,6 +47,8 @@ class _Row:
     since: float = 0.0
     took: float | None = None
     visits: int = 0
+    is_cut: bool = False
+    """Whether something in it came out, or went in, shorter than it was."""
 
 
 class _Console(Console):
@@ -96,7 +100,9 @@ class LiveDisplay:
             self._live.stop()
 
     def _take(self, note: Note, took: float | None) -> None:
-        if note.kind in (NoteKind.ENDED, NoteKind.REPLANNED, NoteKind.CAST_FAILED):
+        if note.kind in _BESIDE:
+            if note.kind is NoteKind.CUT and note.step in self._rows:
+                self._rows[note.step].is_cut = True
             return
         row = self._rows.get(note.step)
         if row is None:
@@ -124,7 +130,7 @@ class LiveDisplay:
         table.add_column(justify="right", no_wrap=True)
         table.add_column(no_wrap=True)
         for (name, _, row), action, took in zip(shown, actions, times, strict=True):
-            said = cut(row.said, room) if room > 0 else ""
+            said = cut(f"[cut] {row.said}" if row.is_cut else row.said, room) if room > 0 else ""
             self._add(table, row, (name, action, took, said))
         return table
 

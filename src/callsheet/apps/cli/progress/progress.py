@@ -53,7 +53,8 @@ class Progress:
     def note(self, note: Note) -> None:
         """Take a note; it is an observer of the machine."""
         if not self._is_live:
-            self._before[note.step] = note
+            if note.kind not in (NoteKind.CUT, NoteKind.FACT):
+                self._before[note.step] = note
             return
         took: float | None = None
         if note.kind is NoteKind.STARTED:

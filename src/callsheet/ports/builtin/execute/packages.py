@@ -26,6 +26,7 @@ _KEPT_VARIABLES = re.compile(
     r"(?:PIP|UV)_\w+|(?:https?|no|all)_proxy|SSL_CERT_(?:FILE|DIR)|PATH|HOME|LANG", re.IGNORECASE
 )
 _MAX_PACKAGES = 50
+_MAX_SAID = 2_000
 
 
 def requirement(text: str) -> str:
@@ -80,7 +81,8 @@ async def install_packages(settings: BuiltinSettings, wanted: Sequence[str]) -> 
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        said = output.decode(errors="replace").strip()[-2_000:]
+        said = output.decode(errors="replace").strip()
+        said = said if len(said) <= _MAX_SAID else f"(the last {_MAX_SAID:,} characters) …{said[-_MAX_SAID:]}"
         raise ToolFailed(f"{said}\n{', '.join(names)} could not be installed".strip())
     return f"installed {', '.join(names)}"
 

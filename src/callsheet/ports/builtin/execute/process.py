@@ -11,18 +11,25 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from callsheet.machine import Cut, Fact, Remark
+
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _GRACE = 2.0
+_OUTPUTS = ((1, "stdout"), (2, "stderr"))
 
 
 class Finished(NamedTuple):
-    """How a program ended. `failure` is the launcher's reason if it was never started."""
+    """How a program ended. `failure` is the launcher's reason if it was never started.
+
+    `remarks` say what of its output was cut or could not be read as text.
+    """
 
     stdout: str
     stderr: str
     exit_code: int
     timed_out: bool
     failure: str | None
+    remarks: tuple[Remark, ...] = ()
 
 
 class _Collector(asyncio.SubprocessProtocol):
@@ -45,6 +52,22 @@ class _Collector(asyncio.SubprocessProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed.set()
+
+    def remarks(self) -> tuple[Remark, ...]:
+        """What of the outputs is not, or not as it was printed, in their texts."""
+        return tuple(remark for fd, name in _OUTPUTS if (remark := self._remark(fd, name)) is not None)
+
+    def _remark(self, fd: int, name: str) -> Remark | None:
+        kept = self._kept[fd]
+        if self._cut[fd]:
+            return Cut(name, len(kept), len(kept) + self._cut[fd], "bytes")
+        try:
+            kept.decode()
+        except UnicodeDecodeError as error:
+            return Fact(
+                "not UTF-8", f"{name}, from byte {error.start} on; what is no text is shown as U+FFFD"
+            )
+        return None
 
     def text(self, fd: int) -> str:
         text = self._kept[fd].decode(errors="replace")
@@ -72,7 +95,7 @@ async def run_job(job: dict[str, Any], stdin: str, seconds: float, most_output: 
     finally:
         os.close(read_end)
     if said == "started" or timed_out:
-        return Finished(collector.text(1), collector.text(2), finished, timed_out, None)
+        return _finished(collector, finished, timed_out)
     reason = said.removeprefix("failed: ") or collector.text(2).strip() or "the launcher ended early"
     return Finished("", "", finished, timed_out, reason)
 
@@ -80,7 +103,11 @@ async def run_job(job: dict[str, Any], stdin: str, seconds: float, most_output: 
 async def run_on_host(command: str, seconds: float, most_output: int) -> Finished:
     """Run a shell command as this process would, with its environment and its rights, within a time."""
     code, collector, timed_out = await _watch(["/bin/sh", "-c", command], b"", seconds, most_output)
-    return Finished(collector.text(1), collector.text(2), code, timed_out, None)
+    return _finished(collector, code, timed_out)
+
+
+def _finished(collector: _Collector, code: int, timed_out: bool) -> Finished:
+    return Finished(collector.text(1), collector.text(2), code, timed_out, None, collector.remarks())
 
 
 async def _watch(

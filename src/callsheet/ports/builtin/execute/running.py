@@ -10,12 +10,15 @@ from callsheet.ir import JSON
 from callsheet.ports.builtin.execute.jobs import Program, find_program, limited_job, sandbox_job
 from callsheet.ports.builtin.execute.process import Finished, run_job
 from callsheet.ports.builtin.settings import BuiltinSettings, ExecutionSettings
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.tools import CallContext, ToolFailed
 
 
-async def execute(settings: BuiltinSettings, language: str, code: str, stdin: str) -> JSON:
+async def execute(
+    settings: BuiltinSettings, language: str, code: str, stdin: str, context: CallContext
+) -> JSON:
     """What a program printed; raises ToolFailed with it if the program did not end well."""
     finished, kind = await _run(find_program(language, code), settings, stdin)
+    context.remark(*finished.remarks)
     _raise_failure(finished, settings.execution)
     return {
         "stdout": finished.stdout,

@@ -54,13 +54,13 @@ def execution_tools(settings: BuiltinSettings) -> list[Tool]:
 
 
 async def _execute(
-    settings: BuiltinSettings, fixed: str | None, arguments: dict[str, Any], _context: CallContext
+    settings: BuiltinSettings, fixed: str | None, arguments: dict[str, Any], context: CallContext
 ) -> JSON:
     from callsheet.ports.builtin.execute.running import execute  # noqa: PLC0415 - only runs need it
 
     language = fixed or text_argument(arguments, "language", "python")
     code, stdin = text_argument(arguments, "code"), text_argument(arguments, "stdin", "")
-    return await execute(settings, language, code, stdin)
+    return await execute(settings, language, code, stdin, context)
 
 
 async def _install(settings: BuiltinSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:

@@ -1,0 +1,28 @@
+"""Letting Python's cyclic collector rest while much is built that holds no cycles."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Generator
+from contextlib import contextmanager
+
+
+@contextmanager
+def collector_rests(when: bool) -> Generator[None]:
+    """Where `when` holds: no collection until the end of the block.
+
+    The collector looks through everything that is alive again and again while it grows, and
+    finds nothing: a third to two thirds of the time of a plan of 100,000 steps.
+
+    >>> with collector_rests(True):
+    ...     gc.isenabled()
+    False
+    """
+    if not when or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,0 +1,51 @@
+"""What is to be known of an outcome beside its value: that something was cut, how it was made.
+
+Remarks change nothing in a run. They come from the ports with an outcome, stand beside it in
+the journal, and are told to whoever watches.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias, assert_never
+
+
+class Cut(NamedTuple):
+    """Something is shorter than it was.
+
+    `what` names it, in words; of `whole` units (None where nobody counted) `kept` are left.
+    """
+
+    what: str
+    kept: int
+    whole: int | None
+    unit: str
+
+
+class Fact(NamedTuple):
+    """How an outcome was made: a name and what it is, as `prompt` and `LLM_EXTRACT/2`."""
+
+    name: str
+    text: str
+
+
+Remark: TypeAlias = "Cut | Fact"
+
+
+def describe_remark(remark: Remark) -> str:
+    """A remark in words.
+
+    >>> describe_remark(Cut("input 1", 200_000, 250_000, "characters"))
+    'input 1 cut to 200,000 of 250,000 characters'
+    >>> describe_remark(Cut("facts", 10, None, "rows"))
+    'facts cut to 10 rows'
+    >>> describe_remark(Fact("prompt", "LLM_EXTRACT/2"))
+    'prompt: LLM_EXTRACT/2'
+    """
+    match remark:
+        case Cut(what=what, kept=kept, whole=None, unit=unit):
+            return f"{what} cut to {kept:,} {unit}"
+        case Cut(what=what, kept=kept, whole=whole, unit=unit):
+            return f"{what} cut to {kept:,} of {whole:,} {unit}"
+        case Fact(name=name, text=text):
+            return f"{name}: {text}"
+    assert_never(remark)

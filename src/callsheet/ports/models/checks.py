@@ -1,0 +1,143 @@
+"""Holds an answer to what its operation promises.
+
+Pure. In: an operation's arguments and the text of a model. Out: the answer in its promised form,
+or None where it does not have it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, cast
+
+from callsheet.machine import CallModel, to_text
+from callsheet.machine.values import parse_json
+from callsheet.ports.models.prompts import NOT_FOUND, asks_for_json
+
+_AROUND = " \t\r\n.!*`\"'“”‘’[]()<>"
+_LABEL = re.compile(
+    r"(?:the\s+)?(?:answer|result|category|condition|verdict)\s*(?:is\b|[:=])\s*", re.IGNORECASE
+)
+_TRUE = frozenset({"true", "yes"})
+_FALSE = frozenset({"false", "no"})
+_VERDICT = re.compile(r"\W*(true|false|yes|no)(?:\W*[.,;:!(\n–—]|\W*\s-)", re.IGNORECASE)
+_FENCED = re.compile(r"```[^\n`]{0,40}\n(.*?)\n?[ \t]*```", re.DOTALL)
+_MOST_STARTS = 100
+"""Places in an answer at which JSON is looked for; an answer of brackets alone has no end of them."""
+
+
+def checked(command: CallModel, answer: str) -> str | None:
+    """The answer as its operation promises it; None if it is not that."""
+    match command.tool:
+        case "LLM_EVALUATE":
+            return _verdict(answer)
+        case "LLM_CLASSIFY":
+            categories = categories_of(command)
+            return (answer or None) if categories is None else _category(answer, categories)
+        case "LLM_EXTRACT" if _folded(answer) in ("", _folded(NOT_FOUND)):
+            return ""
+        case _:
+            return json_text(answer) if asks_for_json(command.args) else answer or None
+
+
+def reminder(command: CallModel) -> str:
+    """What a model is told after an answer that is not what was asked for."""
+    if command.tool == "LLM_EVALUATE":
+        return "Answer with exactly one of: TRUE, FALSE"
+    categories = categories_of(command) if command.tool == "LLM_CLASSIFY" else None
+    if categories:
+        return f"Answer with exactly one of: {', '.join(categories)}"
+    return "Answer with JSON alone." if asks_for_json(command.args) else "The answer must not be empty."
+
+
+def categories_of(command: CallModel) -> tuple[str, ...] | None:
+    """The categories as texts, each once; None where the step gives none.
+
+    A text of them is a JSON list, or they stand apart by commas; of a dict the keys count.
+    """
+    if "categories" not in command.args:
+        return None
+    given: Any = command.args["categories"]
+    if isinstance(given, str):
+        found, parsed = parse_json(given)
+        given = parsed if found and isinstance(parsed, list | dict) else given.split(",")
+    items = list(cast("list[Any]", given)) if isinstance(given, list | dict) else [given]
+    texts = (to_text(category).strip() for category in items)
+    return tuple(dict.fromkeys(text for text in texts if text))
+
+
+def _category(answer: str, categories: tuple[str, ...]) -> str | None:
+    """The category that an answer names: the whole of it, its first or its last line."""
+    said = answer.strip()
+    if said in categories:
+        return said
+    by_fold: dict[str, str] = {}
+    for category in categories:
+        by_fold.setdefault(_folded(category), category)
+    return next((by_fold[fold] for fold in _readings(said) if fold in by_fold), None)
+
+
+def _verdict(answer: str) -> str | None:
+    """TRUE or FALSE as an answer says it; one that says both says neither."""
+    for fold in _readings(answer):
+        if fold in _TRUE or fold in _FALSE:
+            return "TRUE" if fold in _TRUE else "FALSE"
+    begins = _VERDICT.match(answer)
+    if begins is None:
+        return None
+    word = "TRUE" if begins.group(1).casefold() in _TRUE else "FALSE"
+    other = "FALSE" if word == "TRUE" else "TRUE"
+    return None if re.search(rf"\b{other}\b", answer, re.IGNORECASE) else word
+
+
+def _readings(answer: str) -> list[str]:
+    """The answer, and its first and last line, without a label before and marks around."""
+    lines = [line for line in answer.splitlines() if line.strip()]
+    texts = [answer, *lines[:1], *lines[-1:]]
+    return [_folded(_LABEL.sub("", text.strip(_AROUND), count=1)) for text in texts]
+
+
+def _folded(text: str) -> str:
+    """A text as it is compared: without case, marks around, and the kind of white space."""
+    return " ".join(text.strip(_AROUND).casefold().replace("_", " ").replace("-", " ").split())
+
+
+def json_text(answer: str) -> str | None:
+    """The JSON in an answer as text: all of it, that in a fence, or the longest list or dict in prose.
+
+    >>> json_text('Here:\\n```json\\n{"a": 1}\\n```'), json_text("[1, 2] are the numbers"), json_text("no")
+    ('{"a": 1}', '[1, 2]', None)
+    """
+    whole = answer.strip()
+    if parse_json(whole)[0]:
+        return whole
+    for fenced in _FENCED.findall(answer):
+        if parse_json(fenced.strip())[0]:
+            return fenced.strip()
+    return max(_values_in(answer), key=len, default=None)
+
+
+def _values_in(text: str) -> list[str]:
+    """The lists and dicts of JSON that stand in a text, the outermost of each."""
+    decoder, found, at = json.JSONDecoder(), list[str](), 0
+    for _ in range(_MOST_STARTS):
+        start = min((n for n in (text.find("{", at), text.find("[", at)) if n >= 0), default=-1)
+        if start < 0:
+            break
+        try:
+            _, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            at = start + 1
+            continue
+        if parse_json(text[start:end])[0]:
+            found.append(text[start:end])
+        at = end
+    return found
+
+
+def without_marks(answer: str, mark: str) -> str:
+    """An answer without the marks of the prompt, which some models put around theirs."""
+    for name in (mark, f"{mark} 1"):
+        if answer.startswith(f"<{name}>") and answer.endswith(f"</{name}>"):
+            return answer[len(name) + 2 : -len(name) - 3].strip()
+    return answer

@@ -1,0 +1,74 @@
+"""A megabyte of anything: a plan or diagnostics, in time that grows with the text."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+
+from callsheet.authoring.answer import read_answer_plan
+from callsheet.compat import LTPParser
+from callsheet.frontends.ltp import parse
+from callsheet.frontends.micro import parse_micro
+
+MEGABYTE = 1_000_000
+READERS: dict[str, Callable[[str], object]] = {
+    "ltp": parse,
+    "micro": parse_micro,
+    "answer": read_answer_plan,
+    "documented": LTPParser.parse,
+}
+RUNS = (
+    " ",
+    "\n",
+    '"',
+    "'",
+    "(",
+    "[",
+    "{",
+    ")",
+    "\\",
+    "9",
+    "$a",
+    "S1: ",
+    '"""',
+    "```\n",
+    "PLAN_START\n",
+    "@X ",
+)
+PIECES = (
+    *(" ", "\t", "\n", "\r\n", '"', "'", '"""', 'r"', "\\", "(", ")", "[", "]", "{", "}", ",", "=", ">", ":"),
+    *("#", "```\n", "PLAN_START\n", "PLAN_END\n", "@PARALLEL {\n", "S1: @X (", "?IF (", "THEN ", "ON_FAIL "),
+    *("$a", "${", "9", "9.", "é", "search ", "respond ", "foreach $x in ", "NOT (", "prose here ", "\0"),
+)
+
+
+def mixture(seed: int, size: int) -> str:
+    """Pieces of the languages in no order; a shorter one is the beginning of a longer one."""
+    chance = random.Random(seed)
+    return "".join(chance.choices(PIECES, k=size))[:size]
+
+
+def seconds(read: Callable[[str], object], text: str) -> float:
+    began = time.process_time()
+    read(text)
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize("reader", ["ltp", "micro"])
+@pytest.mark.parametrize("piece", RUNS)
+def test_a_megabyte_of_one_thing(reader: str, piece: str) -> None:
+    """Ten times the text may take thirty times as long at most; its square would take a hundred."""
+    read = READERS[reader]
+    long = 'PLAN_START\nS1: @X (a="b")\n' + piece * (MEGABYTE // len(piece))
+    assert seconds(read, long) < 30 * seconds(read, long[: MEGABYTE // 10]) + 0.5
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_megabyte_of_everything(reader: str, seed: int) -> None:
+    read = READERS[reader]
+    long = mixture(seed, MEGABYTE)
+    assert seconds(read, long) < 30 * seconds(read, long[: MEGABYTE // 10]) + 0.5
