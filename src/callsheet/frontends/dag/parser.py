@@ -6,7 +6,6 @@ whether the steps fit together is a matter of the passes.
 
 from __future__ import annotations
 
-import gc
 import re
 
 from callsheet.diagnostics import Source, Span
@@ -20,11 +19,12 @@ from callsheet.frontends.dag.tree import Mapping, Node, Scalar, Sequence, kind_o
 from callsheet.frontends.dag.yaml_tree import read_yaml
 from callsheet.frontends.values.result import ParseResult
 from callsheet.ir import DictExpr, ListExpr, Literal, Order, Plan, Step, Value
+from callsheet.ir.collecting import collector_rests
 
 _PLAN = {field.name: field for field in PLAN_FIELDS}
 _ID = re.compile(ID)
 _LARGE = 20_000
-"""From this many characters on the cyclic collector rests: a tree without cycles has no work for it."""
+"""From this many characters on the cyclic collector rests."""
 
 
 def parse_dag(text: str, name: str = "<plan>", *, is_yaml: bool = False) -> ParseResult:
@@ -36,13 +36,8 @@ def parse_dag(text: str, name: str = "<plan>", *, is_yaml: bool = False) -> Pars
     >>> result.plan.steps[0].id, result.diagnostics
     ('1', ())
     """
-    if len(text) < _LARGE or not gc.isenabled():
+    with collector_rests(len(text) >= _LARGE):
         return _parse(text, name, is_yaml)
-    gc.disable()
-    try:
-        return _parse(text, name, is_yaml)
-    finally:
-        gc.enable()
 
 
 def _parse(text: str, name: str, is_yaml: bool) -> ParseResult:
