@@ -18,8 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "src"))
 
-from tests.conformance.form import BadCase, Case, read_cases  # noqa: E402 - of this checkout
-from tests.conformance.ltp import differences  # noqa: E402
+from tests.conformance import dag, ltp  # noqa: E402 - of this checkout
+from tests.conformance.dag_form import DagCase, read_dag_cases  # noqa: E402
+from tests.conformance.form import BadCase, Case, read_cases  # noqa: E402
 
 AREAS = {
     "ltp": "LTP text",
@@ -33,10 +34,11 @@ WRONG_USAGE = 2
 def main(arguments: list[str] | None = None) -> int:
     """Run the cases that the arguments name and give the exit code."""
     options = _parser().parse_args(arguments)
-    if options.area != "ltp":
+    if options.area not in ("ltp", "dag"):
         return _refuse(f"this version of callsheet does not know {AREAS[options.area]} yet; no case was run")
     try:
-        cases = read_cases(options.file)
+        cases: list[Case] | list[DagCase]
+        cases = read_cases(options.file) if options.area == "ltp" else read_dag_cases(options.file)
     except (OSError, UnicodeError, BadCase) as error:
         return _refuse(str(error))
     if options.id is not None:
@@ -47,12 +49,10 @@ def main(arguments: list[str] | None = None) -> int:
     return _report(cases, options.verbose)
 
 
-def _report(cases: list[Case], verbose: bool) -> int:
-    from callsheet import compat
-
+def _report(cases: list[Case] | list[DagCase], verbose: bool) -> int:
     failed = 0
     for case in cases:
-        found = differences(case, compat)
+        found = _differences(case)
         if found:
             failed += 1
             print(f"FAIL {case.id}")
@@ -61,6 +61,14 @@ def _report(cases: list[Case], verbose: bool) -> int:
             print(f"ok   {case.id}")
     print(f"{len(cases) - failed} passed, {failed} failed")
     return 1 if failed else 0
+
+
+def _differences(case: Case | DagCase) -> list[str]:
+    if isinstance(case, DagCase):
+        return dag.differences(case)
+    from callsheet import compat
+
+    return ltp.differences(case, compat)
 
 
 def _refuse(sentence: str) -> int:

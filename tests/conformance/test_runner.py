@@ -10,6 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.conformance import dag
+from tests.conformance.dag_form import dag_case_of
 from tests.conformance.form import BadCase, case_of, read_cases, written_out
 from tests.conformance.ltp import differences
 
@@ -262,7 +264,7 @@ def test_the_last_line_counts_and_the_exit_code_tells(tmp_path: Path) -> None:
     assert (first.returncode, first.stdout) == (0, "ok   one\n1 passed, 0 failed\n")
 
 
-@pytest.mark.parametrize("area", ["dag", "lctl", "security"])
+@pytest.mark.parametrize("area", ["lctl", "security"])
 def test_an_area_that_is_not_there_yet_passes_nothing(area: str, tmp_path: Path) -> None:
     done = run(area, tmp_path / "cases.jsonl")
     assert (done.returncode, done.stdout) == (2, "")
@@ -278,3 +280,50 @@ def test_an_id_that_no_case_has_is_wrong_usage(tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     file.write_text("")
     assert run("ltp", file, "--id", "nobody").returncode == 2
+
+
+# ---------------------------------------------------------------- the area dag
+
+
+def dag_case(expect: dict[str, Any], mode: str = "run", **more: Any) -> Any:
+    step = {"index": "1", "title": "x", "tool": "t", "args": {}, "depends_on": []}
+    plan = more.pop("plan", {"steps": [step, {**step, "index": "2", "depends_on": ["1"]}]})
+    return dag_case_of(
+        {"id": "c", "area": "a", "plan": plan, "run": {"mode": mode}, "expect": expect, **more}
+    )
+
+
+def test_a_plan_that_should_be_refused_and_is_not_fails() -> None:
+    assert dag.differences(dag_case({"invalid": True, "call_count": 0}))
+    assert not dag.differences(dag_case({"invalid": True, "call_count": 0}, plan=["no", "plan"]))
+
+
+def test_a_plan_that_is_refused_and_should_not_be_fails() -> None:
+    assert dag.differences(dag_case({"success": True}, plan={"steps": None}))
+    assert dag.differences(dag_case({"success": False, "error_contains": "nowhere"}, plan={"steps": None}))
+    assert not dag.differences(dag_case({"success": False, "error_contains": "steps"}, plan={"steps": None}))
+
+
+def test_wrong_levels_and_wrong_pictures_fail() -> None:
+    assert "batches" in dag.differences(dag_case({"batches": [["1", "2"]]}, "render"))[0]
+    assert dag.differences(dag_case({"render": ["○ 2", "○ 1"]}, "render"))
+    assert dag.differences(dag_case({"render_line_count": 2}, "render"))
+    assert dag.differences(dag_case({"render_order": ["2", "1"]}, "render"))
+    assert dag.differences(dag_case({"rendre": []}, "render"))
+    good = {
+        "batches": [["1"], ["2"]],
+        "render": ["○ 1", "^$", "○ 2"],
+        "render_line_count": 3,
+        "render_order": ["1", "2"],
+    }
+    assert not dag.differences(dag_case(good, "render"))
+
+
+def test_a_plan_that_is_saved_wrongly_fails() -> None:
+    assert dag.differences(dag_case({"saved_depends_on": {"2": []}}, "save_load"))
+    assert not dag.differences(dag_case({"saved_depends_on": {"2": ["1"]}}, "save_load"))
+
+
+@pytest.mark.parametrize("mode", ["run", "dry_run", "stages", "plan_tool", "tool_schemas"])
+def test_what_is_not_carried_out_fails(mode: str) -> None:
+    assert "not supported" in dag.differences(dag_case({"success": True}, mode))[0]

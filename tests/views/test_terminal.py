@@ -8,7 +8,6 @@ from tests.strategies import plans
 from callsheet.frontends.ltp import parse
 from callsheet.ir import (
     And,
-    Call,
     Compare,
     CompareOp,
     DictExpr,
@@ -17,10 +16,8 @@ from callsheet.ir import (
     Literal,
     Not,
     Or,
-    Order,
     Plan,
     Ref,
-    Step,
     Template,
 )
 from callsheet.views.columns import cut, pad, width
@@ -80,17 +77,6 @@ def test_colours_come_only_when_asked_for() -> None:
     plan = plan_of(TEXT)
     assert "\x1b" not in terminal_graph(plan, {"S1": "done"})
     assert terminal_graph(plan, {"S1": StepStatus.DONE}, ansi=True).startswith("\x1b[32m●\x1b[0m")
-
-
-def test_a_plan_of_dependencies_shows_what_steps_wait_for_and_their_titles() -> None:
-    steps = (
-        Step("1", Call("READ_FILE"), depends_on=(), title="Read auth module"),
-        Step("2", Call("RUN_TESTS"), depends_on=("1",), title="Run tests"),
-    )
-    assert terminal_graph(Plan(steps, order=Order.DAG)).splitlines() == [
-        "○ 1  Read auth module  [@READ_FILE]",
-        "○ 2  Run tests  [@RUN_TESTS]  ← after: 1",
-    ]
 
 
 def test_an_empty_plan_says_so() -> None:

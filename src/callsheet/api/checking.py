@@ -16,11 +16,12 @@ from callsheet.passes import ToolSignature, check
 from callsheet.ports.tools import Registry, Tool
 from callsheet.ports.transforms import ORIGIN, fault_of_literal, literal_check
 
-_NO_TARGET = "CHK012"
+_NO_TARGET = frozenset({"CHK012", "CHK060"})
 _OF_ONE_STEP = frozenset(
-    {"CHK013", "CHK016", "CHK040", "CHK041", "CHK042", "CHK043", "CHK044", "CHK045", "TOL003"}
+    {"CHK013", "CHK016", "CHK040", "CHK041", "CHK042", "CHK043", "CHK044", "CHK045", "CHK061", "TOL003"}
 )
 _LABEL = re.compile(r"^[ \t]*([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:", re.MULTILINE)
+_INDEX = re.compile(r"""["']?index["']?[ \t]*:[ \t]*["']?([^"',}\n]+)""")
 _UNKNOWN_TOOL = "CHK040"
 _CANNOT_WORK = "CHK045"
 _ESCAPED = frozenset('"/$\b\f\n\r\t')
@@ -69,7 +70,8 @@ def check_readable(
     Only what other steps cannot change is said: tools and their arguments, repeated ids, and
     jumps to a step that no line of the `lost` text may have been.
     """
-    labels = {match[1] for match in _LABEL.finditer(lost)}
+    pattern = _LABEL if plan.order is Order.TEXT else _INDEX
+    labels = {match[1] for match in pattern.finditer(lost)}
     steps = {step.id: step for step in plan.steps}
     return tuple(
         d
@@ -77,15 +79,17 @@ def check_readable(
         if d.is_error
         and (
             d.code in _OF_ONE_STEP
-            or (d.code == _NO_TARGET and not labels & _targets(steps.get(d.step or "")))
+            or (d.code in _NO_TARGET and not labels & _targets(steps.get(d.step or "")))
         )
     )
 
 
 def _targets(step: Step | None) -> set[str]:
-    """Where a step may jump to."""
+    """Where a step may jump to, and what it waits for."""
     if step is None:
         return set()
+    if step.depends_on is not None:
+        return set(step.depends_on)
     then = step.on_fail.then if step.on_fail is not None else None
     return {goto.target for goto in (step.action, then) if isinstance(goto, Goto)}
 

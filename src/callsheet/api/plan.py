@@ -14,15 +14,16 @@ from typing import Any, Literal, TypeAlias
 
 from callsheet.api.errors import PlanError
 from callsheet.api.findings import Findings
-from callsheet.api.texts import plan_of_json, read_text, unreadable
+from callsheet.api.texts import plan_of_file, plan_of_json, read_text, unreadable
 from callsheet.api.tools import ToolSource, read_tools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
+from callsheet.frontends.dag import format_dag
 from callsheet.frontends.ltp import ParseResult, format_plan
 from callsheet.frontends.micro import format_micro
 from callsheet.frontends.spelling import Syntax as Spelling
 from callsheet.frontends.spelling import read_as, read_plan_text
+from callsheet.ir import Order, Step, plan_from_json, plan_hash, plan_to_json
 from callsheet.ir import Plan as Steps
-from callsheet.ir import Step, plan_from_json, plan_hash, plan_to_json
 from callsheet.ir.diff import PlanDiff, diff_plans
 
 Syntax: TypeAlias = Literal["auto", "ltp", "micro"]
@@ -78,7 +79,7 @@ class Plan:
     def load(
         cls, path: str | os.PathLike[str], *, syntax: Syntax | None = None, inputs: Collection[str] = ()
     ) -> Plan:
-        """Read a plan from a file: `.ltp`, `.micro`, `.json` (canonical), else as `auto` does.
+        """Read a plan from a file: `.ltp`, `.micro`, `.json` (canonical or a JSON plan), else as `auto` does.
 
         Raises PlanError: CFG012 if the file cannot be read, and all that is wrong inside.
         """
@@ -88,7 +89,7 @@ class Plan:
                 text = read_text(file, str(place), _WAY_OUT)
             if syntax is None and place.suffix == ".json":
                 source = Source(str(place), text)
-                return cls(plan_of_json(source), source)
+                return cls(plan_of_file(source), source)
         except OSError as error:
             wrong = unreadable(str(place), error.strerror or str(error), _WAY_OUT)
             raise PlanError.of(wrong) from error
@@ -194,7 +195,7 @@ class Plan:
         return dict(plan_to_json(self.ir))
 
     def __str__(self) -> str:
-        return self.to_ltp()
+        return format_dag(self.ir) if self.ir.order is Order.DAG else self.to_ltp()
 
     def __repr__(self) -> str:
         name = self.title or (self.source.name if self.source is not None else "of no text")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import BinaryIO
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
+from callsheet.frontends.dag import parse_dag
 from callsheet.ir import Plan, plan_from_json
 
+_IR_FIELD = re.compile(r'\s*\{\s*"ir"\s*:')
 _MAX_BYTES = 100_000_000
 
 
@@ -29,6 +32,27 @@ def read_text(file: BinaryIO, name: str, way_out: str) -> str:
 def unreadable(name: str, reason: str, way_out: str) -> CallsheetError:
     """The error that says why a plan cannot be read."""
     return CallsheetError.single("CFG012", f"the plan {name} cannot be read: {reason}", help=way_out)
+
+
+def is_canonical_json(text: str) -> bool:
+    """Whether a text is, or tries to be, a plan in callsheet's own JSON: an object with `ir`."""
+    if '"ir"' not in text:
+        return False
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return _IR_FIELD.match(text) is not None
+    return isinstance(data, dict) and "ir" in data
+
+
+def plan_of_file(source: Source) -> Plan:
+    """The plan in a file of JSON: canonical, or a JSON plan.
+
+    Raises CallsheetError (CFG001, or DAG codes) with all that is wrong.
+    """
+    if is_canonical_json(source.text):
+        return plan_of_json(source)
+    return parse_dag(source.text, source.name).require()
 
 
 def plan_of_json(source: Source) -> Plan:

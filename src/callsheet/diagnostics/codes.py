@@ -1,7 +1,8 @@
 """The table of diagnostic codes; each has a page in `pages/` with an example and the repair.
 
-Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), CHK what the checks find in a plan,
-TOL tools and servers, RUN what can end a run, JRN the journal, CFG configuration and usage.
+Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans, CHK what the
+checks find in a plan, TOL tools and servers, RUN what can end a run, JRN the journal, CFG
+configuration and usage.
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ CODES: dict[str, Code] = _table(
     CHK060="a dependency on no step",
     CHK061="steps that wait for one another",
     CHK062="a step that reads what it does not wait for",
+    CHK063="two steps that set one variable at once",
+    CHK064="a path into a variable that leads to nothing",
+    CHK065="an answer that is not the last step",
     LTP001="no step in the text",
     LTP002="a line that is not a step",
     LTP003="an unknown version of the language",
@@ -138,6 +142,27 @@ CODES: dict[str, Code] = _table(
     MIC102="prose around the plan",
     MIC103="a bare word that is a text",
     MIC104="a spelling of LTP text",
+    DAG001="a text that is not JSON",
+    DAG002="a name given twice",
+    DAG003="nested too deep",
+    DAG004="a number that is none",
+    DAG005="a text that is not YAML",
+    DAG006="too many errors",
+    DAG007="a part of YAML that plans do not have",
+    DAG008="a word that readers of YAML read differently",
+    DAG010="a field that is missing",
+    DAG011="a value of another kind",
+    DAG012="a field that does not exist",
+    DAG013="an id that no plan can have",
+    DAG014="an index that no step can have",
+    DAG015="a name that no tool can have",
+    DAG016="a step with more or fewer calls than one",
+    DAG017="a name that no variable can have",
+    DAG018="an on_fail that cannot be read",
+    DAG019="a plan without steps",
+    DAG020="a reference that cannot be read",
+    DAG070="a plan that a JSON plan cannot say",
+    DAG071="a failure that means something else in the other spelling",
     CFG001="a plan that is not in canonical JSON",
     CFG010="a command line that cannot be read",
     CFG011="a variable that cannot be given so",

@@ -1,4 +1,4 @@
-"""A text in either spelling of a plan, LTP text or Micro-CLI: which one it is, and its plan.
+"""A text in any spelling of a plan, LTP text, Micro-CLI or JSON: which one it is, and its plan.
 
 In: a text, and its spelling where that is known. Out: what the front end of that spelling read.
 Where it is not known, the look of the lines decides and, where that is mixed, what can be read.
@@ -13,6 +13,8 @@ from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple
 
+from callsheet.diagnostics import Diagnostic
+from callsheet.frontends.dag import format_dag, parse_dag, to_dag, to_text_order
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS
 from callsheet.frontends.micro import format_micro, parse_micro
@@ -43,9 +45,10 @@ class Syntax(StrEnum):
 
     LTP = "ltp"
     MICRO = "micro"
+    DAG = "dag"
 
 
-SYNTAX_NAMES = {Syntax.LTP: "LTP text", Syntax.MICRO: "Micro-CLI"}
+SYNTAX_NAMES = {Syntax.LTP: "LTP text", Syntax.MICRO: "Micro-CLI", Syntax.DAG: "a JSON plan"}
 """What people call them."""
 
 
@@ -90,7 +93,7 @@ def read_plan_text(
     """
     names = tuple(variables)
     if syntax is None:
-        syntax = look_of(text).syntax
+        syntax = Syntax.DAG if is_json(text) else look_of(text).syntax
     if syntax is not None:
         return Reading(read_as(syntax, text, name, strict=strict, variables=names), syntax)
     reading = _read_either(text, name, names)
@@ -103,18 +106,43 @@ def read_plan_text(
 def read_as(
     syntax: Syntax, text: str, name: str, *, strict: bool = False, variables: Iterable[str] = ()
 ) -> ParseResult:
-    """Read a text in one spelling."""
-    if syntax is Syntax.LTP:
-        return parse(text, name, strict=strict)
-    return parse_micro(text, name, strict=strict, variables=variables)
+    """Read a text in one spelling; a JSON plan that does not begin as JSON does is read as YAML."""
+    match syntax:
+        case Syntax.LTP:
+            return parse(text, name, strict=strict)
+        case Syntax.MICRO:
+            return parse_micro(text, name, strict=strict, variables=variables)
+        case Syntax.DAG:
+            return parse_dag(text, name, is_yaml=text.lstrip()[:1] not in ("{", "[", '"', ""))
+
+
+def is_json(text: str) -> bool:
+    """Whether a text begins as an object of JSON does, which no line of the other spellings is."""
+    return text.lstrip()[:1] == "{"
 
 
 def format_as(syntax: Syntax, plan: Plan) -> str:
     """The canonical text of a plan in one spelling.
 
-    Raises CallsheetError (LTP070, MIC070) that names the step and what the spelling cannot say.
+    Raises CallsheetError (LTP070, MIC070, DAG070) that names the step and what the spelling
+    cannot say.
     """
-    return format_plan(plan) if syntax is Syntax.LTP else format_micro(plan)
+    match syntax:
+        case Syntax.LTP:
+            return format_plan(plan)
+        case Syntax.MICRO:
+            return format_micro(plan)
+        case Syntax.DAG:
+            return format_dag(plan)
+
+
+def convert_to(syntax: Syntax, plan: Plan) -> tuple[str, tuple[Diagnostic, ...]]:
+    """The text of a plan in one spelling, its order changed where that spelling has the other one.
+
+    With it what a reader should know of the change. Raises CallsheetError as `format_as` does.
+    """
+    made = to_dag(plan) if syntax is Syntax.DAG else to_text_order(plan)
+    return format_as(syntax, made.plan), made.notes
 
 
 def look_of(text: str) -> Look:

@@ -127,6 +127,10 @@ class Step:
     comments: tuple[str, ...] = field(default=(), compare=False)
     remark: str | None = field(default=None, compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    id_span: Span | None = field(default=None, compare=False, repr=False)
+    """Where the id stands, if a plan of dependencies was read."""
+    depends_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+    """Where each of `depends_on` stands."""
 
     def values(self) -> Iterator[Value]:
         """The values that the action is given, in the order of the text."""

@@ -33,7 +33,7 @@ class Finding:
     def diagnostic(self, plan: Plan) -> Diagnostic:
         """The finding as faces print it."""
         step = plan.steps[self.step] if self.step is not None else None
-        span = self.span or (step.span if step is not None else None)
+        span = self.span or (step.id_span or step.span if step is not None else None)
         return Diagnostic(
             self.code,
             self.severity,

@@ -2,107 +2,237 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from callsheet.diagnostics import Severity
-from callsheet.ir import Order
+from callsheet.ir import Call, Order, Respond
+from callsheet.ir.flow import Use
+from callsheet.ir.precedence import UNORDERED, Precedence
 from callsheet.passes.finding import Finding, Subject
 from callsheet.passes.loops import strong_parts
 
-_STEPS_PER_NODE = 10
-_LEAST_BUDGET = 200_000
+_MOST_NAMED = 6
 
 
 def dependencies(subject: Subject) -> Iterator[Finding]:
-    """CHK060 a dependency on no step, CHK061 a cycle, CHK062 a read of a step not waited for."""
+    """CHK060 a dependency on no step, CHK061 a circle, CHK065 an answer that is not the last step."""
     if subject.plan.order is not Order.DAG:
         return
-    waits = _waits(subject)
+    order = Precedence.of(subject.plan)
     yield from _missing(subject)
-    yield from _cycles(subject, waits)
-    yield from _unordered_reads(subject, waits)
+    yield from _circles(subject, order)
+    yield from _early_answers(subject, order)
 
 
-def _waits(subject: Subject) -> list[list[int]]:
-    number_of = subject.flow.number_of
-    return [
-        [number_of[other] for other in step.depends_on or () if other in number_of]
-        for step in subject.plan.steps
-    ]
+def shared_variables(subject: Subject) -> Iterator[Finding]:
+    """CHK062 a read that does not wait for what sets it, CHK063 two steps that set one variable at once.
+
+    A variable has one history: of the steps that set it each comes before the next, and every
+    read lies between two of them. Two questions a read settle that, by the levels of the steps.
+    """
+    if subject.plan.order is not Order.DAG:
+        return
+    order = Precedence.of(subject.plan)
+    histories = _histories(subject, order)
+    questions = [*_questions_of_setters(histories), *_questions_of_reads(subject, order, histories)]
+    answers = order.precede((question.before, question.after) for question in questions)
+    for question, is_ordered in zip(questions, answers, strict=True):
+        if not is_ordered:
+            yield _clash(subject, question)
+
+
+# ---------------------------------------------------------------- what is waited for
 
 
 def _missing(subject: Subject) -> Iterator[Finding]:
     known = subject.flow.number_of
     for number, step in enumerate(subject.plan.steps):
-        for other in step.depends_on or ():
+        for place, other in enumerate(step.depends_on or ()):
             if other not in known:
                 yield Finding(
                     "CHK060",
                     Severity.ERROR,
                     f"{step.id} depends on {other}, and no step has that id",
                     number,
-                    help=subject.suggest(other, known),
-                    names=(other,),
+                    step.depends_spans[place] if step.depends_spans else None,
+                    subject.suggest(other, known),
+                    (other,),
                 )
 
 
-def _cycles(subject: Subject, waits: list[list[int]]) -> Iterator[Finding]:
+def _circles(subject: Subject, order: Precedence) -> Iterator[Finding]:
+    """One finding for each set of steps that wait for one another, naming one circle in it."""
+    if UNORDERED not in order.level:
+        return
+    waits = order.waits
     root = len(waits)
-    part_of = strong_parts([*waits, list(range(root))], root)
+    part_of = strong_parts([*waits, range(root)], root)
     members: dict[int, list[int]] = {}
     for number in range(root):
         members.setdefault(part_of[number], []).append(number)
     for part in members.values():
         if len(part) > 1 or part[0] in waits[part[0]]:
-            ids = tuple(subject.plan.steps[number].id for number in part)
-            shown = ", ".join(ids[:6]) + (", …" if len(ids) > 6 else "")
-            message = f"{shown} wait for one another" if len(ids) > 1 else f"{shown} waits for itself"
-            yield Finding(
-                "CHK061",
-                Severity.ERROR,
-                f"{message}, so that none can start" if len(ids) > 1 else f"{message} and can never start",
-                part[0],
-                help="take one of the dependencies away",
-                names=ids,
-            )
+            yield _circle_finding(subject, _circle(waits, part_of, part[0]), len(part))
 
 
-def _unordered_reads(subject: Subject, waits: list[list[int]]) -> Iterator[Finding]:
-    """Each read of a variable looks for a step that sets it among all that the step waits for."""
-    given, definitions = subject.given, subject.flow.definitions
-    budget = max(_LEAST_BUDGET, _STEPS_PER_NODE * len(waits))
-    setters_of = {name: frozenset(d.step for d in found) for name, found in definitions.items()}
-    seen: set[tuple[int, str]] = set()
-    for use in subject.uses:
-        name = use.ref.name
-        if name in given or name not in setters_of or (use.step, name) in seen:
+def _circle(waits: Sequence[Sequence[int]], part_of: list[int], start: int) -> list[int]:
+    """A shortest circle through a step: it waits for the second, the last waits for it."""
+    came_from: dict[int, int] = {}
+    queue = deque([start])
+    while queue:
+        node = queue.popleft()
+        for other in waits[node]:
+            if other == start:
+                circle = [node]
+                while circle[-1] != start:
+                    circle.append(came_from[circle[-1]])
+                return circle[::-1]
+            if part_of[other] == part_of[start] and other not in came_from:
+                came_from[other] = node
+                queue.append(other)
+    return [start]
+
+
+def _circle_finding(subject: Subject, circle: list[int], size: int) -> Finding:
+    steps = subject.plan.steps
+    ids = tuple(steps[number].id for number in circle)
+    start = steps[circle[0]]
+    if len(ids) == 1:
+        message = f"{start.id} waits for itself and can never start"
+    else:
+        named = [*ids[:_MOST_NAMED], "…"] if len(ids) > _MOST_NAMED else list(ids)
+        message = f"{' waits for '.join([*named, start.id])}: none can ever start"
+    if size > len(ids):
+        message += f" ({size} steps wait in circles here)"
+    waited = steps[circle[1 % len(circle)]].id
+    spans = dict(zip(start.depends_on or (), start.depends_spans, strict=False))
+    return Finding(
+        "CHK061",
+        Severity.ERROR,
+        message,
+        circle[0],
+        spans.get(waited),
+        "take one of the dependencies away",
+        ids,
+    )
+
+
+def _early_answers(subject: Subject, order: Precedence) -> Iterator[Finding]:
+    """An answer ends the plan, so every other step has to come before it."""
+    steps = subject.plan.steps
+    answers = [number for number, step in enumerate(steps) if isinstance(step.action, Respond)]
+    if not answers:
+        return
+    ends = [number for number, followers in enumerate(order.followers) if not followers]
+    for number in answers:
+        others = [end for end in ends if end != number]
+        if order.level[number] == UNORDERED or not (others or order.followers[number]):
             continue
-        seen.add((use.step, name))
-        found, spent = _waits_for(waits, use.step, setters_of[name], budget)
-        budget -= spent
-        if not found:
-            reader, setter = (subject.plan.steps[n].id for n in (use.step, definitions[name][0].step))
-            yield Finding(
-                "CHK062",
-                Severity.ERROR,
-                f"{reader} reads ${name} and does not wait for {setter}, which sets it",
-                use.step,
-                use.ref.span,
-                f"let it depend on {setter}",
-                (name, setter),
-                use.place,
-            )
+        other = steps[others[0] if others else order.followers[number][0]].id
+        yield Finding(
+            "CHK065",
+            Severity.ERROR,
+            f"{steps[number].id} answers, and {other} does not come before it",
+            number,
+            steps[number].action.span,
+            f"an answer is the last step: let it depend on {other}"
+            if others
+            else "move the answer to the end",
+            (other,),
+        )
 
 
-def _waits_for(waits: list[list[int]], start: int, setters: frozenset[int], budget: int) -> tuple[bool, int]:
-    """Whether the step waits for one of the setters, and what the search cost; past the budget, yes."""
-    seen: set[int] = set()
-    stack = list(waits[start])
-    while stack:
-        node = stack.pop()
-        if node in setters or len(seen) > budget:
-            return True, len(seen)
-        if node not in seen:
-            seen.add(node)
-            stack.extend(waits[node])
-    return False, len(seen)
+# ---------------------------------------------------------------- variables
+
+
+class _Question(NamedTuple):
+    """That a step has to be done before another starts, and the variable and read for which."""
+
+    before: int
+    after: int
+    name: str
+    use: Use | None
+
+
+def _histories(subject: Subject, order: Precedence) -> dict[str, list[int]]:
+    """The steps that set each variable, by level; those that can never start are left out."""
+    histories: dict[str, list[int]] = {}
+    for number, step in enumerate(subject.plan.steps):
+        if step.output is not None and isinstance(step.action, Call) and order.level[number] != UNORDERED:
+            histories.setdefault(step.output.var, []).append(number)
+    for setters in histories.values():
+        setters.sort(key=order.level.__getitem__)
+    return histories
+
+
+def _questions_of_setters(histories: dict[str, list[int]]) -> Iterator[_Question]:
+    for name, setters in histories.items():
+        for before, after in pairwise(setters):
+            yield _Question(before, after, name, None)
+
+
+def _questions_of_reads(
+    subject: Subject, order: Precedence, histories: dict[str, list[int]]
+) -> Iterator[_Question]:
+    """For each read: the last setter of a lower level comes before it, the next one after it.
+
+    Where the setters stand in a row, that settles all the others too.
+    """
+    seen: set[tuple[int, str]] = set()
+    places = {name: {setter: at for at, setter in enumerate(found)} for name, found in histories.items()}
+    for use in subject.uses:
+        step, name = use.step, use.ref.name
+        level = order.level[step]
+        if name not in histories or level == UNORDERED or (step, name) in seen:
+            continue
+        seen.add((step, name))
+        setters = histories[name]
+        at = _first_not_below(setters, order.level, level)
+        if at or name not in subject.given:
+            yield _Question(setters[at - 1] if at else setters[0], step, name, use)
+        own = places[name].get(step)
+        following = at if own is None else own + 1
+        if following < len(setters) and (at or name in subject.given):
+            yield _Question(step, setters[following], name, use)
+
+
+def _first_not_below(setters: list[int], levels: list[int], level: int) -> int:
+    """How many of the setters, which stand by level, are of a lower one."""
+    low, high = 0, len(setters)
+    while low < high:
+        middle = (low + high) // 2
+        if levels[setters[middle]] < level:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _clash(subject: Subject, question: _Question) -> Finding:
+    steps, name, use = subject.plan.steps, question.name, question.use
+    before, after = steps[question.before], steps[question.after]
+    if use is None:
+        return Finding(
+            "CHK063",
+            Severity.ERROR,
+            f"{before.id} and {after.id} both set ${name}, and either may be the last",
+            question.after,
+            after.output.span if after.output is not None else None,
+            f"give each its own variable, or let {after.id} depend on {before.id}",
+            (name, before.id),
+        )
+    if use.step == question.after and use.step == question.before:
+        message, help_ = f"{after.id} reads ${name}, and only {after.id} itself sets it", "set it before"
+    elif use.step == question.after:
+        message = f"{after.id} reads ${name} and does not wait for {before.id}, which sets it"
+        help_ = f"let it depend on {before.id}"
+    else:
+        message = f"{before.id} reads ${name}, which {after.id} may set before or after that"
+        help_ = f"let one of the two depend on the other, or give {after.id} another variable"
+    other = before if use.step == question.after else after
+    return Finding(
+        "CHK062", Severity.ERROR, message, use.step, use.ref.span, help_, (name, other.id), use.place
+    )

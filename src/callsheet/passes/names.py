@@ -16,7 +16,7 @@ def unset_variables(subject: Subject) -> Iterator[Finding]:
     """CHK001 set by no step, CHK002 by none before the read, CHK003 not on every way to it.
 
     One finding for a variable and a part of a step. A plan of dependencies has CHK001 alone
-    here; what its steps may read is the matter of `graph`.
+    here, as an error; what its steps may read is the matter of `graph`.
     """
     given = subject.given
     definitions = subject.flow.definitions
@@ -48,6 +48,9 @@ def _set_nowhere(subject: Subject, use: Use) -> Finding:
     foreach = subject.plan.steps[use.step].foreach
     own = (foreach.var,) if foreach is not None else ()
     help_ = subject.suggest(name, chain(own, subject.flow.definitions, subject.given), "$")
+    if subject.plan.order is Order.DAG:
+        way_out = f'give it with --var {name}=…, put it into "variables", or set it with a step'
+        return _finding("CHK001", Severity.ERROR, f"no step sets ${name}", use, help_ or way_out)
     return _finding("CHK001", Severity.WARNING, f"no step sets ${name}", use, help_ or _from_outside(name))
 
 

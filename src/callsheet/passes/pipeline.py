@@ -12,9 +12,10 @@ from callsheet.ir.flow import flow_of
 from callsheet.passes.calls import calls
 from callsheet.passes.code import data_in_code
 from callsheet.passes.finding import Finding, Subject
-from callsheet.passes.graph import dependencies
+from callsheet.passes.graph import dependencies, shared_variables
 from callsheet.passes.groups import group_members
 from callsheet.passes.ids import duplicate_ids
+from callsheet.passes.initial import missing_parts
 from callsheet.passes.loops import endless_loops
 from callsheet.passes.names import unset_variables
 from callsheet.passes.output import empty_outputs, missing_answer
@@ -30,6 +31,8 @@ PASSES: tuple[Pass, ...] = (
     duplicate_ids,
     missing_targets,
     dependencies,
+    shared_variables,
+    missing_parts,
     unreachable_steps,
     endless_loops,
     group_members,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 from callsheet.ir import Call, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import Flow, flow_of, is_guarded
+from callsheet.ir.precedence import Precedence
 from callsheet.views.columns import cut, printable
 from callsheet.views.describe import describe_action, describe_condition, describe_guard, describe_output
 
@@ -22,6 +24,7 @@ def mermaid(plan: Plan) -> str:
 
     Sequence and jumps are arrows, conditions the labels of the arrows into a step, failures
     dotted arrows; a group is a subgraph. Its size is linear in the plan's.
+    The nodes of a plan of dependencies stand level by level, whatever the order of its steps.
 
     >>> from callsheet.ir import Literal, Respond
     >>> print(mermaid(Plan((Step("S1", Respond((Literal("hi"),))),))))
@@ -30,6 +33,9 @@ def mermaid(plan: Plan) -> str:
     """
     if not plan.steps:
         return 'graph TD\n    empty["Empty plan"]'
+    if plan.order is Order.DAG:
+        by_level = [plan.steps[number] for level in Precedence.of(plan).levels() for number in level]
+        plan = replace(plan, steps=tuple(by_level))
     names = _node_names(plan)
     lines = ["graph TD", *_nodes(plan, names)]
     lines.extend(_dependencies(plan, names) if plan.order is Order.DAG else _Edges(plan, names).lines())

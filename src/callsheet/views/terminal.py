@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 from callsheet.ir import Order, Plan, Step
 from callsheet.ir.flow import feeders
 from callsheet.views.columns import cut, pad, printable, width
 from callsheet.views.describe import describe_action, describe_failure, describe_guard, describe_output
+from callsheet.views.levels import terminal_levels
+from callsheet.views.marks import StepStatus, mark_of
+
+__all__ = ["StepStatus", "terminal_graph"]
 
 
-class StepStatus(StrEnum):
-    """How far a step is."""
-
-    PENDING = "pending"
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-
-
-_MARKS = {
-    StepStatus.PENDING: ("○", ""),
-    StepStatus.RUNNING: ("◉", "36"),
-    StepStatus.DONE: ("●", "32"),
-    StepStatus.FAILED: ("✗", "31"),
-    StepStatus.SKIPPED: ("–", "2"),
-}
 _MOST_ID = 12
 _MOST_READS = 4
 _LEAST_TEXT = 24
@@ -40,7 +26,7 @@ def terminal_graph(
 
     `status` tells how far steps are by id (`pending`, `running`, `done`, `failed`, `skipped`);
     a step it does not name is pending. At the end of a line stand the steps whose outputs it
-    reads, or in a plan of dependencies the steps that it waits for.
+    reads. A plan of dependencies is drawn level by level, with what each step waits for.
 
     >>> from callsheet.ir import Literal, Respond
     >>> print(terminal_graph(Plan((Step("S1", Respond((Literal("hi"),))),)), {"S1": "done"}))
@@ -48,6 +34,8 @@ def terminal_graph(
     """
     if not plan.steps:
         return "(empty plan)"
+    if plan.order is Order.DAG:
+        return terminal_levels(plan, status, ansi=ansi, columns=columns)
     known = status or {}
     sources = _sources(plan)
     brackets = _brackets(plan)
@@ -59,7 +47,7 @@ def terminal_graph(
     text_width = max((width(t) for t, s in zip(texts, sources, strict=True) if s), default=0)
     lines: list[str] = []
     for step, id_, bracket, text, source in zip(plan.steps, ids, brackets, texts, sources, strict=True):
-        mark = _mark(known.get(step.id, StepStatus.PENDING), ansi)
+        mark = mark_of(known.get(step.id, StepStatus.PENDING), ansi)
         line = f"{mark} {pad(bracket, bracket_width)}{pad(id_, id_width)}  "
         lines.append(line + (f"{pad(text, text_width)}  {source}" if source else text))
     return "\n".join(lines)
@@ -68,14 +56,6 @@ def terminal_graph(
 def _widest_source(sources: list[str]) -> int:
     widest = max(map(width, sources))
     return widest + 2 if widest else 0
-
-
-def _mark(status: str, ansi: bool) -> str:
-    mark, colour = _MARKS.get(StepStatus(status) if status in _STATUSES else StepStatus.PENDING, ("○", ""))
-    return f"\x1b[{colour}m{mark}\x1b[0m" if ansi and colour else mark
-
-
-_STATUSES = frozenset(str(status) for status in StepStatus)
 
 
 def _text(step: Step, most: int) -> str:
@@ -95,8 +75,6 @@ def _text(step: Step, most: int) -> str:
 def _sources(plan: Plan) -> list[str]:
     """After what a step stands: `← S1, S2`, empty if it reads nothing."""
     steps = plan.steps
-    if plan.order is Order.DAG:
-        return [_arrow("← after: ", list(step.depends_on or ())) for step in steps]
     return [_arrow("← ", [steps[number].id for number in found]) for found in feeders(plan)]
 
 

@@ -17,9 +17,9 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json, say
 from callsheet.apps.cli.reading import PlanText, read_plan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
-from callsheet.frontends.spelling import Syntax, format_as
+from callsheet.frontends.spelling import Syntax, convert_to, format_as
 
-_OUTSIDE = frozenset({"LTP005", "LTP103", "MIC102"})
+_OUTSIDE = frozenset({"LTP005", "LTP103", "MIC102", "DAG012"})
 """The codes for text that is no part of the plan."""
 
 
@@ -28,7 +28,7 @@ _OUTSIDE = frozenset({"LTP005", "LTP103", "MIC102"})
 @click.option(
     "--to",
     "target",
-    type=click.Choice(["ltp", "micro"]),
+    type=click.Choice([str(syntax) for syntax in Syntax]),
     help="Print one PLAN in this spelling; no file is written.",
 )
 @options.syntax
@@ -80,16 +80,16 @@ def _convert(argument: str, syntax: Syntax | None, target: Syntax, *, as_json: b
     """Print a plan in another spelling, and say what stands around it and was left out."""
     text = read_plan(argument, syntax=syntax)
     try:
-        formatted = format_as(target, text.require())
+        formatted, notes = convert_to(target, text.require())
     except CallsheetError as error:
         raise CallsheetError([d for d in error.diagnostics if d.is_error], text.source) from error
-    outside = [d for d in text.diagnostics if d.code in _OUTSIDE]
+    said = [*(d for d in text.diagnostics if d.code in _OUTSIDE), *notes]
     if as_json:
-        rows = json_rows(outside, text.source)
+        rows = json_rows(said, text.source)
         print_json({"ok": True, "syntax": str(target), "text": formatted, "diagnostics": rows})
     else:
         click.echo(formatted.encode("utf-8", "backslashreplace"), nl=False)
-        print_diagnostics(outside, text.source)
+        print_diagnostics(said, text.source)
     return Exit.OK
 
 
@@ -100,7 +100,13 @@ def _format(argument: str, syntax: Syntax | None) -> tuple[PlanText, str | None,
         raise CallsheetError.single(
             "CFG010",
             f"{argument} holds a plan as JSON, and fmt formats texts",
-            help="--to ltp prints it as LTP text, --to micro as Micro-CLI",
+            help="--to ltp prints it as LTP text, --to micro as Micro-CLI, --to dag as a JSON plan",
+        )
+    if text.is_yaml and text.path is not None:
+        raise CallsheetError.single(
+            "CFG010",
+            f"{argument} holds a plan as YAML, and fmt writes JSON",
+            help=f"`callsheet fmt --to dag {argument}` prints it as JSON; comments are lost",
         )
     if text.plan is None or text.syntax is None:
         return text, None, tuple(d for d in text.diagnostics if d.is_error)

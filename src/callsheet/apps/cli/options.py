@@ -45,9 +45,10 @@ def _syntax(_context: click.Context, _option: click.Parameter, given: str | None
 
 syntax = click.option(
     "--syntax",
-    type=click.Choice(["ltp", "micro"]),
+    type=click.Choice(["ltp", "micro", "dag"]),
     callback=_syntax,
-    help="How plans are written; default: as the file's suffix says (.ltp, .micro), else as the text looks.",
+    help="How plans are written; default: as the file's suffix says (.ltp, .micro, .json, .yaml), else as "
+    "the text looks.",
 )
 variables = click.option(
     "--var",

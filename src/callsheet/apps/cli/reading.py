@@ -1,8 +1,8 @@
-"""Reads what a command line names as a plan: a file of LTP text, Micro-CLI or canonical JSON, `-` for stdin.
+"""Reads what a command line names as a plan: LTP text, Micro-CLI, a JSON plan, canonical JSON; `-` for stdin.
 
 In: an argument. Out: the text with its plan or with every reason why it is none. Nothing is
-run, and no tool is looked at. The suffix of a file tells its spelling (`.ltp`, `.micro`); where
-it does not, the text does.
+run, and no tool is looked at. The suffix of a file tells its spelling (`.ltp`, `.micro`, `.json`,
+`.yaml`); where it does not, the text does.
 """
 
 from __future__ import annotations
@@ -12,13 +12,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from callsheet.api.texts import plan_of_json, read_text, unreadable
+from callsheet.api.texts import is_canonical_json, plan_of_json, read_text, unreadable
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
-from callsheet.frontends.spelling import SYNTAX_NAMES, Reading, Syntax, look_of, read_as, read_plan_text
+from callsheet.frontends.dag import parse_dag
+from callsheet.frontends.spelling import (
+    SYNTAX_NAMES,
+    Reading,
+    Syntax,
+    is_json,
+    look_of,
+    read_as,
+    read_plan_text,
+)
 from callsheet.ir import Plan
 
 STDIN = "-"
-_SUFFIXES = {".ltp": Syntax.LTP, ".micro": Syntax.MICRO}
+_SUFFIXES = {
+    ".ltp": Syntax.LTP,
+    ".micro": Syntax.MICRO,
+    ".json": Syntax.DAG,
+    ".yaml": Syntax.DAG,
+    ".yml": Syntax.DAG,
+}
+_YAML = (".yaml", ".yml")
 _BARE_WORD = "MIC103"
 
 
@@ -40,6 +56,8 @@ class PlanText:
     syntax: Syntax | None = None
     is_json: bool = False
     """Whether the plan was given in its canonical JSON form."""
+    is_yaml: bool = False
+    """Whether a plan of dependencies was given as YAML."""
 
     def require(self) -> Plan:
         """The plan; raises CallsheetError with all that is wrong with the text."""
@@ -66,8 +84,8 @@ def read_plan(
     path = None if argument == STDIN else Path(argument)
     source = Source("<stdin>" if path is None else argument, _read(path))
     by_suffix = None if path is None else _SUFFIXES.get(path.suffix.lower())
-    if syntax is None and by_suffix is None and source.text.lstrip()[:1] == "{":
-        return _from_json(path, source)
+    if syntax is None and (by_suffix is Syntax.DAG or (by_suffix is None and is_json(source.text))):
+        return _from_data(path, source)
     reading = read_plan_text(
         source.text, source.name, syntax or by_suffix, strict=strict, variables=variables
     )
@@ -78,7 +96,8 @@ def read_plan(
             return PlanText(path, source, None, more, result.partial)
     lost = "\n".join(source.text[span.start : span.end] for span in result.lost)
     said = (*result.diagnostics, *more)
-    return PlanText(path, source, result.plan, said, result.partial, lost, reading.syntax)
+    is_yaml = reading.syntax is Syntax.DAG and not is_json(source.text)
+    return PlanText(path, source, result.plan, said, result.partial, lost, reading.syntax, is_yaml=is_yaml)
 
 
 def _bare_variables(source: Source, reading: Reading, variables: Sequence[str]) -> tuple[Diagnostic, ...]:
@@ -139,8 +158,16 @@ def _read(path: Path | None) -> str:
         raise unreadable(name, error.strerror or str(error), way_out) from error
 
 
-def _from_json(path: Path | None, source: Source) -> PlanText:
-    try:
-        return PlanText(path, source, plan_of_json(source), (), is_json=True)
-    except CallsheetError as error:
-        return PlanText(path, source, None, error.diagnostics, is_json=True)
+def _from_data(path: Path | None, source: Source) -> PlanText:
+    """A plan in callsheet's own canonical JSON, or a JSON plan in JSON or YAML."""
+    is_yaml = path is not None and path.suffix.lower() in _YAML
+    if not is_yaml and is_canonical_json(source.text):
+        try:
+            return PlanText(path, source, plan_of_json(source), (), is_json=True)
+        except CallsheetError as error:
+            return PlanText(path, source, None, error.diagnostics, is_json=True)
+    result = parse_dag(source.text, source.name, is_yaml=is_yaml)
+    lost = "\n".join(source.text[span.start : span.end] for span in result.lost)
+    return PlanText(
+        path, source, result.plan, result.diagnostics, result.partial, lost, Syntax.DAG, is_yaml=is_yaml
+    )

@@ -195,6 +195,11 @@ def _ref(ref: Ref, quote: str) -> str:
     return ref.name + "".join(_path_part(part, quote) for part in ref.path)
 
 
+def format_path(path: tuple[PathPart, ...]) -> str:
+    """What stands behind a variable's name inside the braces of a reference: `.field.0['odd key']`."""
+    return "".join(_path_part(part, "'") for part in path)
+
+
 def _path_part(part: PathPart, quote: str) -> str:
     if isinstance(part, int):
         if abs(part) >= _BIGGEST_INDEX:

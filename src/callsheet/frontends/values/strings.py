@@ -17,11 +17,12 @@ from callsheet.ir.expr import template
 
 Text: TypeAlias = "Literal | Ref | Template"
 
-_KEY = r"'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\""
-PATH = rf"(?:\.\w+|\[[ \t]*(?:-?\d+|{_KEY})[ \t]*\])*+"
+KEY = r"'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\""
+"""A key in quotes inside the brackets of a path, as a pattern."""
+PATH = rf"(?:\.\w+|\[[ \t]*(?:-?\d+|{KEY})[ \t]*\])*+"
 """What may follow a variable's name outside texts, and inside them in braces."""
 
-_PATH_PART = re.compile(rf"\.(\w+)|\[[ \t]*(?:(-?\d+)|({_KEY}))[ \t]*\]")
+_PATH_PART = re.compile(rf"\.(\w+)|\[[ \t]*(?:(-?\d+)|({KEY}))[ \t]*\]")
 
 _LINE_STRING = {q: re.compile(rf"(?:[^{q}\\\n]++|\\[^\n])*+{q}") for q in "\"'"}
 _LONG_STRING = {q: re.compile(rf"(?:[^{q}\\]++|\\.)*+{q}", re.DOTALL) for q in "\"'"}

@@ -1,0 +1,97 @@
+"""The condition of a step, `when`: LTP text's conditions in a JSON text, with `$x` or `${x}`.
+
+In: a scalar of the tree. Out: a `Condition` whose places are those of the source, or None after
+every reason was noted. Spellings that are only loose in LTP text are taken as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from callsheet.diagnostics import Severity, Span
+from callsheet.frontends.dag.report import Report
+from callsheet.frontends.dag.texts import Texts
+from callsheet.frontends.dag.tree import Scalar
+from callsheet.frontends.values.conditions import read_condition
+from callsheet.frontends.values.reader import Reader, Stop, shown
+from callsheet.ir import (
+    And,
+    Compare,
+    Condition,
+    DictExpr,
+    IsEmpty,
+    ListExpr,
+    Literal,
+    Not,
+    NotEmpty,
+    Or,
+    Ref,
+    Template,
+    Value,
+)
+
+
+def read_when(scalar: Scalar, texts: Texts, report: Report, step: str | None) -> Condition | None:
+    """The condition that a text says."""
+    reader = Reader(str(scalar.value))
+    reader.depth = 1  # a newline is white space, as inside brackets
+    condition: Condition | None = None
+    try:
+        condition = read_condition(reader)
+        if reader.skip():
+            rest = reader.text[reader.pos :]
+            reader.error(
+                "LTP040",
+                f"the condition does not go on with {shown(rest)}",
+                reader.pos,
+                len(reader.text),
+                help="conditions are joined by AND and OR",
+            )
+    except Stop:
+        pass
+    places = texts.places(scalar)
+    for said in reader.diagnostics:
+        if said.severity is Severity.ERROR:
+            span = said.span or Span(0, 0)
+            if span.start == span.end:
+                span = Span(max(0, span.start - 1), span.end)
+            report.error(said.code, said.message, places.span(*span), said.help, step=step)
+    if reader.errors or condition is None:
+        return None
+    return _moved(condition, lambda span: None if span is None else places.span(*span))
+
+
+_Move = Callable[[Span | None], Span | None]
+
+
+def _moved(condition: Condition, move: _Move) -> Condition:
+    """The condition with its places where `move` says."""
+    match condition:
+        case Compare(left=left, right=right):
+            return replace(
+                condition, left=_value(left, move), right=_value(right, move), span=move(condition.span)
+            )
+        case IsEmpty(value=value) | NotEmpty(value=value):
+            return replace(condition, value=_value(value, move), span=move(condition.span))
+        case Not(condition=inner):
+            return Not(_moved(inner, move), move(condition.span))
+        case And(conditions=inner):
+            return And(tuple(_moved(c, move) for c in inner), move(condition.span))
+        case Or(conditions=inner):
+            return Or(tuple(_moved(c, move) for c in inner), move(condition.span))
+
+
+def _value(value: Value, move: _Move) -> Value:
+    match value:
+        case Literal() | Ref():
+            return replace(value, span=move(value.span))
+        case Template(parts=parts):
+            moved = tuple(
+                part if isinstance(part, str) else replace(part, span=move(part.span)) for part in parts
+            )
+            return Template(moved, move(value.span))
+        case ListExpr(items=items):
+            return ListExpr(tuple(_value(item, move) for item in items), move(value.span))
+        case DictExpr(items=pairs):
+            return DictExpr(tuple((key, _value(item, move)) for key, item in pairs), move(value.span))

@@ -1,0 +1,356 @@
+"""Plans of text order to plans of dependencies, and back.
+
+In: a plan of one order. Out: the plan of the other that does the same where no step fails, with
+what has to be said about it; or a refusal that names each place at which there is none. What
+becomes of a failure differs: in a text the plan goes on with the error as a value, in a graph
+all that depends on the step is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.frontends.dag.printer import placed, step_data
+from callsheet.frontends.dag.texts import refuse
+from callsheet.frontends.values.printer import is_name
+from callsheet.frontends.values.reader import LABEL
+from callsheet.ir import (
+    And,
+    Call,
+    Compare,
+    Condition,
+    DictExpr,
+    IsEmpty,
+    ListExpr,
+    Literal,
+    Not,
+    NotEmpty,
+    OnFail,
+    Or,
+    Order,
+    Plan,
+    Ref,
+    Respond,
+    Step,
+    Template,
+    Terminate,
+    Value,
+)
+from callsheet.ir.expr import template
+from callsheet.ir.precedence import UNORDERED, Precedence
+
+_LABEL = re.compile(LABEL)
+_SHOWN_TITLE = 200
+
+
+class Converted(NamedTuple):
+    """A plan of the other order, and what a reader of it should know."""
+
+    plan: Plan
+    notes: tuple[Diagnostic, ...]
+
+
+# ---------------------------------------------------------------- text order → dependencies
+
+
+def to_dag(plan: Plan) -> Converted:
+    """The plan of dependencies that keeps the order of the text: each step waits for the one above.
+
+    The members of a group wait for what stands before it, and what follows for all of them.
+    Comments become titles. Raises CallsheetError (DAG070) with every place that it cannot say.
+
+    >>> from callsheet.frontends.ltp import parse
+    >>> made = to_dag(parse('S1: @A () > $a\\nS2: @RESPOND ($a)').require()).plan
+    >>> [(step.id, step.depends_on) for step in made.steps]
+    [('S1', ()), ('S2', ('S1',))]
+    """
+    if plan.order is Order.DAG:
+        return Converted(plan, ())
+    steps: list[Step] = []
+    refused: list[Diagnostic] = []
+    before: tuple[str, ...] = ()
+    block: list[Step] = []
+    for step in plan.steps:
+        if block and (step.group is None or step.group != block[-1].group):
+            before = tuple(member.id for member in block)
+            block = []
+        block.append(step)
+        try:
+            steps.append(_dependent(step, before, is_last=step is plan.steps[-1]))
+        except CallsheetError as error:
+            refused.extend(error.diagnostics)
+    if refused:
+        raise CallsheetError(refused)
+    made = Plan(tuple(steps), Order.DAG, plan.variables, plan.id, plan.title, plan.goal)
+    return Converted(made, tuple(_note_for_graph(steps)))
+
+
+def _dependent(step: Step, before: tuple[str, ...], *, is_last: bool) -> Step:
+    if isinstance(step.action, Respond) and not is_last:
+        said = refuse("an answer before the last step", "a graph answers in a step that waits for all others")
+        raise CallsheetError([placed(d, step) for d in said.diagnostics])
+    titles = [*step.comments, *([step.remark] if step.remark else [])]
+    made = replace(
+        step,
+        depends_on=before,
+        group=None,
+        title=step.title or " ".join(" ".join(titles).split()) or None,
+        on_fail=_one_text(step.on_fail),
+        comments=(),
+        remark=None,
+    )
+    step_data(made)
+    return made
+
+
+def _one_text(on_fail: OnFail | None) -> OnFail | None:
+    """A failure whose message is one text, where it can be."""
+    if on_fail is None or not isinstance(on_fail.then, Terminate):
+        return on_fail
+    values = on_fail.then.values
+    if not all(isinstance(value, Literal | Ref | Template) for value in values):
+        return on_fail
+    parts: list[str | Ref] = []
+    for value in values:
+        parts.append(" " if parts else "")
+        match value:
+            case Literal(value=None):
+                pass
+            case Literal(value=bool(scalar)):
+                parts.append("true" if scalar else "false")
+            case Literal(value=scalar):
+                parts.append(str(scalar))
+            case Ref():
+                parts.append(value)
+            case Template(parts=inner):
+                parts.extend(inner)
+            case _:
+                pass
+    message = template(parts)
+    said = () if message == Literal("") else (message,)
+    return replace(on_fail, then=replace(on_fail.then, values=said))
+
+
+def _note_for_graph(steps: list[Step]) -> Iterator[Diagnostic]:
+    bare = [
+        s.id for s in steps if isinstance(s.action, Call) and (s.on_fail is None or s.on_fail.then is None)
+    ]
+    if bare:
+        yield Diagnostic(
+            "DAG071",
+            Severity.HINT,
+            f"where {_some(bare)} fails, the graph stops what depends on it; the text goes on with the error",
+            help='a failure that ends the plan is said by "on_fail": {"terminate": "why"}',
+        )
+
+
+def _some(ids: list[str]) -> str:
+    return ids[0] if len(ids) == 1 else f"a step ({', '.join(ids[:4])}{', …' if len(ids) > 4 else ''})"
+
+
+# ---------------------------------------------------------------- dependencies → text order
+
+
+def to_text_order(plan: Plan) -> Converted:
+    """The plan of text order that does the same: level after level, those of several steps as groups.
+
+    Initial variables are put in where they are read. A step that fails ends the plan, so that
+    nothing works on an error as if it were a value. Raises CallsheetError (LTP070) with every
+    place that a text cannot say.
+    """
+    if plan.order is Order.TEXT:
+        return Converted(plan, ())
+    order = Precedence.of(plan)
+    if UNORDERED in order.level:
+        stuck = plan.steps[order.level.index(UNORDERED)]
+        raise _refused(
+            [_refusal("steps that wait for one another", stuck, "`callsheet check` names the circle")]
+        )
+    names = _labels(plan)
+    constants = dict(plan.variables)
+    refused = list(_overwritten(plan, constants))
+    steps: list[Step] = []
+    group = 0
+    for level in order.levels():
+        is_group = len(level) > 1
+        for number in level:
+            step = plan.steps[number]
+            try:
+                steps.append(_texted(step, names[number], constants, group if is_group else None))
+            except _CannotSay as error:
+                refused.append(_refusal(error.what, step, error.help))
+        group += is_group
+    if refused:
+        raise _refused(refused)
+    made = Plan(tuple(steps), Order.TEXT, (), plan.id, plan.title, plan.goal)
+    return Converted(made, tuple(_note_for_text(plan)))
+
+
+class _CannotSay(Exception):
+    """Something that a text has no words for."""
+
+    def __init__(self, what: str, help_: str) -> None:
+        self.what = what
+        self.help = help_
+
+
+def _refused(said: list[Diagnostic]) -> CallsheetError:
+    return CallsheetError(said)
+
+
+def _refusal(what: str, step: Step, help_: str | None = None) -> Diagnostic:
+    message = f"LTP text cannot say {what} (step {step.id})"
+    return Diagnostic("LTP070", Severity.ERROR, message, step.id_span or step.span, help_, step=step.id)
+
+
+def _labels(plan: Plan) -> list[str]:
+    """An id of LTP text for each step: its own where that is one, else `S` and its index, or a number."""
+    taken = {step.id for step in plan.steps}
+    names: list[str] = []
+    for number, step in enumerate(plan.steps, 1):
+        name = step.id
+        if _LABEL.fullmatch(name) is None:
+            name = f"S{step.id}" if re.fullmatch(r"[A-Za-z0-9_-]+", step.id) else f"S{number}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+        names.append(name)
+    return names
+
+
+def _overwritten(plan: Plan, constants: dict[str, Value]) -> Iterator[Diagnostic]:
+    for step in plan.steps:
+        if step.output is not None and step.output.var in constants:
+            what = f"an initial value of {step.output.var}, which the step sets anew"
+            yield _refusal(what, step, "give the step's result a name of its own")
+
+
+def _texted(step: Step, name: str, constants: dict[str, Value], group: int | None) -> Step:
+    put = _Constants(constants)
+    for variable in [step.output.var] if step.output is not None else []:
+        if not is_name(variable):
+            raise _CannotSay(f"the variable name {variable}", "a name is made of ASCII letters, digits and _")
+    title = None if step.title is None else " ".join(step.title[:_SHOWN_TITLE].split())
+    return replace(
+        step,
+        id=name,
+        action=_action(step, put.value),
+        condition=None if step.condition is None else put.condition(step.condition),
+        on_fail=_ending(step, put.value),
+        group=group,
+        depends_on=None,
+        title=None,
+        comments=(title,) if title else (),
+        id_span=None,
+        depends_spans=(),
+    )
+
+
+def _action(step: Step, put: Callable[[Value], Value]) -> Call | Respond:
+    match step.action:
+        case Call(named=named) as call:
+            return replace(call, named=tuple((key, put(value)) for key, value in named))
+        case Respond(values=values):
+            return Respond(tuple(put(value) for value in values))
+        case _:
+            raise _CannotSay("this step", "a graph has calls and one answer")
+
+
+def _ending(step: Step, put: Callable[[Value], Value]) -> OnFail | None:
+    """What a failure leads to: what the step says, and the end of the plan where it does not say."""
+    if isinstance(step.action, Respond):
+        return step.on_fail
+    said = step.on_fail
+    if said is not None and isinstance(said.then, Terminate):
+        return replace(said, then=Terminate(tuple(put(value) for value in said.then.values)))
+    failed = f"step {step.id} failed"
+    message = Literal(failed) if step.output is None else template([f"{failed}: ", Ref(step.output.var)])
+    return OnFail(None if said is None else said.retry, Terminate((message,)))
+
+
+def _note_for_text(plan: Plan) -> Iterator[Diagnostic]:
+    if len(plan.steps) > 1:
+        yield Diagnostic(
+            "DAG071",
+            Severity.HINT,
+            "a step that fails ends the text's plan; the graph would finish what does not depend on it",
+            help="change ON_FAIL where that matters",
+        )
+
+
+class _Constants:
+    """Puts initial variables in the places where they are read."""
+
+    def __init__(self, known: dict[str, Value]) -> None:
+        self._known = known
+
+    def value(self, value: Value) -> Value:
+        """The value with every initial variable in its place."""
+        match value:
+            case Literal():
+                return value
+            case Ref(name=name):
+                if name in self._known:
+                    return self._at(value)
+                if not is_name(name):
+                    raise _CannotSay(
+                        f"the variable name {name}", "a name is made of ASCII letters, digits and _"
+                    )
+                return value
+            case Template(parts=parts):
+                return template([part if isinstance(part, str) else self._inside(part) for part in parts])
+            case ListExpr(items=items):
+                return ListExpr(tuple(self.value(item) for item in items))
+            case DictExpr(items=pairs):
+                return DictExpr(tuple((key, self.value(item)) for key, item in pairs))
+
+    def condition(self, condition: Condition) -> Condition:
+        """The condition with every initial variable in its place."""
+        match condition:
+            case Compare(left=left, right=right):
+                return replace(condition, left=self.value(left), right=self.value(right))
+            case IsEmpty(value=value) | NotEmpty(value=value):
+                return replace(condition, value=self.value(value))
+            case Not(condition=inner):
+                return Not(self.condition(inner))
+            case And(conditions=inner):
+                return And(tuple(self.condition(c) for c in inner))
+            case Or(conditions=inner):
+                return Or(tuple(self.condition(c) for c in inner))
+
+    def _inside(self, ref: Ref) -> str | Ref:
+        """A reference inside a text: what an initial variable says there, or itself."""
+        value = self.value(ref)
+        match value:
+            case Ref():
+                return value
+            case Literal(value=str(text)):
+                return text
+            case Literal(value=bool(said)):
+                return "true" if said else "false"
+            case Literal(value=int(number) | float(number)):
+                return repr(number)
+            case _:
+                raise _CannotSay(
+                    f"${{{ref.name}}} inside a text, where it is no text and no number",
+                    "write it into the text",
+                )
+
+    def _at(self, ref: Ref) -> Value:
+        value = self._known[ref.name]
+        for part in ref.path:
+            match value:
+                case DictExpr(items=pairs):
+                    found = next((item for key, item in pairs if key == str(part)), None)
+                case ListExpr(items=items) if isinstance(part, int) and -len(items) <= part < len(items):
+                    found = items[part]
+                case _:
+                    found = None
+            if found is None:
+                raise _CannotSay(f"a path to nothing in ${{{ref.name}}}", "`callsheet check` says where")
+            value = found
+        return value

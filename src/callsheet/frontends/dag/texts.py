@@ -1,0 +1,206 @@
+r"""References in the texts of a JSON plan: `${name}`, `${name.field.0}`, `${name["odd key"]}`.
+
+In: a scalar of the tree. Out: a `Literal`, `Ref` or `Template`, and back. A text that is one
+reference alone is that reference. `\${` is a plain `${`; backslashes right before a `${` are
+doubled to be themselves; every other `$` and backslash is itself.
+"""
+
+from __future__ import annotations
+
+import re
+
+from callsheet.diagnostics import CallsheetError, Span
+from callsheet.frontends.dag.report import Report
+from callsheet.frontends.dag.tree import Mapping, Node, Scalar, Sequence
+from callsheet.frontends.values.printer import format_path
+from callsheet.frontends.values.reader import MAX_INDEX_DIGITS, shown
+from callsheet.frontends.values.strings import KEY, path_of
+from callsheet.ir import JSON, DictExpr, ListExpr, Literal, PathPart, Ref, Template, Value
+from callsheet.ir.expr import template
+
+NAME = r"[A-Za-z_][A-Za-z0-9_-]*"
+"""The name of a variable, as a pattern."""
+is_variable_name = re.compile(NAME).fullmatch
+
+_PART = rf"\.\w[\w-]*|\[[ \t]*(?:-?\d+|{KEY})[ \t]*\]"
+_OPENING = re.compile(r"(\\*)\$\{")
+_REFERENCE = re.compile(rf"({NAME})((?:{_PART})*+)\}}")
+_PARTS = re.compile(_PART)
+_JSON_UNIT = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL
+)
+
+
+class Texts:
+    """Turns scalars of one source into values; what cannot be read is reported."""
+
+    def __init__(self, source: str, report: Report) -> None:
+        self._source = source
+        self._report = report
+
+    def value(self, node: Node) -> Value:
+        """The value of a part of the tree, references in its texts included."""
+        match node:
+            case Scalar(value=str(text)) if "${" in text:
+                return self._read(node, text)
+            case Scalar(value=value, span=span):
+                return Literal(value, span)
+            case Sequence(items=items, span=span):
+                return ListExpr(tuple([self.value(item) for item in items]), span)
+            case Mapping(entries=entries, span=span):
+                return DictExpr(tuple([(entry.key, self.value(entry.value)) for entry in entries]), span)
+
+    def places(self, scalar: Scalar) -> Places:
+        """Where the characters of a text stand in the source."""
+        return Places(self._source, scalar)
+
+    def _read(self, scalar: Scalar, text: str) -> Value:
+        places = Places(self._source, scalar)
+        parts: list[str | Ref] = []
+        at = 0
+        while (opening := _OPENING.search(text, at)) is not None:
+            slashes, start = len(opening[1]), opening.end(1)
+            parts.append(text[at : opening.start()] + "\\" * (slashes // 2))
+            at = opening.end()
+            if slashes % 2:
+                parts.append("${")
+                continue
+            match = _REFERENCE.match(text, at)
+            if match is None:
+                self._unreadable(text, start, places)
+                parts.append("${")
+                continue
+            at = match.end()
+            parts.append(Ref(match[1], _path(text, *match.span(2)), places.span(start, at)))
+        parts.append(text[at:])
+        return template(parts, scalar.span)
+
+    def _unreadable(self, text: str, start: int, places: Places) -> None:
+        end = text.find("}", start)
+        end = min(len(text), start + 40) if end == -1 else end + 1
+        written = text[start:end]
+        inner = re.match(rf"\$\{{\s*\$?\{{?\s*({NAME}(?:\.\w[\w-]*)*)\s*\}}", written)
+        near = f"did you mean ${{{inner[1]}}}? " if inner is not None else ""
+        said = (
+            f"{shown(written)} is no reference to a variable"
+            if text.find("}", start) != -1
+            else "this reference is not closed: } is missing"
+        )
+        self._report.error(
+            "DAG020",
+            said,
+            places.span(start, end),
+            near
+            + r"references are ${name}, ${name.field}, ${name.0}; a plain ${ is written \${ (in JSON \\${)",
+        )
+
+
+class Places:
+    """Offsets of a decoded text in the source it was read from.
+
+    Where a YAML text was folded or escaped, every place is the whole scalar.
+    """
+
+    def __init__(self, source: str, scalar: Scalar) -> None:
+        self._scalar = scalar.span
+        self._offsets: list[int] | None = None
+        self._start: int | None = None
+        start, end = scalar.span
+        text = str(scalar.value)
+        if source[start : start + 1] == '"':
+            self._start = start + 1
+            if end - start - 2 != len(text):
+                self._offsets = _offsets(source, start + 1, end - 1)
+                if len(self._offsets) != len(text) + 1:
+                    self._start = self._offsets = None
+        else:
+            found = source.find(text, start, end)
+            self._start = found if found >= 0 else None
+
+    def span(self, start: int, end: int) -> Span:
+        """The place of `text[start:end]`."""
+        if self._start is None:
+            return self._scalar
+        if self._offsets is None:
+            return Span(self._start + start, self._start + end)
+        last = len(self._offsets) - 1
+        return Span(self._offsets[min(start, last)], self._offsets[min(end, last)])
+
+
+def _offsets(source: str, start: int, end: int) -> list[int]:
+    """The offset of each character that the body of a JSON text decodes to, and of its end."""
+    offsets = [match.start() for match in _JSON_UNIT.finditer(source, start, end)]
+    offsets.append(end)
+    return offsets
+
+
+def _path(text: str, start: int, end: int) -> tuple[PathPart, ...]:
+    if start == end:
+        return ()
+    parts: list[PathPart] = []
+    for match in _PARTS.finditer(text, start, end):
+        if text[match.start()] == "." and "-" in match[0]:
+            parts.append(match[0][1:])
+        else:
+            parts.extend(path_of(text, *match.span()))
+    return tuple(parts)
+
+
+# ---------------------------------------------------------------- writing
+
+
+def refuse(what: str, help_: str | None = None) -> CallsheetError:
+    """The refusal of what a JSON plan cannot say."""
+    return CallsheetError.single("DAG070", f"a JSON plan cannot say {what}", help=help_)
+
+
+def written(value: Value) -> JSON:
+    """A value as JSON data. Raises CallsheetError (DAG070) for what it cannot say."""
+    match value:
+        case Literal(value=str(text)):
+            return _escaped(text)
+        case Literal(value=scalar):
+            if isinstance(scalar, float) and scalar - scalar != 0.0:
+                raise refuse(f"the number {scalar}", "give it as a text")
+            if isinstance(scalar, int) and abs(scalar) >= _BIGGEST:
+                raise refuse("a whole number of 4,000 digits or more", "give it as a text")
+            return scalar
+        case Ref():
+            return reference(value)
+        case Template(parts=parts):
+            return _template(parts)
+        case ListExpr(items=items):
+            return [written(item) for item in items]
+        case DictExpr(items=pairs):
+            return {key: written(item) for key, item in pairs}
+
+
+_BIGGEST = 10**3_999
+_BIGGEST_INDEX = 10**MAX_INDEX_DIGITS
+
+
+def reference(ref: Ref) -> str:
+    """A reference as a JSON plan writes it: `${name.path}`."""
+    if is_variable_name(ref.name) is None:
+        raise refuse(f"the variable name {ref.name!r}", "a name is made of ASCII letters, digits, _ and -")
+    for part in ref.path:
+        if isinstance(part, int) and abs(part) >= _BIGGEST_INDEX:
+            raise refuse(f"the index {part}")
+    return f"${{{ref.name}{format_path(ref.path)}}}"
+
+
+def _escaped(text: str) -> str:
+    return _OPENING.sub(r"\1\1\\${", text) if "${" in text else text
+
+
+def _template(parts: tuple[str | Ref, ...]) -> str:
+    out: list[str] = []
+    for number, part in enumerate(parts):
+        if isinstance(part, Ref):
+            out.append(reference(part))
+            continue
+        text = _escaped(part)
+        if number + 1 < len(parts) and text.endswith("\\"):
+            text += "\\" * (len(text) - len(text.rstrip("\\")))
+        out.append(text)
+    return "".join(out)

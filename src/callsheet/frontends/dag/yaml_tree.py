@@ -1,0 +1,217 @@
+"""YAML text to a tree with places: the part of YAML that says what JSON says, and no more.
+
+In: a text and a report. Out: the tree, or `Unreadable` after the reason was noted. PyYAML's C
+parser gives events; what they mean is decided here. Anchors, aliases, tags and merge keys are
+refused, so no text grows while it is read; words that YAML readers read differently are not guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from callsheet.diagnostics import Span
+from callsheet.frontends.dag.json_tree import MAX_DEPTH, MAX_DIGITS, note_repeated
+from callsheet.frontends.dag.report import Report, Unreadable
+from callsheet.frontends.dag.tree import Entry, Mapping, Node, Scalar, Sequence
+from callsheet.ir import types as ir_types
+
+_WORDS = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True,
+    "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+_DOUBTFUL_WORDS = frozenset({"yes", "no", "on", "off"})
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_DOUBTFUL_NUMBER = re.compile(
+    r"[+-]?(?:0[0-9_]+|0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*|\.inf|\.nan"
+    r"|(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?)",
+    re.IGNORECASE,
+)
+
+
+def read_yaml(text: str, report: Report) -> Node:
+    """The tree of a YAML text. Raises `Unreadable` where it cannot be read to its end."""
+    import yaml  # noqa: PLC0415 - only where a plan is written so
+
+    events = yaml.parse(text, Loader=yaml.CSafeLoader)
+    try:
+        return _YamlReader(text, report, events).whole()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = len(text) if mark is None else min(mark.index, len(text))
+        message = " ".join(str(error.problem or error.context or "this is not YAML").split())
+        braces = text[at - 1 : at + 1] == "${" or text[at : at + 1] == "{"
+        help_ = 'a text with ${…} stands in quotes inside { } and [ ]: "${name}"' if braces else None
+        raise report.error("DAG005", f"this is not YAML: {message}", _mark(text, at), help_) from None
+    except yaml.YAMLError as error:
+        raise report.error("DAG005", f"this is not YAML: {str(error).splitlines()[0]}", Span(0, 1)) from None
+    except UnicodeEncodeError as error:
+        span = Span(error.start, error.end)
+        raise report.error("DAG005", "this is not YAML: half of a surrogate pair", span) from None
+
+
+def _mark(text: str, at: int) -> Span:
+    """The place of an error; at the end of the text, the last character before it."""
+    if at >= len(text):
+        at = max(len(text.rstrip()) - 1, 0)
+    return Span(at, at + 1)
+
+
+def _span(event: Any) -> Span:
+    """The place of an event; the parser counts characters, as sources do."""
+    return Span(event.start_mark.index, event.end_mark.index)
+
+
+class _YamlReader:
+    """Builds the tree from events with a stack of its own: no depth of the text is a recursion."""
+
+    def __init__(self, text: str, report: Report, events: Iterator[Any]) -> None:
+        self._text = text
+        self._report = report
+        self._events = events
+
+    def whole(self) -> Node:
+        import yaml  # noqa: PLC0415 - as above
+
+        root: Node | None = None
+        stack: list[_Open] = []
+        for event in self._events:
+            match event:
+                case yaml.ScalarEvent():
+                    is_key = bool(stack) and stack[-1].is_mapping and stack[-1].key is None
+                    node: Node = self._scalar(event, is_key)
+                case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
+                    self._refuse_marks(event)
+                    if len(stack) >= MAX_DEPTH:
+                        raise self._too_deep(event)
+                    stack.append(_Open(_span(event).start, isinstance(event, yaml.MappingStartEvent)))
+                    continue
+                case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
+                    node = stack.pop().node(_span(event).end)
+                case yaml.AliasEvent():
+                    raise self._refuse(event, "aliases (*name)", "write the value out")
+                case yaml.DocumentStartEvent():
+                    if root is not None:
+                        raise self._refuse(event, "a second document", "one file holds one plan")
+                    continue
+                case _:
+                    continue
+            if stack:
+                self._put(stack[-1], node)
+            else:
+                root = node
+        if root is None:
+            raise self._report.error(
+                "DAG005", "this text is empty", Span(0, 0), "a plan is a mapping with steps"
+            )
+        return root
+
+    def _put(self, into: _Open, node: Node) -> None:
+        if not into.is_mapping:
+            into.items.append(node)
+        elif into.key is None:
+            into.key = self._key(node)
+        else:
+            key, key_span = into.key
+            into.key = None
+            first = into.known.setdefault(key, key_span)
+            if first is key_span:
+                into.entries.append(Entry(key, key_span, node))
+            else:
+                note_repeated(self._report, self._text, key, first, key_span)
+
+    def _key(self, node: Node) -> tuple[str, Span]:
+        if isinstance(node, Scalar) and isinstance(node.value, str):
+            if node.value == "<<" and self._text[node.span.start] == "<":
+                raise self._report.error(
+                    "DAG007", "plans have no merge keys (<<)", node.span, "write the fields out"
+                )
+            return node.value, node.span
+        if isinstance(node, Scalar):
+            written = self._text[node.span.start : node.span.end]
+            self._report.error(
+                "DAG011", f"the name {written[:40]} is not a text", node.span, f'write "{written[:40]}"'
+            )
+            return written, node.span
+        raise self._report.error("DAG011", "a name has to be a text", node.span)
+
+    # ------------------------------------------------------------ scalars
+
+    def _scalar(self, event: Any, is_key: bool) -> Scalar:
+        self._refuse_marks(event)
+        span = _span(event)
+        value: str = event.value
+        return Scalar(self._plain(value, span, is_key) if event.implicit[0] else value, span)
+
+    def _plain(self, text: str, span: Span, is_key: bool) -> ir_types.Scalar:
+        """What a scalar without quotes says: JSON's words and numbers, else its text."""
+        if text in _WORDS:
+            return _WORDS[text]
+        if text.lower() in _DOUBTFUL_WORDS and not is_key:
+            said = f"{text} is a text here, and true or false for other readers of YAML"
+            self._report.warning(
+                "DAG008", said, span, f'write "{text}" for the text, true or false for a truth value'
+            )
+            return text
+        if _FLOAT.fullmatch(text):
+            return self._number(text, span)
+        if _DOUBTFUL_NUMBER.fullmatch(text):
+            help_ = f"write a number as JSON does (12, -0.5, 1e6), or {text!r} in quotes for a text"
+            self._report.error("DAG008", f"{text[:40]} is read differently by readers of YAML", span, help_)
+        return text
+
+    def _number(self, text: str, span: Span) -> ir_types.Scalar:
+        if _INTEGER.fullmatch(text):
+            if len(text) <= MAX_DIGITS:
+                return int(text)
+        else:
+            value = float(text)
+            if value - value == 0.0:
+                return value
+        self._report.error(
+            "DAG004", "this number is too large to be held", span, "put it in quotes to keep it as a text"
+        )
+        return None
+
+    # ------------------------------------------------------------ refusals
+
+    def _refuse_marks(self, event: Any) -> None:
+        if event.anchor is not None:
+            raise self._refuse(
+                event, f"anchors (&{event.anchor[:40]})", "write each value out where it is used"
+            )
+        if event.tag is not None:
+            raise self._refuse(event, f"tags ({event.tag[:40]})", "leave it out: texts stand in quotes")
+
+    def _refuse(self, event: Any, what: str, help_: str) -> Unreadable:
+        start, end = _span(event)
+        span = Span(start, max(start + 1, end))
+        return self._report.error("DAG007", f"plans have no {what}", span, help_)
+
+    def _too_deep(self, event: Any) -> Unreadable:
+        at = _span(event).start
+        said = f"more than {MAX_DEPTH} lists and mappings stand in one another"
+        return self._report.error(
+            "DAG003", said, Span(at, at + 1), "compute deep data in a step and pass it as a variable"
+        )
+
+
+class _Open:
+    """A list or mapping whose end has not come yet."""
+
+    __slots__ = ("entries", "is_mapping", "items", "key", "known", "start")
+
+    def __init__(self, start: int, is_mapping: bool) -> None:
+        self.start = start
+        self.is_mapping = is_mapping
+        self.items: list[Node] = []
+        self.entries: list[Entry] = []
+        self.known: dict[str, Span] = {}
+        self.key: tuple[str, Span] | None = None
+
+    def node(self, end: int) -> Node:
+        span = Span(self.start, max(end, self.start))
+        return Mapping(self.entries, span) if self.is_mapping else Sequence(self.items, span)

@@ -1,0 +1,78 @@
+"""Paths into initial variables: what a plan brings along is known before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from callsheet.diagnostics import Severity
+from callsheet.ir import DictExpr, ListExpr, Literal, Order, Ref, Value
+from callsheet.passes.finding import Finding, Subject
+
+
+def missing_parts(subject: Subject) -> Iterator[Finding]:
+    """CHK064 for a path to nothing inside an initial variable of a plan of dependencies.
+
+    A variable that a step sets, or that the run is given, may hold something else by then.
+    """
+    if subject.plan.order is not Order.DAG:
+        return
+    fixed = {
+        name: value
+        for name, value in subject.plan.variables
+        if name not in subject.inputs and name not in subject.flow.definitions
+    }
+    for use in subject.uses:
+        value = fixed.get(use.ref.name)
+        if value is None or not use.ref.path or _holds(value, use.ref):
+            continue
+        written = ".".join([use.ref.name, *map(str, use.ref.path)])
+        yield Finding(
+            "CHK064",
+            Severity.ERROR,
+            f"there is nothing at ${{{written}}}",
+            use.step,
+            use.ref.span,
+            _known(subject, value, use.ref),
+            (use.ref.name, written),
+            use.place,
+        )
+
+
+def _holds(value: Value, ref: Ref) -> bool:
+    """Whether something may stand at the path; inside a text there may be JSON."""
+    return _walk(value, ref)[1] == len(ref.path)
+
+
+def _walk(value: Value, ref: Ref) -> tuple[Value, int]:
+    """How far the path leads, and the value there."""
+    for depth, part in enumerate(ref.path):
+        match value:
+            case DictExpr(items=pairs):
+                found = next((item for key, item in pairs if key == str(part)), None)
+            case ListExpr(items=items) if isinstance(part, int) and -len(items) <= part < len(items):
+                found = items[part]
+            case Literal(value=str()):
+                return value, len(ref.path)
+            case _:
+                found = None
+        if found is None:
+            return value, depth
+        value = found
+    return value, len(ref.path)
+
+
+def _known(subject: Subject, value: Value, ref: Ref) -> str | None:
+    """What stands where the path goes wrong."""
+    found, depth = _walk(value, ref)
+    where = ".".join([ref.name, *map(str, ref.path[:depth])])
+    match found:
+        case DictExpr(items=pairs):
+            near = subject.suggest(str(ref.path[depth]), (key for key, _ in pairs))
+            if near is not None:
+                return near
+            keys = ", ".join(key[:40] for key, _ in pairs[:8])
+            return f"{where} has {keys}" if keys else f"{where} is empty"
+        case ListExpr(items=items):
+            return f"{where} is a list of {len(items)}"
+        case _:
+            return f"{where} has no parts"

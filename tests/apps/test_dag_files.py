@@ -1,0 +1,93 @@
+"""JSON and YAML plans on the command line."""
+
+from __future__ import annotations
+
+import json
+
+STEPS = [
+    {
+        "index": "2",
+        "title": "Write",
+        "tool": "write_file",
+        "args": {"path": "o", "content": "${t}"},
+        "depends_on": ["1"],
+    },
+    {
+        "index": "1",
+        "title": "Read",
+        "tool": "read_file",
+        "args": {"path": "i"},
+        "depends_on": [],
+        "result_variable": "t",
+    },
+]
+PLAN = json.dumps({"id": "copy", "steps": STEPS})
+YAML = "steps:\n- {index: 1, title: Read, tool: read_file, args: {path: i}, depends_on: []}\n"
+
+
+def test_a_json_plan_is_checked_with_its_tools(machine):
+    result = machine("check", machine.write("p.json", PLAN))
+    assert "p.json: ok, 2 steps" in result.stdout
+    assert machine("check", machine.write("p.yaml", YAML)).exit_code == 0
+
+
+def test_all_mistakes_of_form_and_of_the_graph_are_told_in_one_look(machine):
+    steps = [{**STEPS[0], "depends_on": ["2"], "titel": 1}, {**STEPS[1], "args": None}]
+    result = machine.json("check", machine.write("p.json", json.dumps({"id": "A", "steps": steps})))
+    assert {d["code"] for d in result["diagnostics"]} >= {"DAG013", "DAG012", "DAG011", "CHK061"}
+    assert all(d["line"] == 1 for d in result["diagnostics"] if d["code"].startswith("DAG"))
+
+
+def test_a_dependency_on_a_step_that_could_not_be_read_is_not_called_unknown(machine):
+    steps = [{**STEPS[0]}, {**STEPS[1], "args": None}]
+    result = machine("check", machine.write("p.json", json.dumps({"steps": steps})))
+    assert "DAG011" in result.stdout
+    assert "CHK060" not in result.stdout
+
+
+def test_a_json_plan_is_written_in_its_canonical_form(machine):
+    path = machine.write("p.json", PLAN)
+    assert machine("fmt", path).exit_code == 0
+    written = (machine.folder / "p.json").read_text()
+    assert json.loads(written) == {"id": "copy", "steps": STEPS}
+    assert machine("fmt", "--check", path).exit_code == 0
+
+
+def test_what_fmt_would_lose_is_not_touched(machine):
+    text = json.dumps({"notes": "mine", "steps": STEPS})
+    result = machine("fmt", machine.write("p.json", text))
+    assert result.exit_code == 2
+    assert "DAG012" in result.stderr
+    assert (machine.folder / "p.json").read_text() == text
+    assert machine("fmt", machine.write("p.yaml", YAML)).exit_code == 2
+
+
+def test_a_yaml_plan_is_printed_as_json(machine):
+    result = machine("fmt", "--to", "dag", machine.write("p.yml", YAML))
+    assert json.loads(result.stdout)["steps"][0]["index"] == "1"
+
+
+def test_a_json_plan_becomes_a_text_and_back(machine):
+    text = machine("fmt", "--to", "ltp", machine.write("p.json", PLAN))
+    assert "S1: @READ_FILE" in text.stdout
+    assert "DAG071" in text.stderr
+    back = machine("fmt", "--to", "dag", machine.write("p.ltp", text.stdout))
+    assert [s["depends_on"] for s in json.loads(back.stdout)["steps"]] == [[], ["S1"]]
+
+
+def test_what_a_graph_cannot_say_is_refused_at_its_place(machine):
+    result = machine("fmt", "--to", "dag", machine.plan("S1: @A () > $x", "S2: ?IF ($x == 1) THEN GOTO S1"))
+    assert result.exit_code == 2
+    assert "plan.ltp:4:1: error DAG070: a JSON plan cannot say GOTO (step S2)" in result.stderr
+
+
+def test_a_plan_on_standard_input_is_json_if_it_looks_so(machine):
+    assert machine("fmt", "-", stdin=PLAN).exit_code == 0
+    assert machine("check", "--syntax", "dag", "-", stdin=YAML).exit_code == 0
+
+
+def test_a_picture_stands_level_by_level(machine):
+    path = machine.write("p.json", PLAN)
+    lines = machine("graph", path).stdout.splitlines()
+    assert [line[:4] for line in lines] == ["○ 1.", "", "○ 2."]
+    assert machine("graph", "--format", "mermaid", path).stdout.startswith("graph TD")

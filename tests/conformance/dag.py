@@ -1,0 +1,118 @@
+"""The area `dag`: carries out one case against this checkout.
+
+In: a case. Out: what speaks against it, one text a difference; none is a pass. A plan is read and
+checked first: one that is refused has an outcome at once. What a mode of running would have to
+show and nothing here can is a difference that says so; `RUNNERS` is where such a mode is added.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.conformance.dag_form import DagCase
+from tests.conformance.dag_pictures import RENDERINGS, batch_differences, picture_differences
+from tests.conformance.findings import difference, shown
+
+from callsheet.diagnostics import Diagnostic, render_all
+from callsheet.frontends.dag import format_dag, parse_dag
+from callsheet.ir import Plan, canonical_tool_name
+from callsheet.passes import ToolSignature, check
+
+Runner = Callable[[DagCase, Plan], list[str]]
+
+
+def differences(case: DagCase) -> list[str]:
+    """What speaks against a case; an empty list where it is met."""
+    if case.mode in ("plan_tool", "tool_schemas"):
+        return _unsupported(case)
+    try:
+        plan, wrong = _read(case)
+        if wrong or plan is None:
+            return _refused(case, wrong)
+        if case.expect.get("invalid"):
+            return [difference("plan", "a refusal", "a plan without errors")]
+        return batch_differences(plan, case.expect) + RUNNERS.get(case.mode, _cannot_run)(case, plan)
+    except Exception as error:
+        return [f"{type(error).__name__} was raised: {shown(str(error))}"]
+
+
+def _read(case: DagCase) -> tuple[Plan | None, tuple[str, ...]]:
+    """The plan of a case, and its errors as users see them."""
+    result = parse_dag(json.dumps(case.plan, ensure_ascii=False, indent=1))
+    if result.plan is None:
+        return None, _errors(result.diagnostics)
+    if case.mode == "render":
+        return result.plan, ()  # a picture shows what is wrong too
+    tools: Mapping[str, ToolSignature] | None = None
+    if case.catalogue is not None:
+        tools = {canonical_tool_name(name): ToolSignature() for name in case.catalogue}
+    found = check(result.plan, tools=tools, inputs=case.inputs)
+    return result.plan, tuple(render_all([d], result.source) for d in found if d.is_error)
+
+
+def _errors(diagnostics: tuple[Diagnostic, ...]) -> tuple[str, ...]:
+    return tuple(render_all([d]) for d in diagnostics if d.is_error)
+
+
+_OF_A_REFUSAL: Mapping[str, Callable[[Any, str], bool]] = {
+    "invalid": lambda wanted, said: wanted is True,
+    "success": lambda wanted, said: wanted is False,
+    "call_count": lambda wanted, said: wanted == 0,
+    "calls": lambda wanted, said: not wanted,
+    "not_called": lambda wanted, said: True,
+    "no_literal_refs": lambda wanted, said: True,
+    "no_escape": lambda wanted, said: True,
+    "error_contains": lambda wanted, said: wanted in said,
+    "state": lambda wanted, said: wanted is None,
+}
+"""What is true of a plan that is refused before anything runs: no call is made, no file written."""
+
+
+def _refused(case: DagCase, errors: tuple[str, ...]) -> list[str]:
+    said = "\n".join(errors)
+    return [
+        difference(key, wanted, f"the plan was refused: {said}")
+        for key, wanted in case.expect.items()
+        if key not in _OF_A_REFUSAL or not _OF_A_REFUSAL[key](wanted, said)
+    ]
+
+
+# ---------------------------------------------------------------- modes
+
+
+def _cannot_run(case: DagCase, plan: Plan) -> list[str]:
+    return _unsupported(case)
+
+
+def _unsupported(case: DagCase) -> list[str]:
+    undecided = sorted(case.expect.keys() - {"batches"})
+    return [f"mode {case.mode} is not supported yet: {', '.join(undecided)} not looked at"]
+
+
+def _render(case: DagCase, plan: Plan) -> list[str]:
+    unknown = sorted(case.expect.keys() - RENDERINGS - {"batches"})
+    return [f"the expectation {key!r} is unknown for mode render" for key in unknown] + picture_differences(
+        plan, case.expect
+    )
+
+
+def _save_load(case: DagCase, plan: Plan) -> list[str]:
+    """The plan as it is written, and read again."""
+    text = format_dag(plan)
+    saved = json.loads(text)
+    out: list[str] = []
+    if parse_dag(text).plan != plan:
+        out.append(difference("the plan that was read again", plan, parse_dag(text).plan))
+    waits = {step["index"]: step["depends_on"] for step in saved["steps"]}
+    for index, wanted in case.expect.get("saved_depends_on", {}).items():
+        if waits.get(index) != wanted:
+            out.append(difference(f"depends_on of step {index}", wanted, waits.get(index)))
+    if saved.get("id") != case.expect.get("saved_id", saved.get("id")):
+        out.append(difference("id", case.expect["saved_id"], saved.get("id")))
+    return out
+
+
+RUNNERS: dict[str, Runner] = {"render": _render, "save_load": _save_load}
+"""What carries out an accepted plan, by mode."""

@@ -1,0 +1,70 @@
+"""The form of a case of the area `dag`: a plan as data, scripted tools, how it is run, what comes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.form import BadCase
+
+MODES = ("run", "dry_run", "render", "stages", "plan_tool", "tool_schemas", "save_load")
+_NEEDED = ("id", "area", "plan", "run", "expect")
+
+
+@dataclass(frozen=True, slots=True)
+class DagCase:
+    """One case. `run` and `expect` stay dicts: those that carry out a mode know their keys."""
+
+    id: str
+    area: str
+    plan: Any
+    run: Mapping[str, Any]
+    expect: Mapping[str, Any]
+    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def mode(self) -> str:
+        """How the plan is used."""
+        return self.run.get("mode", "run")
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The variables that the run is given, over all its stages."""
+        given = dict(self.run.get("variables") or {})
+        for stage in self.run.get("stages", ()):
+            given.update(stage.get("variables") or {})
+        return given
+
+    @property
+    def catalogue(self) -> frozenset[str] | None:
+        """The tools that there are; None where each one that is called exists."""
+        return frozenset(self.tools) if self.run.get("catalog") == "strict" else None
+
+
+def read_dag_cases(path: Path) -> list[DagCase]:
+    """All cases of a file; raises BadCase, or OSError for a file that cannot be read."""
+    cases: list[DagCase] = []
+    for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
+        if line.strip():
+            try:
+                cases.append(dag_case_of(json.loads(line)))
+            except (ValueError, BadCase) as error:
+                raise BadCase(f"{path}, line {number}: {error}") from None
+    return cases
+
+
+def dag_case_of(data: Any) -> DagCase:
+    """The case that an object of the file describes."""
+    if not isinstance(data, dict):
+        raise BadCase("a case is a JSON object")
+    missing = [name for name in _NEEDED if name not in data]
+    if missing:
+        raise BadCase(f"a case has {', '.join(missing)}")
+    mode = data["run"].get("mode", "run")
+    if mode not in MODES:
+        raise BadCase(f"case {data['id']} is of mode {mode!r}; the modes are {', '.join(MODES)}")
+    known = {name: data[name] for name in DagCase.__dataclass_fields__ if name in data}
+    return DagCase(**known)
