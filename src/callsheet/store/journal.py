@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from callsheet.ir import Plan
 from callsheet.store.errors import JournalError
-from callsheet.store.events import GENESIS, Event, EventType
+from callsheet.store.events import GENESIS, Event, EventType, Stored
 from callsheet.store.ids import check_run_id
 from callsheet.store.ledger import Ledger, run_exists
 from callsheet.store.lock import RunLock
@@ -171,12 +171,24 @@ class Journal:
         """
         return self._reader.plan(plan_hash)
 
-    def verify(self, run_id: str) -> BadEvent | None:
+    def verify(self, run_id: str, start: int = 1) -> BadEvent | None:
         """The first event of a run that is missing or changed, or None if its chain is whole.
 
-        Raises JournalError (JRN002) for an unknown run.
+        With a `start`, of the events before it only the first is looked at. Raises JournalError
+        (JRN002) for an unknown run.
         """
-        return self._reader.verify(run_id)
+        return self._reader.verify(run_id, start)
+
+    def last_snapshot(self, run_id: str) -> int | None:
+        """The number of the run's last snapshot; raises JournalError (JRN002) for an unknown run."""
+        return self._reader.last_snapshot(run_id)
+
+    def bodies(self, run_id: str, seqs: Iterable[int]) -> Iterator[Stored]:
+        """The bodies of the events of these numbers, in the order of the numbers, as bytes.
+
+        Raises JournalError: JRN002 for an unknown run, JRN012 where a large one is gone.
+        """
+        return self._reader.bodies(run_id, seqs)
 
     def close(self) -> None:
         """End the writer thread and close the connections; writers of this journal are of no use then."""

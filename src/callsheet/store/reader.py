@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import struct
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +26,7 @@ from callsheet.store.events import (
     Event,
     EventType,
     Head,
+    Stored,
     decode_body,
     decode_intents,
     identify,
@@ -54,6 +55,9 @@ _EVENTS = """
 SELECT id, epoch, type, key, step, idx, attempt, ts, mono, body, blob, covers, intents, hash
 FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
 """
+_LAST_SNAPSHOT = (
+    "SELECT id FROM events WHERE id > ? AND id < ? AND type = 'snapshot' ORDER BY id DESC LIMIT 1"
+)
 
 
 class RunInfo(NamedTuple):
@@ -145,6 +149,9 @@ class Reader:
         before = max(0, after - MOST_INTENTS)  # the entry that `after` stands in
         while page := self._page(base, before):
             for row in page:
+                covers = row[_COVERS]
+                if isinstance(covers, int) and row[0] - base + covers <= after + 1:
+                    continue
                 for event in self._entry(run_id, base, row):
                     if event.seq > after:
                         yield event
@@ -166,11 +173,44 @@ class Reader:
             raise _damaged(f"plan {plan_hash[:12]} is not what was written")
         return plan_from_json(decode_body(body)), source.decode("utf-8", "surrogatepass")
 
-    def verify(self, run_id: str) -> BadEvent | None:
+    def last_snapshot(self, run_id: str) -> int | None:
+        """The number of the last event that is a snapshot; raises JournalError (JRN002)."""
+        base = self._number(run_id) << SEQ_BITS
+        with self._reading():
+            row = self._connection.execute(_LAST_SNAPSHOT, (base, base + (1 << SEQ_BITS))).fetchone()
+        return None if row is None else row[0] - base
+
+    def bodies(self, run_id: str, seqs: Iterable[int]) -> Iterator[Stored]:
+        """The bodies of the events of these numbers, in the order of the numbers, as bytes.
+
+        An event that is not there, or has no body, is left out. Raises JournalError: JRN002 for
+        an unknown run, JRN012 where a large one is gone.
+        """
+        base = self._number(run_id) << SEQ_BITS
+        wanted = [base + seq for seq in sorted(seqs)]
+        for at in range(0, len(wanted), _PAGE):
+            ids = wanted[at : at + _PAGE]
+            marks = ",".join("?" * len(ids))
+            with self._reading():
+                rows = self._connection.execute(
+                    f"SELECT id, type, body, blob FROM events WHERE id IN ({marks}) ORDER BY id", ids
+                ).fetchall()
+            for row_id, kind, body, blob in rows:
+                try:
+                    data = body if blob is None else self._blob(blob)
+                except BlobMissing as error:
+                    raise _damaged(
+                        f"event {row_id - base} of run {run_id} cannot be read: {error}"
+                    ) from error
+                if data is not None:
+                    yield Stored(row_id - base, kind, data)
+
+    def verify(self, run_id: str, start: int = 1) -> BadEvent | None:
         """The first event of a run that is missing or changed, or None if the chain is whole.
 
         Besides the chain: the end that the run's row noted must be on it, and a run that has
-        ended must have an `end` event. Raises JournalError (JRN002) for an unknown run.
+        ended must have an `end` event. From an event `start` on, what stands before it is taken
+        as it is but for the first one. Raises JournalError (JRN002) for an unknown run.
         """
         base = self._number(run_id) << SEQ_BITS
         with self._reading():
@@ -178,6 +218,11 @@ class Reader:
                 "SELECT status, head_seq, head_hash FROM runs WHERE run_id = ?", (run_id,)
             ).fetchone()
         seq, prev, has_ended = 0, GENESIS, False
+        if start > 1:
+            bad = self._check_first(run_id, base)
+            if bad is not None:
+                return bad
+            seq, prev = self._before(base, start)
         while page := self._page(base, seq):
             for row in page:
                 bad = self._check(run_id, seq + 1, prev, base, row)
@@ -194,6 +239,20 @@ class Reader:
         if RunStatus(status).is_final and not has_ended:
             return BadEvent(seq + 1, f"it is missing: the run is {status} without an end event")
         return None
+
+    def _check_first(self, run_id: str, base: int) -> BadEvent | None:
+        with self._reading():
+            rows = self._connection.execute(_EVENTS, (base, base + 2, 1)).fetchall()
+        return self._check(run_id, 1, GENESIS, base, rows[0]) if rows else BadEvent(1, "it is missing")
+
+    def _before(self, base: int, start: int) -> tuple[int, bytes]:
+        """The last event of the entry before the event `start`, and the entry's hash."""
+        with self._reading():
+            row = self._connection.execute(
+                "SELECT id + covers - 1, hash FROM events WHERE id > ? AND id < ? ORDER BY id DESC LIMIT 1",
+                (base, base + start),
+            ).fetchone()
+        return (0, GENESIS) if row is None else (row[0] - base, row[1])
 
     def _infos(self, rest: str, values: tuple[object, ...]) -> list[RunInfo]:
         with self._reading():
@@ -224,7 +283,19 @@ class Reader:
             data = None if body is None else decode_body(body)
             left = [] if intents is None else _intents(intents)
             event = Event(
-                run_id, seq, epoch, EventType(kind), key, step, index, attempt, ts, mono, data, hashed
+                run_id,
+                seq,
+                epoch,
+                EventType(kind),
+                key,
+                step,
+                index,
+                attempt,
+                ts,
+                mono,
+                data,
+                hashed,
+                0 if body is None else len(body),
             )
         except (BlobMissing, ValueError, AttributeError, TypeError, RecursionError) as error:
             raise _damaged(f"event {seq} of run {run_id} cannot be read: {error}") from error

@@ -81,7 +81,7 @@ class _Scribe:
                 self._remark(note.step, f"new plan, {note.detail}")
             case NoteKind.CAST_FAILED:
                 self.warnings.append(f"{note.step}: the result is {note.detail}; it was kept as it was")
-            case NoteKind.ENDED:
+            case NoteKind.ENDED | NoteKind.BEFORE:
                 pass
 
     def _visit(self, step: str) -> StepAccount:
