@@ -45,7 +45,8 @@ from callsheet.ir.expr import template
 
 _LETTERS = string.ascii_letters + "_"
 _RESERVED = {
-    "RESPOND", "TERMINATE", "GOTO", "REPLAN", "PARALLEL", "RETRY", "IF", "FOREACH", "ELSE", "THEN", "ON_FAIL",
+    "RESPOND", "TERMINATE", "GOTO", "REPLAN", "RE_PLAN", "PARALLEL", "RETRY", "IF", "FOREACH", "ELSE", "THEN",
+    "ON_FAIL",
 }  # fmt: skip
 
 

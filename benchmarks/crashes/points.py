@@ -20,7 +20,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from callsheet.apps.session import Setup, facts_of, open_toolbox
+from callsheet.api.reach import facts_of
+from callsheet.apps.session import Setup, open_toolbox
 from callsheet.ir import Plan
 from callsheet.machine import Decision, Limits
 from callsheet.runtime.gateway import Ports

@@ -9,43 +9,112 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # what type checkers take as true; `typing` would cost half of the import
 if TYPE_CHECKING:
+    from callsheet.api.errors import PlanError, RunFailed, RunInterrupted
+    from callsheet.api.events import (
+        CallInDoubt,
+        CastFailed,
+        Replanned,
+        RunEnded,
+        RunEvent,
+        StepDiverted,
+        StepFailed,
+        StepFinished,
+        StepRetrying,
+        StepSkipped,
+        StepStarted,
+    )
+    from callsheet.api.findings import Findings
+    from callsheet.api.handle import RunHandle
+    from callsheet.api.models import AgentTask, ChatModel, ModelRequest, OperationModel, ReplanRequest
+    from callsheet.api.oneshot import arun, run
+    from callsheet.api.plan import Plan, parse
+    from callsheet.api.result import RunResult
+    from callsheet.api.runtime import Runtime
     from callsheet.diagnostics import CallsheetError, Diagnostic
-    from callsheet.frontends.ltp import ParseResult, format_plan, parse
-    from callsheet.ir import Effect, Plan
-    from callsheet.machine import Limits, Result
-    from callsheet.passes import check
+    from callsheet.ir import Effect
+    from callsheet.ir.diff import PlanDiff
+    from callsheet.machine import Limits
+    from callsheet.ports.builtin import BuiltinSettings
     from callsheet.ports.python_tools import tool
-    from callsheet.ports.tools import CallContext
+    from callsheet.ports.tools import CallContext, ToolFailed
+    from callsheet.runtime.runs import DoubtfulCall
+    from callsheet.store import Journal, RunStatus
 
 __version__ = "0.1.0.dev0"
 
-_PLACES = {
-    "CallContext": "callsheet.ports.tools",
-    "CallsheetError": "callsheet.diagnostics",
-    "Diagnostic": "callsheet.diagnostics",
-    "Effect": "callsheet.ir",
-    "Limits": "callsheet.machine",
-    "ParseResult": "callsheet.frontends.ltp",
-    "Plan": "callsheet.ir",
-    "Result": "callsheet.machine",
-    "check": "callsheet.passes",
-    "format_plan": "callsheet.frontends.ltp",
-    "parse": "callsheet.frontends.ltp",
-    "tool": "callsheet.ports.python_tools",
+_NAMES = {
+    "callsheet.api.errors": ("PlanError", "RunFailed", "RunInterrupted"),
+    "callsheet.api.events": (
+        "CallInDoubt",
+        "CastFailed",
+        "Replanned",
+        "RunEnded",
+        "RunEvent",
+        "StepDiverted",
+        "StepFailed",
+        "StepFinished",
+        "StepRetrying",
+        "StepSkipped",
+        "StepStarted",
+    ),
+    "callsheet.api.findings": ("Findings",),
+    "callsheet.api.handle": ("RunHandle",),
+    "callsheet.api.models": ("AgentTask", "ChatModel", "ModelRequest", "OperationModel", "ReplanRequest"),
+    "callsheet.api.oneshot": ("arun", "run"),
+    "callsheet.api.plan": ("Plan", "parse"),
+    "callsheet.api.result": ("RunResult",),
+    "callsheet.api.runtime": ("Runtime",),
+    "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),
+    "callsheet.ir": ("Effect",),
+    "callsheet.ir.diff": ("PlanDiff",),
+    "callsheet.machine": ("Limits",),
+    "callsheet.ports.builtin": ("BuiltinSettings",),
+    "callsheet.ports.python_tools": ("tool",),
+    "callsheet.ports.tools": ("CallContext", "ToolFailed"),
+    "callsheet.runtime.runs": ("DoubtfulCall",),
+    "callsheet.store": ("Journal", "RunStatus"),
 }
+_PLACES = {name: place for place, names in _NAMES.items() for name in names}
 
 __all__ = [
+    "AgentTask",
+    "BuiltinSettings",
     "CallContext",
+    "CallInDoubt",
     "CallsheetError",
+    "CastFailed",
+    "ChatModel",
     "Diagnostic",
+    "DoubtfulCall",
     "Effect",
+    "Findings",
+    "Journal",
     "Limits",
-    "ParseResult",
+    "ModelRequest",
+    "OperationModel",
     "Plan",
-    "Result",
-    "check",
-    "format_plan",
+    "PlanDiff",
+    "PlanError",
+    "ReplanRequest",
+    "Replanned",
+    "RunEnded",
+    "RunEvent",
+    "RunFailed",
+    "RunHandle",
+    "RunInterrupted",
+    "RunResult",
+    "RunStatus",
+    "Runtime",
+    "StepDiverted",
+    "StepFailed",
+    "StepFinished",
+    "StepRetrying",
+    "StepSkipped",
+    "StepStarted",
+    "ToolFailed",
+    "arun",
     "parse",
+    "run",
     "tool",
 ]
 
@@ -57,3 +126,7 @@ def __getattr__(name: str) -> object:
     value = getattr(import_module(place), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from callsheet import format_plan, parse
 from callsheet.apps.demo.sample import plan_text
+from callsheet.frontends.ltp import format_plan, parse
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.ltp"))

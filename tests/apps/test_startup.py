@@ -6,6 +6,7 @@ import pytest
 
 HEAVY = {"mcp", "asyncio", "sqlite3", "httpx2", "pydantic", "rich", "bs4", "ssl", "anyio", "yaml"}
 LAYERS = (
+    "callsheet.api",
     "callsheet.diagnostics",
     "callsheet.frontends",
     "callsheet.ir",

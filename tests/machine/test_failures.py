@@ -127,3 +127,30 @@ def test_an_error_is_a_text_to_conditions() -> None:
 def test_what_a_port_calls_a_value_is_a_success(value: object) -> None:
     played = play('S1: @A () > $a ON_FAIL TERMINATE ("no")', {"A": value})  # type: ignore[dict-item]
     assert played.variables == {"a": value}
+
+
+# ---------------------------------------------------------------- budgets
+
+
+def test_retries_end_with_the_budget_of_waiting() -> None:
+    played = play("S1: @A () ON_FAIL @RETRY(100000) GOTO S2\nS2: @B ()", {"A": failing()})
+    assert played.result.status is Status.FAILED
+    assert played.result.error == (
+        "the run has waited 3600 s between attempts, and its limit is 3600 s (max_waiting)"
+    )
+    assert (len(played.calls), played.seconds) == (3_601, 3_600 + 3_601)
+
+
+def test_retries_without_a_wait_end_with_the_budget_of_calls() -> None:
+    text = "S1: @A () ON_FAIL @RETRY(100000, delay=0)\nS2: @B ()"
+    played = play(text, {"A": failing()}, limits=Limits(max_calls=50))
+    assert played.result.error == "the run has made 50 calls, its limit (max_calls)"
+    assert played.names == ["A"] * 50
+
+
+def test_the_items_of_a_loop_count_as_calls_and_its_group_is_finished_first() -> None:
+    text = "@PARALLEL {\n S1: ?FOREACH ($i IN [1, 2, 3, 4]) THEN @WRITE ($i)\n S2: @B () > $b\n}\nS3: @C ()"
+    played = play(text, limits=Limits(max_calls=3))
+    assert played.result.status is Status.FAILED
+    assert "max_calls" in str(played.result.error)
+    assert sorted(played.names) == ["B", "WRITE", "WRITE"]

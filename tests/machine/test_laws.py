@@ -126,6 +126,28 @@ def test_the_same_events_give_the_same_commands(text: str, world: int, schedule:
         assert one.open_keys() == other.open_keys()
 
 
+@given(plan_texts(), SEEDS, SEEDS, st.integers(1, 4))
+@settings(max_examples=80, deadline=None)
+def test_a_machine_that_pauses_says_the_same(text: str, world: int, schedule: int, units: int) -> None:
+    """Slices: whatever a machine does at a stretch, its commands and their order are the same."""
+    run = driven(machine_of(text), world, schedule)
+    run.run(INPUTS)
+    whole, sliced, hurried = (machine_of(text) for _ in range(3))
+    late: list[Command] = []
+    said: list[Command] = []
+    for event in run.events:
+        commands = whole.feed(event)
+        slices = sliced.feed(event, units)
+        while sliced.is_paused:
+            slices += sliced.go_on(units)
+        assert slices == commands
+        late += commands
+        said += hurried.feed(event, units)
+    assert said + hurried.go_on() == late
+    assert sliced.result == whole.result == hurried.result
+    assert sliced.open_keys() == whole.open_keys()
+
+
 @given(plan_texts(), SEEDS, SEEDS, st.data())
 @settings(max_examples=80, deadline=None)
 def test_events_that_come_again_change_nothing(

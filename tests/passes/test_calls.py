@@ -9,7 +9,7 @@ import pytest
 
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.ltp import parse
-from callsheet.ir import ListExpr, Literal, Ref, Template
+from callsheet.ir import DictExpr, ListExpr, Literal, Ref, Template
 from callsheet.passes import OPERATIONS, ToolSignature, check
 from callsheet.passes.schema import Fit, fit
 
@@ -21,6 +21,23 @@ CLOSED = ToolSignature.from_schema(
             "kind": {"enum": ["page", "raw"]},
             "tags": {"type": "array", "items": {"type": "string"}},
             "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+            "size": {"type": "integer", "minimum": 1, "maximum": 9},
+            "where": {"$ref": "#/$defs/Where"},
+            "sort": {"allOf": [{"$ref": "#/$defs/Sort"}]},
+        },
+        "$defs": {
+            "Sort": {"enum": ["up", "down"]},
+            "Where": {
+                "type": "object",
+                "properties": {
+                    "field": {"type": "string"},
+                    "terms": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+                    "sort": {"$ref": "#/$defs/Sort"},
+                    "not": {"$ref": "#/$defs/Where"},
+                },
+                "required": ["field"],
+                "additionalProperties": False,
+            },
         },
         "required": ["url"],
         "additionalProperties": False,
@@ -50,6 +67,10 @@ def codes(call: str) -> list[tuple[str, str]]:
         "@FETCH ($x, limit=$x)",
         '@FETCH (3.0, url="u")',
         "@ANY (1, 2, 3, a=4)",
+        '@FETCH ("u", size=9, sort="down", where={"field": "a", "terms": ["b"], "not": {"field": $x}})',
+        '@FETCH ("u", size=$x, sort=$x, where=$x)',
+        '@FETCH ("u", where={"field": $x.name, "terms": $x, "sort": "$x", "not": $x.y})',
+        '@FETCH ("u", sort="d$x", tags=["a $x"])',
     ],
 )
 def test_what_the_declaration_allows_is_not_reported(call: str) -> None:
@@ -63,7 +84,7 @@ def test_what_the_declaration_allows_is_not_reported(call: str) -> None:
         ('@FETCH (url="u", lmit=3)', "CHK041", "error"),
         ('@OPEN (url="u", other=3)', "CHK041", "warning"),
         ("@FETCH ()", "CHK042", "error"),
-        ('@FETCH ("u", 3, "page", [], null, 6)', "CHK043", "error"),
+        ('@FETCH ("u", 3, "page", [], null, 6, $x, "up", 7)', "CHK043", "error"),
         ('@FETCH ("u", "many")', "CHK044", "error"),
         ('@FETCH ("u", "3")', "CHK044", "warning"),
         ('@FETCH ("u", kind="odd")', "CHK044", "error"),
@@ -71,6 +92,14 @@ def test_what_the_declaration_allows_is_not_reported(call: str) -> None:
         ('@FETCH ("u", tags="a $x")', "CHK044", "error"),
         ('@FETCH ("u", maybe=[])', "CHK044", "error"),
         ("@FETCH (5)", "CHK044", "warning"),
+        ('@FETCH ("u", size=0)', "CHK044", "error"),
+        ('@FETCH ("u", size=10)', "CHK044", "error"),
+        ('@FETCH ("u", sort="sideways")', "CHK044", "error"),
+        ('@FETCH ("u", where="name")', "CHK044", "error"),
+        ('@FETCH ("u", where={})', "CHK042", "error"),
+        ('@FETCH ("u", where={"field": "a", "terms": []})', "CHK044", "error"),
+        ('@FETCH ("u", where={"field": "a", "fild": $x})', "CHK041", "error"),
+        ('@FETCH ("u", where={"field": "a", "not": {"field": "b", "not": {}}})', "CHK042", "error"),
     ],
 )
 def test_what_it_does_not_allow_is(call: str, code: str, severity: str) -> None:
@@ -80,6 +109,43 @@ def test_what_it_does_not_allow_is(call: str, code: str, severity: str) -> None:
 def test_unknown_names_come_with_the_nearest_known_one() -> None:
     assert found("@FETSH ($x)")[0].help == "did you mean @FETCH?"
     assert found('@FETCH (url="u", lmit=3)')[0].help == "did you mean limit?"
+
+
+@pytest.mark.parametrize(
+    ("call", "message", "help_"),
+    [
+        (
+            '@FETCH ("u", tags=["a", {}])',
+            "the argument tags[1] of @FETCH should be string",
+            None,
+        ),
+        (
+            '@FETCH ("u", where={"field": "a", "not": {"fild": "b", "field": 7}})',
+            "@FETCH has no argument where.not.fild",
+            "did you mean field?",
+        ),
+        (
+            '@FETCH ("u", where={"terms": ["b"]})',
+            "@FETCH lacks its argument where.field",
+            'add "field": … to it',
+        ),
+        (
+            '@FETCH ("u", size=0)',
+            "the argument size of @FETCH should be integer (minimum 1, maximum 9)",
+            None,
+        ),
+        ('@FETCH ("u", maybe="x")', "the argument maybe of @FETCH should be integer or null", None),
+    ],
+)
+def test_the_place_in_an_argument_is_named(call: str, message: str, help_: str | None) -> None:
+    assert (message, help_) in [(d.message, d.help) for d in found(call)]
+
+
+def test_what_is_wrong_in_an_argument_stands_at_its_own_place() -> None:
+    text = 'S1: @FETCH ("u", tags=["a", {}]) > $r\nS2: @RESPOND ($r)'
+    (finding,) = check(parse(text).require(), tools={"FETCH": CLOSED})
+    assert finding.span is not None
+    assert text[finding.span.start : finding.span.end] == "{}"
 
 
 def test_without_a_catalogue_no_tool_is_unknown() -> None:
@@ -147,6 +213,14 @@ def test_data_in_code_is_a_warning(call: str, reported: bool) -> None:
         (Literal("a"), {"type": ["string", "null"]}, Fit.YES),
         (Literal("a"), {"oneOf": [{"type": "integer"}, {"type": "string"}]}, Fit.YES),
         (Literal("a"), {"type": 7, "enum": 5, "anyOf": 3}, Fit.YES),
+        (Literal("a"), {"$ref": "#/nowhere"}, Fit.YES),
+        (Literal("a"), {"$ref": "#"}, Fit.YES),
+        (Literal("a"), {"$ref": "https://elsewhere.test/schema"}, Fit.YES),
+        (Literal("abc"), {"maxLength": 2}, Fit.NO),
+        (Literal(True), {"minimum": 7}, Fit.YES),
+        (Literal("x"), {"minimum": 7}, Fit.YES),
+        (DictExpr((("a", Literal(1)),)), {"required": ["a"]}, Fit.YES),
+        (DictExpr((("a", Literal(1)),)), {"additionalProperties": {"type": "boolean"}}, Fit.NO),
     ],
 )
 def test_values_against_schemas(value: Any, schema: dict[str, Any], expected: Fit) -> None:

@@ -53,6 +53,10 @@ def messages(text: str) -> list[str]:
             "@PARALLEL {\nS1: @A () > $a\nS2: @B ($a)\n}\nS3: @RESPOND (1)",
             "[S2] S2 reads $a, which S1 of the same group sets",
         ),
+        (
+            "@PARALLEL {\nS1: @A () > $a\nS2: @B () > $a\n}\nS3: @RESPOND ($a)",
+            "[S2] S1 and S2 of one group both set $a; the last stays",
+        ),
     ],
 )
 def test_each_problem_has_its_message(text: str, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from datetime import date
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callsheet.ports.answers import read_answer
+from callsheet.ports.answers import as_json, as_json_in_turns, read_answer
 from callsheet.ports.tools import ToolFailed
 
 VALUES = st.recursive(
@@ -58,6 +59,14 @@ def test_a_failure_says_why(answer, text):
         read_answer(answer)
 
 
+def test_an_error_of_mcp_is_a_failure_with_its_texts():
+    texts = [{"type": "text", "text": "no such"}, {"type": "image"}, {"type": "text", "text": "ticket"}]
+    with pytest.raises(ToolFailed, match="no such\nticket"):
+        read_answer({"isError": True, "content": texts})
+    with pytest.raises(ToolFailed, match="no reason"):
+        read_answer({"isError": True, "content": []})
+
+
 @pytest.mark.parametrize(
     "answer",
     [None, "text", 3, [], {}, {"result": 1}, {"success": "yes", "output": 1}, {"success": 1}, object()],
@@ -68,21 +77,45 @@ def test_an_answer_in_no_known_shape_is_a_failure(answer):
 
 
 def test_python_values_become_json():
-    assert read_answer({"success": True, "output": {1: (1, 2), "s": {"b", "a"}, "n": math.nan}}) == {
+    assert as_json({1: (1, 2), "s": {"b", "a"}, "n": math.nan}) == {
         "1": [1, 2],
         "s": ["a", "b"],
         "n": None,
     }
 
 
+@pytest.mark.parametrize("item", ["text", 7, 1 << 70, None, 0.5, math.inf, (1, 2), {"a": [1]}])
+async def test_a_long_list_becomes_what_its_items_become(item):
+    """The way of long lists, whatever is in them, is that of short ones; the list is a new one."""
+    many = [item] * 2_500
+    for made in (as_json(many), await as_json_in_turns(many)):
+        assert made == [as_json(item)] * 2_500
+        assert made is not many
+
+
+async def test_others_have_turns_while_a_long_list_is_gone_through():
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count_turns())
+    await as_json_in_turns([{"n": 1}] * 30_000)
+    other.cancel()
+    assert turns >= 30
+
+
 @pytest.mark.parametrize("value", [b"bytes", date(2026, 1, 1), object()])
 def test_what_is_not_json_is_a_failure(value):
     with pytest.raises(ToolFailed, match="not JSON"):
-        read_answer({"success": True, "output": [value]})
+        as_json([value])
 
 
 def test_a_value_nested_without_end_is_a_failure():
     endless: list[object] = []
     endless.append(endless)
     with pytest.raises(ToolFailed, match="nested deeper"):
-        read_answer({"success": True, "output": endless})
+        as_json(endless)

@@ -95,7 +95,15 @@ async def test_an_answer_comes_without_the_white_space_around_it() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "value"),
-    [("TRUE", "TRUE"), ("false", "FALSE"), (" **Yes.** ", "TRUE"), ('"No"', "FALSE"), ("`true`\n", "TRUE")],
+    [
+        ("TRUE", "TRUE"),
+        ("false", "FALSE"),
+        (" **Yes.** ", "TRUE"),
+        ('"No"', "FALSE"),
+        ("`true`\n", "TRUE"),
+        ("True, because it is", "TRUE"),
+        ("NO - it is 2", "FALSE"),
+    ],
 )
 async def test_an_evaluation_is_true_or_false(answer: str, value: str) -> None:
     assert await ask(Model(answer), "LLM_EVALUATE", "5", condition="above 3?") == value
@@ -126,6 +134,11 @@ async def test_a_second_wrong_answer_is_a_failure() -> None:
     with pytest.raises(ToolFailed, match="@LLM_EVALUATE: the model's answer is not one of those asked for"):
         await ask(model, "LLM_EVALUATE", "5", condition="above 3?")
     assert len(model.asked) == 2
+
+
+@pytest.mark.parametrize("answer", ["No data", "TRUE or FALSE", "not true", "Nothing", "no-one"])
+async def test_a_word_that_only_begins_like_a_verdict_is_none(answer: str) -> None:
+    assert await ask(Model(answer), "LLM_EVALUATE", "5", strict=False, condition="?") == answer
 
 
 async def test_without_strictness_an_answer_stands_as_it_came() -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.apps.checking import check_plan
-from callsheet.apps.session import Setup, facts_of, local_tools, open_toolbox
+from callsheet.api.checking import check_plan
+from callsheet.api.reach import facts_of
+from callsheet.apps.session import Setup, local_tools, open_toolbox
 from callsheet.compat import LTPParser, LTPRuntime
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.ltp import parse
@@ -195,7 +196,7 @@ def test_nothing_is_loaded_before_a_query_needs_it() -> None:
     script = """
 import sys
 from callsheet.ports.transforms import calc, select, transform_tools
-import callsheet.apps.checking, callsheet.apps.session
+import callsheet.api.checking, callsheet.apps.session
 transform_tools(); calc("1 + 1")
 print(*({"jmespath", "re2", "asyncio"} & set(sys.modules)))
 select([1], "[0]")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from callsheet import parse
+from callsheet.frontends.ltp import parse
 from callsheet.ir import Effect
 from callsheet.machine import Decision, Status, ToolFacts
 from callsheet.ports.tools import CallContext, ToolFailed

@@ -10,7 +10,17 @@ import pytest
 from tests.runtime.tools import FACTS, launch, plan_of, route_to, run
 
 from callsheet.ir import JSON
-from callsheet.machine import Awaited, Event, Limits, Machine, Started, Status, TimerFired, compile_plan
+from callsheet.machine import (
+    Awaited,
+    Event,
+    Limits,
+    Machine,
+    Result,
+    Started,
+    Status,
+    TimerFired,
+    compile_plan,
+)
 from callsheet.ports.tools import CallContext
 from callsheet.runtime.gateway import Gateway, Ports, Route
 from callsheet.runtime.local import LocalDriver
@@ -87,23 +97,80 @@ async def test_a_retried_call_gets_its_arguments_unspoiled() -> None:
     assert seen == [[1, 2], [1, 2]]
 
 
-async def test_a_long_chain_does_not_starve_the_loop() -> None:
-    text = "S1: @CALC_IT ()\nS2: GOTO S1"
-    turns = 0
+class Turns:
+    """Counts how often another task on the loop has its turn while a run goes on."""
 
-    async def count_turns() -> None:
-        nonlocal turns
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def _take_turns(self) -> None:
         while True:
-            turns += 1
+            self.count += 1
             await asyncio.sleep(0)
 
-    other = asyncio.create_task(count_turns())
-    result = await run_unrecorded(
-        plan_of(text), Ports(route_to({"CALC_IT": 1})), launch(Limits(max_steps=20_000))
+    async def during(self, text: str, tools: dict[str, Any], limits: Limits | None = None) -> Result:
+        other = asyncio.create_task(self._take_turns())
+        await asyncio.sleep(0)
+        self.count = 0
+        result = await run_unrecorded(plan_of(text), Ports(route_to(tools)), launch(limits or Limits()))
+        other.cancel()
+        return result
+
+
+MANY = list(range(100_000))
+FEW_STEPS = Limits(max_steps=20_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("S1: GOTO S1", 20_000),
+        ("S1: GOTO S2\nS2: GOTO S1", 20_000),
+        ('S1: ?IF (IS_EMPTY("x")) THEN @CALC_IT ()\nS2: GOTO S1', 20_000),
+        ("S1: @CALC_IT ()\nS2: GOTO S1", 20_000),
+        ('S1: ?FOREACH ($i IN ["a", "b"]) THEN @CALC_IT ($i)\nS2: GOTO S1', 20_000),
+        ("@PARALLEL {\n  S1: @CALC_IT ()\n  S2: GOTO S1\n}", 20_000),
+    ],
+)
+async def test_a_circle_of_jumps_ends_and_does_not_starve_the_loop(text: str, steps: int) -> None:
+    turns = Turns()
+    result = await turns.during(text, {"CALC_IT": 1}, FEW_STEPS)
+    assert result.steps_executed == steps
+    assert "max_steps" in str(result.error)
+    assert turns.count >= 20
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "@READ ($i) > $all",
+        "@WRITE ($i) > $all",
+        "?IF ($i < 0) THEN @READ ($i)",
+        '?IF ($i == 99999) THEN @RESPOND ("$i")',
+        '@RESPOND ("$i")',
+    ],
+)
+async def test_a_loop_over_many_items_does_not_starve_the_loop(action: str) -> None:
+    turns = Turns()
+    result = await turns.during(
+        f"S1: @LIST () > $list\nS2: ?FOREACH ($i IN $list) THEN {action}",
+        {"LIST": MANY, "READ": 1, "WRITE": 1},
     )
-    other.cancel()
-    assert result.steps_executed == 20_000
-    assert turns > 20
+    assert result.status is Status.DONE
+    assert turns.count >= 100
+
+
+async def test_a_run_that_is_cancelled_within_a_slice_has_done_what_it_had_begun() -> None:
+    """A journal that is folded later does not know of slices: it comes to the same end."""
+    drivers: list[LocalDriver] = []
+    plan = plan_of("S1: @LIST () > $list\nS2: ?FOREACH ($i IN $list) THEN ?IF ($i < 0) THEN @READ ($i)")
+    watch = Watch(on_driver=drivers.append)
+    going = asyncio.create_task(run_unrecorded(plan, Ports(route_to({"LIST": MANY})), launch(), watch))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    drivers[0].cancel("enough")
+    result = await going
+    assert (result.status, result.steps_executed) == (Status.DONE, 2)
 
 
 async def test_a_plan_of_ten_thousand_steps_runs() -> None:

@@ -15,19 +15,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from callsheet.api.reach import absent_tools, local_registry, take_in
 from callsheet.apps.settings import Settings, read_settings
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
-from callsheet.ir import JSON, Call, CallKind, Plan
-from callsheet.machine import ToolFacts
-from callsheet.ports.builtin import BuiltinSettings, builtin_tools
+from callsheet.ir import JSON, Plan
+from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.tools import Registry, Tool
-from callsheet.ports.transforms import transform_tools
 
 if TYPE_CHECKING:
     from callsheet.ports.mcp import McpServerConfig, ServerStatus
     from callsheet.runtime.gateway import Ports, Route
-
-_LOCAL_KINDS = frozenset({CallKind.TOOL, CallKind.TRANSFORM})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +85,6 @@ class Setup:
         )
 
 
-def default_data() -> Path:
-    """The folder in which callsheet keeps its data for this user."""
-    from platformdirs import user_data_dir  # noqa: PLC0415 - costs more than reading a plan
-
-    return Path(user_data_dir("callsheet", appauthor=False))
-
-
 @dataclass(frozen=True, slots=True)
 class Toolbox:
     """Tools that can be called now.
@@ -129,22 +119,7 @@ def local_tools(setup: Setup) -> Registry:
         from callsheet.ports.python_tools import load_tools  # noqa: PLC0415 - brings asyncio
 
         from_files += load_tools(path)
-    taken = {tool.spec.name for tool in from_files}
-    own = [*builtin_tools(setup.builtin_settings()), *transform_tools()]
-    return Registry([*from_files, *(tool for tool in own if tool.spec.name not in taken)])
-
-
-def called_names(plan: Plan) -> tuple[str, ...]:
-    """The tools and transforms that a plan calls, each once, in the order of the text."""
-    calls = (step.action for step in plan.steps)
-    return tuple(dict.fromkeys(c.tool for c in calls if isinstance(c, Call) and c.kind in _LOCAL_KINDS))
-
-
-def absent_tools(plan: Plan, registry: Registry) -> tuple[str, ...]:
-    """The tools that a plan calls and that are not in the registry."""
-    calls = (step.action for step in plan.steps)
-    names = dict.fromkeys(c.tool for c in calls if isinstance(c, Call) and c.kind is CallKind.TOOL)
-    return tuple(name for name in names if registry.get(name) is None)
+    return local_registry(from_files, setup.builtin_settings())
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,33 +197,13 @@ async def open_toolbox(setup: Setup, plan: Plan | None = None) -> AsyncGenerator
     async with McpPool(chosen.configs, blob_sink=folder_sink(setup.data / "files")) as pool:
         found = await pool.connect(keep_going=True)
         for tool, alias in pool.tools():
-            _take_in(registry, tool, alias)
+            take_in(registry, tool, alias)
         if plan is not None and not absent_tools(plan, registry):
             found = tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in found)
         origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
         yield Toolbox(registry, origins, tuple(pool.status()), (*chosen.diagnostics, *found))
 
 
-def _take_in(registry: Registry, tool: Tool, alias: str) -> None:
-    """Add a server's tool; where its name is taken by a local tool, under its qualified name."""
-    held = registry.get(tool.spec.name)
-    if held is not None and not held.spec.origin.startswith("mcp:"):
-        tool = Tool(replace(tool.spec, name=alias), tool.handler)
-    registry.add(tool, alias)
-
-
 def setup_of_run(setup: Setup, toolbox: Toolbox) -> Setup:
     """The setup that opens the same tools again: the files that were found are named now."""
     return replace(setup, mcp_configs=setup.mcp_configs or toolbox.configs, discovers=False)
-
-
-def pins_of(plan: Plan, registry: Registry) -> dict[str, str]:
-    """The hashes of the declarations of the tools that a plan calls."""
-    tools = ((name, registry.get(name)) for name in called_names(plan))
-    return {name: tool.spec.pin for name, tool in tools if tool is not None and tool.spec.pin is not None}
-
-
-def facts_of(plan: Plan, registry: Registry) -> dict[str, ToolFacts]:
-    """What a run needs to know of the tools that a plan calls."""
-    tools = ((name, registry.get(name)) for name in called_names(plan))
-    return {n: ToolFacts(t.spec.effect, t.spec.parameter_names) for n, t in tools if t is not None}

@@ -10,34 +10,26 @@ from collections.abc import Iterable
 
 from callsheet.frontends.ltp import ParseResult, parse
 from callsheet.frontends.micro import parse_micro
+from callsheet.frontends.spelling import leaves_out_commands
 
 _NAME = "<model>"
-_LEFT_OUT = frozenset({"LTP005", "LTP103"})
 
 
-def read_answer_plan(answer: object, variables: Iterable[str] = ()) -> ParseResult:
+def read_answer_plan(answer: object, variables: Iterable[str] = (), name: str = _NAME) -> ParseResult:
     """The plan that an answer holds, or the diagnostics that say why it holds none.
 
-    `variables` are set before the plan runs, so that a bare word in Micro-CLI can name them.
+    `variables` are set before the plan runs, so that a bare word in Micro-CLI can name them;
+    `name` is what diagnostics call the text.
     """
     text = answer if isinstance(answer, str) else ""
     names = tuple(variables)
-    ltp = parse(text, _NAME)
-    if ltp.plan is not None and not _leaves_out_commands(ltp, names):
+    ltp = parse(text, name)
+    if ltp.plan is not None and not leaves_out_commands(ltp, names):
         return ltp
-    micro = parse_micro(text, _NAME, variables=names)
+    micro = parse_micro(text, name, variables=names)
     if micro.plan is not None or ltp.plan is not None:
         return micro
     return ltp if _reads_better(ltp, micro) else micro
-
-
-def _leaves_out_commands(ltp: ParseResult, variables: tuple[str, ...]) -> bool:
-    """Whether what LTP text takes for prose around a plan holds commands of Micro-CLI."""
-    prose = (d.span for d in ltp.diagnostics if d.code in _LEFT_OUT and d.span is not None)
-    text = ltp.source.text
-    return "PLAN_START" not in text and any(
-        parse_micro(text[span.start : span.end], _NAME, variables=variables).partial.steps for span in prose
-    )
 
 
 def _reads_better(ltp: ParseResult, micro: ParseResult) -> bool:

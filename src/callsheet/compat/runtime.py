@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from callsheet.authoring.answer import read_answer_plan
 from callsheet.authoring.prompt import replan_messages
@@ -112,7 +112,7 @@ def _executor_routes(executor: ToolExecutor, namespace: str) -> Callable[[str], 
         async def call(args: dict[str, Any], context: CallContext) -> JSON:
             if tool == "SHELL_EXEC":
                 args["language"] = "shell"
-            return read_answer(await executor(name, args, namespace))
+            return cast("JSON", read_answer(await executor(name, args, namespace)))
 
         return Route(call)
 

@@ -14,7 +14,7 @@ from callsheet.passes import Finding, ToolSignature, findings
 from callsheet.passes.finding import doing
 
 _MOST_NAMED = 50
-_ALSO_TOLD = frozenset({"CHK001", "CHK002", "CHK010", "CHK011", "CHK015"})
+_ALSO_TOLD = frozenset({"CHK001", "CHK002", "CHK010", "CHK011", "CHK015", "CHK021"})
 
 
 def validate_plan(

@@ -70,11 +70,11 @@ def plan_hash(plan: Plan) -> str:
 
 def plan_to_json(plan: Plan) -> dict[str, Json]:
     """The plan as JSON data; `plan_from_json` reads it back to an equal plan."""
-    out: dict[str, Json] = {"ir": IR_VERSION, "steps": [_step(s) for s in plan.steps]}
+    out: dict[str, Json] = {"ir": IR_VERSION, "steps": [step_to_json(s) for s in plan.steps]}
     if plan.order is not Order.TEXT:
         out["order"] = str(plan.order)
     if plan.variables:
-        out["variables"] = [[name, _value(value)] for name, value in plan.variables]
+        out["variables"] = [[name, value_to_json(value)] for name, value in plan.variables]
     _put(out, id=plan.id, title=plan.title, goal=plan.goal)
     return out
 
@@ -83,17 +83,18 @@ def _put(out: dict[str, Json], **fields: Json) -> None:
     out.update((name, value) for name, value in fields.items() if value is not None)
 
 
-def _step(step: Step) -> dict[str, Json]:
-    out: dict[str, Json] = {"id": step.id, "do": _action(step.action)}
+def step_to_json(step: Step) -> dict[str, Json]:
+    """A step as JSON data, spans and comments left out."""
+    out: dict[str, Json] = {"id": step.id, "do": action_to_json(step.action)}
     if step.foreach is not None:
-        out["foreach"] = {"var": step.foreach.var, "in": _value(step.foreach.source)}
+        out["foreach"] = {"var": step.foreach.var, "in": value_to_json(step.foreach.source)}
     if step.condition is not None:
-        out["if"] = _condition(step.condition)
+        out["if"] = condition_to_json(step.condition)
     if step.output is not None:
         out["out"] = {"var": step.output.var}
         _put(out["out"], cast=str(step.output.cast) if step.output.cast else None)
     if step.on_fail is not None:
-        out["fail"] = _on_fail(step.on_fail)
+        out["fail"] = on_fail_to_json(step.on_fail)
     _put(
         out,
         group=step.group,
@@ -103,37 +104,40 @@ def _step(step: Step) -> dict[str, Json]:
     return out
 
 
-def _on_fail(on_fail: OnFail) -> dict[str, Json]:
+def on_fail_to_json(on_fail: OnFail) -> dict[str, Json]:
+    """What to do on failure as JSON data."""
     out: dict[str, Json] = {}
     if on_fail.retry is not None:
         out["retry"] = {"count": on_fail.retry.count}
         _put(out["retry"], delay=on_fail.retry.delay, backoff=on_fail.retry.backoff)
     if on_fail.then is not None:
-        out["then"] = _action(on_fail.then)
+        out["then"] = action_to_json(on_fail.then)
     return out
 
 
-def _action(action: Action) -> dict[str, Json]:
+def action_to_json(action: Action) -> dict[str, Json]:
+    """An action as JSON data."""
     match action:
         case Call(tool=tool, positional=positional, named=named):
             out: dict[str, Json] = {"call": tool}
             if positional:
-                out["args"] = [_value(v) for v in positional]
+                out["args"] = [value_to_json(v) for v in positional]
             if named:
-                out["named"] = [[name, _value(v)] for name, v in named]
+                out["named"] = [[name, value_to_json(v)] for name, v in named]
             return out
         case Respond(values=values):
-            return {"respond": [_value(v) for v in values]}
+            return {"respond": [value_to_json(v) for v in values]}
         case Terminate(values=values):
-            return {"terminate": [_value(v) for v in values]}
+            return {"terminate": [value_to_json(v) for v in values]}
         case Goto(target=target):
             return {"goto": target}
         case Replan(values=values):
-            return {"replan": [_value(v) for v in values]}
+            return {"replan": [value_to_json(v) for v in values]}
     assert_never(action)
 
 
-def _value(value: Value) -> Json:
+def value_to_json(value: Value) -> Json:
+    """A value as JSON data."""
     match value:
         case Literal(value=scalar):
             return scalar
@@ -142,9 +146,9 @@ def _value(value: Value) -> Json:
         case Template(parts=parts):
             return {"template": [p if isinstance(p, str) else _ref(p) for p in parts]}
         case ListExpr(items=items):
-            return [_value(v) for v in items]
+            return [value_to_json(v) for v in items]
         case DictExpr(items=pairs):
-            return {"dict": [[key, _value(v)] for key, v in pairs]}
+            return {"dict": [[key, value_to_json(v)] for key, v in pairs]}
     assert_never(value)
 
 
@@ -152,20 +156,21 @@ def _ref(ref: Ref) -> dict[str, Json]:
     return {"ref": ref.name, "path": list(ref.path)} if ref.path else {"ref": ref.name}
 
 
-def _condition(condition: Condition) -> list[Json]:
+def condition_to_json(condition: Condition) -> list[Json]:
+    """A condition as JSON data."""
     match condition:
         case Compare(op=op, left=left, right=right):
-            return [str(op), _value(left), _value(right)]
+            return [str(op), value_to_json(left), value_to_json(right)]
         case IsEmpty(value=value):
-            return ["empty", _value(value)]
+            return ["empty", value_to_json(value)]
         case NotEmpty(value=value):
-            return ["notempty", _value(value)]
+            return ["notempty", value_to_json(value)]
         case Not(condition=inner):
-            return ["not", _condition(inner)]
+            return ["not", condition_to_json(inner)]
         case And(conditions=inner):
-            return ["and", *(_condition(c) for c in inner)]
+            return ["and", *(condition_to_json(c) for c in inner)]
         case Or(conditions=inner):
-            return ["or", *(_condition(c) for c in inner)]
+            return ["or", *(condition_to_json(c) for c in inner)]
     assert_never(condition)
 
 

@@ -105,11 +105,15 @@ class Attempt:
 
 
 class Group:
-    """Steps of one @PARALLEL block under way: they are committed together, in text order."""
+    """Steps of one @PARALLEL block under way: they are committed together, in text order.
 
-    __slots__ = ("end", "frames", "open")
+    `next` is the number of the member that is started next, `open` counts those under way.
+    """
 
-    def __init__(self, end: int) -> None:
+    __slots__ = ("end", "frames", "next", "open")
+
+    def __init__(self, first: int, end: int) -> None:
+        self.next = first
         self.end = end
         self.frames: list[Frame] = []
         self.open = 0

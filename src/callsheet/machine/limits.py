@@ -1,4 +1,4 @@
-"""What bounds a run: steps, re-plans, items at once, and the pace of retries."""
+"""What bounds a run: steps, calls, re-plans, items at once, the pace of retries and all their waits."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ class Limits:
 
     max_steps: int = 10_000
     """Executed steps over the whole run, re-plans included; over it the run fails."""
+    max_calls: int = 500_000
+    """Calls of tools, models and agents over the whole run, each retry one more; over it the run fails."""
     max_replans: int = 3
     """How often a run may compile a new plan."""
     window: int = 16
@@ -24,10 +26,14 @@ class Limits:
     """Each further wait is this many times the one before, where the plan does not say."""
     max_retry_delay: float = 300.0
     """Seconds that no single wait exceeds."""
+    max_waiting: float = 3_600.0
+    """Seconds that the waits between attempts may come to in one run; over it the run fails."""
 
     def __post_init__(self) -> None:
         if self.max_steps < 1 or self.max_replans < 0:
             raise ValueError("max_steps must be at least 1 and max_replans at least 0")
+        if self.max_calls < 1 or self.max_waiting < 0:
+            raise ValueError("max_calls must be at least 1 and max_waiting not negative")
         if not 1 <= self.window <= MAX_WINDOW:
             raise ValueError(f"window must be from 1 to {MAX_WINDOW}")
         if self.retry_delay < 0 or self.retry_backoff < 1 or self.max_retry_delay < 0:

@@ -1,12 +1,14 @@
 """The interpreter: events in, commands out.
 
 `Machine.feed` is the only way in. Everything that happens is a function of the program, the
-limits and the events, in their order. Outcomes of a group or of the items of a FOREACH are
-kept by place and acted upon together, so the order in which they arrive does not matter.
+limits and the events, in their order; that it may be done in slices (`go_on`) changes nothing.
+Outcomes of a group or of the items of a FOREACH are kept by place and acted upon together, so
+the order in which they arrive does not matter.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -38,7 +40,9 @@ from callsheet.machine.variables import Variables
 Observer = Callable[[Note], None]
 
 _NO_INPUTS: list[JSON] = []
-_TOOL, _RESPOND = Kind.TOOL, Kind.RESPOND
+ALL = sys.maxsize
+"""As many steps and items as there are."""
+_TOOL, _AGENT, _RESPOND = Kind.TOOL, Kind.AGENT, Kind.RESPOND
 """Looked at for every step: a module's name is found faster than an enum's member."""
 
 
@@ -52,19 +56,24 @@ class Machine:
     __slots__ = (
         "_asleep",
         "_attempts",
+        "_calls",
         "_compiling",
         "_generation",
         "_group",
+        "_is_behind",
         "_is_started",
         "_last",
+        "_left",
         "_observer",
         "_pc",
         "_program",
         "_replans",
         "_slots",
         "_steps_executed",
+        "_unfilled",
         "_variables",
         "_visits",
+        "_waited",
         "limits",
         "result",
     )
@@ -82,20 +91,59 @@ class Machine:
         self._generation = ""
         self._replans = 0
         self._steps_executed = 0
+        self._calls = 0
+        self._waited = 0.0
         self._last: JSON = None
+        self._left = ALL
+        self._is_behind = False
+        self._unfilled: Frame | None = None
         self._load(program)
 
     # ------------------------------------------------------------ the outside
 
-    def feed(self, event: Event) -> list[Command]:
-        """What is to be done now that `event` has happened."""
+    def feed(self, event: Event, units: int = ALL) -> list[Command]:
+        """What is to be done now that `event` has happened.
+
+        After so many steps and items the machine pauses, for those who share a thread with
+        others: `is_paused` says so, and `go_on` goes on. An event that is fed before that
+        finds all of it done first.
+        """
         out: list[Command] = []
+        if self.is_paused:
+            out = self.go_on()
         if self.result is not None:
             return out
+        self._left = units
         if type(event) is Succeeded:
             self._on_succeeded(event, out)
         else:
             self._HANDLERS[type(event)](self, event, out)
+        return out
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether there is more to do before the next event."""
+        return self._is_behind or self._unfilled is not None
+
+    def go_on(self, units: int = ALL) -> list[Command]:
+        """Do so much more of what a pause has left; gives the further commands."""
+        out: list[Command] = []
+        self._left = units
+        frame, group, is_behind = self._unfilled, self._group, self._is_behind
+        self._unfilled, self._is_behind = None, False
+        if frame is not None:
+            frame.open -= 1
+            self._fill(frame, out)
+            if group is None or not frame.grouped or group.next >= group.end:
+                self._complete(frame, out)
+                return out
+            group.open -= not frame.open
+            self._collect(frame)
+        if group is not None:
+            self._start_members(group, out)
+            self._complete_group(group, out)
+        elif is_behind:
+            self._advance(out)
         return out
 
     def variables(self) -> dict[str, JSON]:
@@ -117,8 +165,11 @@ class Machine:
         return (*self._attempts, *self._asleep, *self._compiling)
 
     def state(self) -> State | None:
-        """All that the run has come to, shared with this machine; None before its start and after its end."""
-        if not self._is_started or self.result is not None:
+        """All that the run has come to, shared with this machine.
+
+        None before its start, in a pause, and after its end.
+        """
+        if not self._is_started or self.is_paused or self.result is not None:
             return None
         return State(
             self._program,
@@ -128,6 +179,8 @@ class Machine:
             self._generation,
             self._replans,
             self._steps_executed,
+            self._calls,
+            self._waited,
             self._last,
             self._group,
             self._attempts,
@@ -147,6 +200,8 @@ class Machine:
         machine._generation = state.generation
         machine._replans = state.replans
         machine._steps_executed = state.steps_executed
+        machine._calls = state.calls
+        machine._waited = state.waited
         machine._last = state.last
         machine._group = state.group
         machine._attempts = state.attempts
@@ -193,10 +248,23 @@ class Machine:
         attempt = self._attempts.pop(event.key, None) or self._compiling.pop(event.key, None)
         if attempt is None:
             return
-        if attempt.number <= attempt.frame.code.retries:
+        if attempt.number <= attempt.frame.code.retries and self._may_retry(attempt):
             self._retry(attempt, event.error, out)
         else:
             self._fail(attempt, event.error, out)
+
+    def _may_retry(self, attempt: Attempt) -> bool:
+        """Whether the budgets of calls and of waiting have room for one more attempt."""
+        code, limits = attempt.frame.code, self.limits
+        waited = self._waited + limits.pause(attempt.number, code.delay, code.backoff)
+        if waited > limits.max_waiting:
+            spent, limit = f"{self._waited:g} s", f"{limits.max_waiting:g} s (max_waiting)"
+            self._exhaust(
+                attempt.frame, f"the run has waited {spent} between attempts, and its limit is {limit}"
+            )
+            return False
+        self._waited = waited
+        return self._count_call(attempt.frame)
 
     def _fail(self, attempt: Attempt, error: str, out: list[Command]) -> None:
         """A call has failed for good: its error stands where its result would."""
@@ -257,14 +325,18 @@ class Machine:
         """Start steps in text order until one has to be waited for, or the run ends."""
         steps = self._program.steps
         while self.result is None:
+            if self._left <= 0:
+                self._is_behind = True
+                return
+            self._left -= 1
             if self._pc >= len(steps):
                 self._finish(End(Status.DONE, to_text(self._last)), out)
                 return
             code = steps[self._pc]
             if code.group != NOWHERE:
-                group = self._start_group(code, out)
-                if group.open:
-                    self._group = group
+                self._group = group = Group(code.number, code.group_end)
+                self._start_members(group, out)
+                if group.open or group.next < group.end:
                     return
                 self._commit_group(group, out)
                 continue
@@ -273,14 +345,25 @@ class Machine:
                 return
             self._commit(frame, code.number + 1, out)
 
-    def _start_group(self, first: StepCode, out: list[Command]) -> Group:
-        group = Group(first.group_end)
-        for code in self._program.steps[first.number : first.group_end]:
-            frame = self._start(code, True, out)
+    def _start_members(self, group: Group, out: list[Command]) -> None:
+        """Start the members of a group in text order, until a pause."""
+        steps = self._program.steps
+        while group.next < group.end and self._unfilled is None:
+            if self._left <= 0:
+                self._is_behind = True
+                return
+            self._left -= 1
+            frame = self._start(steps[group.next], True, out)
+            group.next += 1
             group.frames.append(frame)
             if frame.open:
                 group.open += 1
-        return group
+
+    def _complete_group(self, group: Group, out: list[Command]) -> None:
+        """Once all members have started and nothing of them is under way: commit, and go on."""
+        if not group.open and group.next >= group.end:
+            self._commit_group(group, out)
+            self._advance(out)
 
     def _commit(self, frame: Frame, following: int, out: list[Command]) -> None:
         self._store(frame)
@@ -369,9 +452,7 @@ class Machine:
         """Count an executed step; False where the run has no step left."""
         if self._steps_executed >= self.limits.max_steps:
             limit = self.limits.max_steps
-            frame.control = self._failure(
-                frame.code, f"the run has executed {limit} steps, its limit (max_steps)"
-            )
+            self._exhaust(frame, f"the run has executed {limit} steps, its limit (max_steps)")
             return False
         self._steps_executed += 1
         frame.ran = True
@@ -379,13 +460,35 @@ class Machine:
             self._observer(Note(NoteKind.STARTED, frame.code.id))
         return True
 
+    def _count_call(self, frame: Frame) -> bool:
+        """Count a call; False where the run has none left, and ends."""
+        limit = self.limits.max_calls
+        if self._calls >= limit:
+            self._exhaust(frame, f"the run has made {limit} calls, its limit (max_calls)")
+            return False
+        self._calls += 1
+        return True
+
+    def _exhaust(self, frame: Frame, message: str) -> None:
+        """A budget is spent: the frame starts nothing more, and the run ends behind it."""
+        frame.stopped = True
+        frame.control = self._failure(frame.code, message)
+
     def _fill(self, frame: Frame, out: list[Command]) -> None:
-        """Start items of a FOREACH, in order, as long as the window has room."""
+        """Start items of a FOREACH, in order, as long as the window has room.
+
+        A pause counts as one more call under way, so that the frame stays open.
+        """
         code, items, slots = frame.code, frame.items, self._slots
         assert items is not None
         window = self.limits.window if code.concurrent else 1
         before = slots[code.loop_slot]
         while frame.next < len(items) and frame.open < window and not frame.stopped:
+            if self._left <= 0:
+                frame.open += 1
+                self._unfilled = frame
+                break
+            self._left -= 1
             index = frame.next
             frame.next += 1
             slots[code.loop_slot] = items[index]
@@ -397,6 +500,8 @@ class Machine:
         """Do the action once, or make the call that does it."""
         code, slots = frame.code, self._slots
         kind = code.kind
+        if kind <= _AGENT and not self._count_call(frame):
+            return
         if kind is _TOOL:
             key = f"{frame.prefix}{index}.1"
             args = code.arguments(slots)
@@ -474,6 +579,10 @@ class Machine:
         else:
             frame.results[attempt.index] = value
             self._fill(frame, out)
+        self._complete(frame, out)
+
+    def _complete(self, frame: Frame, out: list[Command]) -> None:
+        """Once nothing of a frame is under way: commit what is whole, and go on."""
         if frame.open:
             return
         self._collect(frame)
@@ -484,9 +593,7 @@ class Machine:
         group = self._group
         assert group is not None
         group.open -= 1
-        if not group.open:
-            self._commit_group(group, out)
-            self._advance(out)
+        self._complete_group(group, out)
 
     def _collect(self, frame: Frame) -> None:
         """Once nothing of a frame is under way: its value, and where a failure leads."""

@@ -43,6 +43,8 @@ class State:
     generation: str
     replans: int
     steps_executed: int
+    calls: int
+    waited: float
     last: JSON
     group: Group | None
     attempts: dict[str, Attempt]
@@ -75,9 +77,13 @@ def state_to_json(state: State, keep: Keep = lambda value: [value]) -> dict[str,
         "generation": state.generation,
         "replans": state.replans,
         "steps_executed": state.steps_executed,
+        "calls": state.calls,
+        "waited": state.waited,
         "last": keep(state.last),
         "frames": [_frame_to_json(frame, keep) for frame in frames],
-        "group": group and [group.end, group.open, [numbers[id(frame)] for frame in group.frames]],
+        "group": None
+        if group is None
+        else [group.next, group.end, group.open, [numbers[id(frame)] for frame in group.frames]],
         "attempts": attempts(state.attempts),
         "asleep": attempts(state.asleep),
         "compiling": attempts(state.compiling),
@@ -112,8 +118,8 @@ def _read(program: Program, data: Mapping[str, Any], give: Give) -> State:
         raise NotRestorable("it counts other steps than the plan has")
     group: Group | None = None
     if data["group"] is not None:
-        end, is_open, members = data["group"]
-        group = Group(end)
+        following, end, is_open, members = data["group"]
+        group = Group(following, end)
         group.open = is_open
         group.frames = [frames[n] for n in members]
 
@@ -128,6 +134,8 @@ def _read(program: Program, data: Mapping[str, Any], give: Give) -> State:
         data["generation"],
         data["replans"],
         data["steps_executed"],
+        data["calls"],
+        data["waited"],
         give(data["last"]),
         group,
         attempts("attempts"),

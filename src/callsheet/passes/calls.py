@@ -8,7 +8,7 @@ from callsheet.diagnostics import Severity
 from callsheet.ir import Call, CallKind, Value
 from callsheet.ir.expr import refs_of
 from callsheet.passes.finding import Finding, Subject
-from callsheet.passes.schema import Fit, fit, literal_json, wanted
+from callsheet.passes.schema import Fit, Misfit, Wrong, literal_json, misfits
 from callsheet.passes.signatures import OPERATIONS, Operation, ToolSignature
 
 
@@ -57,24 +57,16 @@ def _tool(subject: Subject, number: int, call: Call, signature: ToolSignature) -
     for name in sorted(missing):
         yield _missing_argument(number, call, Severity.ERROR, name)
     for name, value in arguments:
-        yield from _argument(number, call, signature, name, value)
+        yield from _argument(subject, number, call, signature, name, value)
 
 
 def _argument(
-    number: int, call: Call, signature: ToolSignature, name: str, value: Value
+    subject: Subject, number: int, call: Call, signature: ToolSignature, name: str, value: Value
 ) -> Iterator[Finding]:
-    schema = signature.schema_of(name)
-    found = fit(value, schema)
-    if found is not Fit.YES:
-        yield Finding(
-            "CHK044",
-            Severity.ERROR if found is Fit.NO else Severity.WARNING,
-            f"the argument {name} of @{call.tool} should be {wanted(schema)}",
-            number,
-            value.span or call.span,
-            names=(call.tool, name),
-        )
-    elif signature.check_literal is not None:
+    wrong = list(misfits(value, signature.schema_of(name), signature.schema))
+    for found in wrong:
+        yield _misfit(subject, number, call, name, found)
+    if not wrong and signature.check_literal is not None:
         known, said = literal_json(value)
         wrong = signature.check_literal(name, said) if known else None
         if wrong is not None:
@@ -86,6 +78,24 @@ def _argument(
                 value.span or call.span,
                 names=(call.tool, name),
             )
+
+
+def _misfit(subject: Subject, number: int, call: Call, name: str, found: Misfit) -> Finding:
+    """A place in an argument that does not fit, by the code that it would have as an argument."""
+    place, span = name + found.path, found.value.span or call.span
+    match found.wrong:
+        case Wrong.VALUE:
+            message, help_ = f"the argument {place} of @{call.tool} should be {found.wanted}", None
+            code = "CHK044"
+        case Wrong.MISSING:
+            message, code = f"@{call.tool} lacks its argument {place}", "CHK042"
+            help_ = f'add "{place.rpartition(".")[2]}": … to it'
+        case Wrong.UNKNOWN:
+            message, code = f"@{call.tool} has no argument {place}", "CHK041"
+            near = subject.suggest(place.rpartition(".")[2], found.known)
+            help_ = near or ("it takes " + ", ".join(found.known) if found.known else "it takes none")
+    severity = Severity.ERROR if found.fit is Fit.NO else Severity.WARNING
+    return Finding(code, severity, message, number, span, help_, (call.tool, place))
 
 
 def _too_many(number: int, call: Call, signature: ToolSignature) -> Finding:

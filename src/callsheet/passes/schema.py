@@ -1,12 +1,15 @@
 """Whether a value as written fits a JSON schema, as far as that can be told before the run.
 
-Looks at `type`, `enum`, `const`, `items`, `properties` and `anyOf`; all else is taken to fit.
+Looks at `type`, `enum`, `const`, the bounds of numbers and lengths, `items`, `properties`,
+`required`, `additionalProperties`, `anyOf`, `oneOf`, `allOf` and references within the schema;
+all else is taken to fit, and so is every value that only the run will know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import IntEnum
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum
 from typing import Any, cast
 
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Ref, Template, Value
@@ -21,6 +24,30 @@ class Fit(IntEnum):
     LOOSELY = 1
     """A text that reads as the number asked for, or a number where text is asked for."""
     YES = 2
+
+
+class Wrong(Enum):
+    """What is wrong with a value."""
+
+    VALUE = "it is not what is asked for"
+    MISSING = "a field that must be there is not"
+    UNKNOWN = "a field is there that nobody asks for"
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """One place at which a value does not fit.
+
+    `path` leads there from the value as a whole, which is the empty path (`.rows[0].name`);
+    `known` are the fields that an object may have, for an UNKNOWN one.
+    """
+
+    wrong: Wrong
+    path: str
+    value: Value
+    fit: Fit = Fit.NO
+    wanted: str = ""
+    known: tuple[str, ...] = ()
 
 
 def literal_json(value: Value, depth: int = 0) -> tuple[bool, JSON]:
@@ -70,6 +97,8 @@ def wanted(schema: Mapping[str, Any]) -> str:
 
     >>> wanted({"type": ["string", "null"]}), wanted({"enum": ["a", "b"]})
     ('string or null', "one of 'a', 'b'")
+    >>> wanted({"type": "integer", "minimum": 1})
+    'integer (minimum 1)'
     """
     options: Any = schema.get("enum")
     if isinstance(options, list):
@@ -77,37 +106,133 @@ def wanted(schema: Mapping[str, Any]) -> str:
         return "one of " + ", ".join(repr(option) for option in shown)
     types = _types(schema)
     if types:
-        return " or ".join(types)
+        return " or ".join(types) + _bounds_in_words(schema)
     either = _alternatives(schema)
-    return " or ".join(dict.fromkeys(wanted(option) for option in either)) if either else "another value"
+    words = " or ".join(dict.fromkeys(wanted(option) for option in either))
+    return words or "another value" + _bounds_in_words(schema)
 
 
-def fit(value: Value, schema: Mapping[str, Any], depth: int = 0) -> Fit:
+def fit(value: Value, schema: Mapping[str, Any]) -> Fit:
     """How well the value fits the schema; YES where it cannot be told."""
+    return min((found.fit for found in misfits(value, schema, schema)), default=Fit.YES)
+
+
+def misfits(value: Value, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Misfit]:
+    """Every place at which the value does not fit; `root` is what references start from."""
+    yield from _misfits(value, schema, root, "", 0)
+
+
+def _misfits(
+    value: Value, schema: Mapping[str, Any], root: Mapping[str, Any], path: str, depth: int
+) -> Iterator[Misfit]:
     kind = kind_of(value)
+    schema = _resolved(schema, root)
     if kind is None or depth > _MAX_DEPTH:
-        return Fit.YES
+        return
+    for part in _schemas(schema.get("allOf")):
+        yield from _misfits(value, part, root, path, depth + 1)
     either = _alternatives(schema)
     if either:
-        return max(fit(value, option, depth + 1) for option in either)
-    worst = min(_fit_type(value, kind, _types(schema)), _fit_options(value, schema))
-    if worst is Fit.NO:
-        return worst
+        yield from _best(value, either, root, path, depth)
+        return
+    own = min(_fit_type(value, kind, _types(schema)), _fit_options(value, schema))
+    if own is Fit.YES and not _keeps_bounds(value, schema):
+        own = Fit.NO
+    if own is not Fit.YES:
+        yield Misfit(Wrong.VALUE, path, value, own, wanted(schema))
+    if own is Fit.NO:
+        return
     match value:
         case ListExpr(items=items):
-            inner: Any = schema.get("items")
-            if isinstance(inner, Mapping):
-                every = cast("Mapping[str, Any]", inner)
-                worst = min([worst, *(fit(item, every, depth + 1) for item in items)])
-        case DictExpr(items=pairs):
-            known: Any = schema.get("properties")
-            if isinstance(known, Mapping):
-                named = cast("Mapping[str, Any]", known)
-                fits = (fit(item, _schema(named.get(key)), depth + 1) for key, item in pairs)
-                worst = min([worst, *fits])
+            every = _schema(schema.get("items"))
+            for number, item in enumerate(items):
+                yield from _misfits(item, every, root, f"{path}[{number}]", depth + 1)
+        case DictExpr():
+            yield from _fields(value, schema, root, path, depth)
         case _:
             pass
-    return worst
+
+
+def _best(
+    value: Value, either: list[Mapping[str, Any]], root: Mapping[str, Any], path: str, depth: int
+) -> list[Misfit]:
+    """What is wrong by the alternative that fits best; where none does at all, that none does."""
+    tried = [list(_misfits(value, option, root, path, depth + 1)) for option in either]
+    best = max(tried, key=lambda found: min((m.fit for m in found), default=Fit.YES))
+    if len(either) == 1 or all(found.fit is not Fit.NO for found in best):
+        return best
+    wants = " or ".join(dict.fromkeys(wanted(_resolved(option, root)) for option in either))
+    return [Misfit(Wrong.VALUE, path, value, Fit.NO, wants)]
+
+
+def _fields(
+    value: DictExpr, schema: Mapping[str, Any], root: Mapping[str, Any], path: str, depth: int
+) -> Iterator[Misfit]:
+    known = _schema(schema.get("properties"))
+    for key, item in value.items:
+        if key in known:
+            yield from _misfits(item, _schema(known[key]), root, f"{path}.{key}", depth + 1)
+        elif schema.get("additionalProperties") is False:
+            yield Misfit(Wrong.UNKNOWN, f"{path}.{key}", item, known=tuple(known))
+        else:
+            every = _schema(schema.get("additionalProperties"))
+            yield from _misfits(item, every, root, f"{path}.{key}", depth + 1)
+    there = {key for key, _ in value.items}
+    required: Any = schema.get("required")
+    for key in cast("list[Any]", required) if isinstance(required, list) else ():
+        if isinstance(key, str) and key not in there:
+            yield Misfit(Wrong.MISSING, f"{path}.{key}", value)
+
+
+def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema that a reference within the document leads to; one that leads nowhere takes anything."""
+    for _ in range(_MAX_DEPTH):
+        pointer: Any = schema.get("$ref")
+        if not isinstance(pointer, str):
+            return schema
+        found: Any = root if pointer.startswith("#") else None
+        for part in pointer[2:].split("/") if len(pointer) > 1 else ():
+            key = part.replace("~1", "/").replace("~0", "~")
+            found = cast("Mapping[str, Any]", found).get(key) if isinstance(found, Mapping) else None
+        schema = _schema(found)
+    return {}
+
+
+_BOUNDS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
+    ("minimum", "number", lambda said, bound: said >= bound),
+    ("maximum", "number", lambda said, bound: said <= bound),
+    ("exclusiveMinimum", "number", lambda said, bound: said > bound),
+    ("exclusiveMaximum", "number", lambda said, bound: said < bound),
+    ("minLength", "string", lambda said, bound: said >= bound),
+    ("maxLength", "string", lambda said, bound: said <= bound),
+    ("minItems", "array", lambda said, bound: said >= bound),
+    ("maxItems", "array", lambda said, bound: said <= bound),
+)
+"""The bound, what it is a bound of, and when it is kept; texts and lists by their length."""
+
+
+def _keeps_bounds(value: Value, schema: Mapping[str, Any]) -> bool:
+    match value:
+        case Literal(value=bool() | None):
+            return True
+        case Literal(value=str() as text):
+            kind, said = "string", len(text)
+        case Literal(value=int() | float() as number):
+            kind, said = "number", number
+        case ListExpr(items=items):
+            kind, said = "array", len(items)
+        case _:
+            return True
+    return all(
+        keeps(said, bound)
+        for name, of, keeps in _BOUNDS
+        if of == kind and isinstance(bound := schema.get(name), int | float)
+    )
+
+
+def _bounds_in_words(schema: Mapping[str, Any]) -> str:
+    said = [f"{name} {schema[name]}" for name, _, _ in _BOUNDS if isinstance(schema.get(name), int | float)]
+    return f" ({', '.join(said)})" if said else ""
 
 
 def _schema(found: object) -> Mapping[str, Any]:
@@ -125,6 +250,10 @@ def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _alternatives(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     found: Any = schema.get("anyOf") or schema.get("oneOf")
+    return _schemas(found)
+
+
+def _schemas(found: object) -> list[Mapping[str, Any]]:
     if not isinstance(found, list):
         return []
     return [cast("Mapping[str, Any]", o) for o in cast("list[Any]", found) if isinstance(o, Mapping)]

@@ -5,6 +5,7 @@ In: whatever a function that somebody else wrote gave back. Out: JSON, or ToolFa
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -16,14 +17,16 @@ _MAX_DEPTH = 200
 _LARGEST = 10**4_000
 """Integers are written with fewer digits than Python is willing to read again."""
 _SMALL = 1 << 62
+_LONG = 1_000
 
 
-def read_answer(answer: object) -> JSON:
+def read_answer(answer: object) -> object:
     """The value in an executor's answer; raises ToolFailed where it says, or is, a failure.
 
     - `success` true: the value is `output`, null if there is none.
     - `success` false: a failure with the text of `error`, else of `output`.
     - no `success`: `output` is the value, unless there is an `error` text.
+    - `isError` true, as MCP says it: a failure with the texts of `content`.
     - anything else is an answer in no known shape, which is a failure.
 
     A text that speaks of errors is a value like any other.
@@ -38,6 +41,8 @@ def read_answer(answer: object) -> JSON:
     if not isinstance(answer, Mapping):
         raise ToolFailed(f"the tool answered in no known shape: {_kind(answer)} instead of a dict")
     fields = cast("Mapping[Any, Any]", answer)
+    if fields.get("isError") is True:
+        raise ToolFailed(_content_text(fields.get("content")) or failure_text(fields))
     if "success" not in fields and "output" not in fields and "error" not in fields:
         raise ToolFailed("the tool answered in no known shape: a dict without success and output")
     success = fields.get("success")
@@ -49,7 +54,14 @@ def read_answer(answer: object) -> JSON:
         )
     if not success:
         raise ToolFailed(failure_text(fields))
-    return as_json(fields.get("output"))
+    return fields.get("output")
+
+
+def _content_text(content: object) -> str:
+    """The texts among the parts of an MCP answer, each on its own line."""
+    parts = cast("list[object]", content) if isinstance(content, list) else []
+    fields = [cast("Mapping[Any, Any]", part) for part in parts if isinstance(part, Mapping)]
+    return "\n".join(text for part in fields if isinstance(text := part.get("text"), str) and text)
 
 
 def failure_text(fields: Mapping[Any, Any]) -> str:
@@ -91,8 +103,35 @@ def as_json(value: object, depth: int = 0) -> JSON:
             key if type(key) is str else str(key): as_json(item, depth + 1) for key, item in pairs.items()
         }
     if kind is list:
-        return [as_json(item, depth + 1) for item in cast("list[object]", value)]
+        items = cast("list[object]", value)
+        if len(items) >= _LONG and _are_plain(items):
+            return cast("list[JSON]", items.copy())
+        return [as_json(item, depth + 1) for item in items]
     return _made_json(value, depth)
+
+
+async def as_json_in_turns(value: object) -> JSON:
+    """As `as_json`, with turns for others on the loop while a long list is gone through."""
+    if type(value) is not list:
+        return as_json(value)
+    items = cast("list[object]", value)
+    if len(items) < _LONG or _are_plain(items):
+        return as_json(items)
+    made: list[JSON] = []
+    for start in range(0, len(items), _LONG):
+        made += [as_json(item, 1) for item in items[start : start + _LONG]]
+        await asyncio.sleep(0)
+    return made
+
+
+def _are_plain(items: list[object]) -> bool:
+    """Whether a long list holds only texts, or only small whole numbers: asked without a call an item."""
+    kinds = set(map(type, items))
+    if kinds <= {str, bool, type(None)}:
+        return True
+    return (
+        kinds == {int} and -_SMALL < min(cast("list[int]", items)) <= max(cast("list[int]", items)) < _SMALL
+    )
 
 
 def _made_json(value: object, depth: int) -> JSON:

@@ -6,6 +6,7 @@ code, results of web searches and pages. Everything else is the value as the too
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Mapping
 from typing import Any, cast
@@ -17,6 +18,7 @@ _SANDBOX_KEYS = frozenset(
     {"stdout", "stderr", "exit_code", "returncode", "return_code", "success", "isolation", "duration"}
 )
 _MAX_JSON_TEXT = 10_000_000
+_MAX_PYTHON_TEXT = 1_000_000
 
 CLEANED_TOOLS = _SANDBOX_TOOLS | {"WEB_SEARCH", "FETCH_PAGE"}
 """The tools whose results are not what a plan gets to see."""
@@ -57,15 +59,10 @@ def _program_output(value: JSON) -> JSON:
 
 
 def _sandbox_result(value: JSON) -> Mapping[str, Any] | None:
-    """The result as a dict with text under `stdout`, also where it came as JSON text."""
+    """The result as a dict with text under `stdout`, also where it came as the text of one."""
     strict = False
     if isinstance(value, str):
-        if not value.lstrip().startswith("{") or '"stdout"' not in value or len(value) > _MAX_JSON_TEXT:
-            return None
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return None
+        value = _written_dict(value)
         strict = True
     if (
         not isinstance(value, dict)
@@ -78,6 +75,19 @@ def _sandbox_result(value: JSON) -> Mapping[str, Any] | None:
     ):
         return None  # JSON that a program printed for itself
     return value
+
+
+def _written_dict(text: str) -> JSON:
+    """What a text says that looks like a sandbox's result, in JSON or as Python writes a dict; else None."""
+    start = text.lstrip()[:1]
+    try:
+        if start == "{" and '"stdout"' in text and len(text) <= _MAX_JSON_TEXT:
+            return json.loads(text)
+        if start == "{" and "'stdout'" in text and len(text) <= _MAX_PYTHON_TEXT:
+            return cast("JSON", ast.literal_eval(text.strip()))
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+        pass
+    return None
 
 
 def _text(value: object) -> str:

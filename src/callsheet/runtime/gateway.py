@@ -24,7 +24,7 @@ from callsheet.machine import (
     Succeeded,
     ToolFacts,
 )
-from callsheet.ports.answers import as_json, failure_text
+from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
 from callsheet.ports.cleaning import CLEANED_TOOLS, clean_output
 from callsheet.ports.tools import CallContext, Handler, ToolFailed
 
@@ -96,7 +96,7 @@ class Gateway:
             call = route.handler(own_copy(command.args), context)
             value = await (call if route.timeout is None else _within(route.timeout, call))
             if type(value) is not str:
-                value = as_json(value)
+                value = await as_json_in_turns(value) if type(value) is list else as_json(value)
                 if type(value) is dict and value.get("success") is False:
                     raise ToolFailed(failure_text(value))
             if self._unsettled:

@@ -27,6 +27,8 @@ from callsheet.runtime.crew import Crew
 from callsheet.runtime.gateway import Gateway
 
 _STEPS_BETWEEN_YIELDS = 256
+SLICE = 500
+"""How many steps and items a machine does at a stretch, so that others on the loop get their turns."""
 
 
 class Recorder(Protocol):
@@ -102,6 +104,8 @@ class LocalDriver:
         machine, crew, direct = self._machine, self._crew, 0
         is_watched = self._recorder is not None or self._after_batch is not None
         carry_out = self._gateway.carry_out
+        if machine.is_paused:
+            commands = [*commands, *await self._caught_up()]
         await self._settled(commands)
         while machine.result is None:
             if len(commands) == 1 and crew.is_idle:
@@ -115,9 +119,11 @@ class LocalDriver:
                     crew.arrived.append(event)
                     raise asyncio.CancelledError
                 if not is_watched:
-                    commands = machine.feed(event)
+                    commands = machine.feed(event, SLICE)
+                    if machine.is_paused:
+                        commands += await self._caught_up()
                 else:
-                    commands = self._apply((event,))
+                    commands = await self._take([event])
                     unsettled = self._settle(commands)
                     if unsettled is not None:
                         await unsettled
@@ -131,9 +137,32 @@ class LocalDriver:
             if not commands and crew.is_idle:
                 return None  # what is still open is in doubt
             crew.start(command for command in commands if not isinstance(command, Finish))
-            commands = self._apply(await crew.arrivals())
+            commands = await self._take(await crew.arrivals())
             await self._settled(commands)
         return machine.result
+
+    async def _take(self, batch: list[Event]) -> list[Command]:
+        """As `_apply`, with turns for others; what an interruption leaves counts as just arrived."""
+        machine, recorder = self._machine, self._recorder
+        commands: list[Command] = []
+        taken = 0
+        try:
+            for event in batch:
+                taken += 1
+                commands += machine.feed(event if recorder is None else recorder.event(event), SLICE)
+                if machine.is_paused:
+                    commands += await self._caught_up()
+        finally:
+            self._crew.arrived[:0] = batch[taken:]
+        return commands
+
+    async def _caught_up(self) -> list[Command]:
+        """What a machine that has paused still has to say, asked for slice by slice."""
+        commands: list[Command] = []
+        while self._machine.is_paused:
+            await asyncio.sleep(0)
+            commands += self._machine.go_on(SLICE)
+        return commands
 
     def _apply(self, batch: Sequence[Event]) -> list[Command]:
         """Record and feed what has happened; give what is to be done now."""

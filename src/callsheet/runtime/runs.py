@@ -29,7 +29,7 @@ from callsheet.machine import (
 )
 from callsheet.machine.machine import Observer
 from callsheet.runtime.gateway import Gateway, Ports
-from callsheet.runtime.local import LocalDriver
+from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.store import EventType, Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.records import Start
@@ -84,6 +84,9 @@ class Watch:
     after_batch: Callable[[], Awaitable[None]] | None = None
     on_driver: Callable[[LocalDriver], None] | None = None
     """Is given the driver before the run goes on, to be able to cancel it."""
+    hears_all: bool = True
+    """Whether the observer of a resumed run hears of all that has happened; a long run is then folded
+    from its start, where its last snapshot would do."""
 
 
 _NOBODY = Watch()
@@ -95,7 +98,7 @@ async def run_unrecorded(plan: Plan, ports: Ports, launch: Launch, watch: Watch 
     driver = LocalDriver(machine, Gateway(ports, "unrecorded"), None, watch.after_batch)
     if watch.on_driver is not None:
         watch.on_driver(driver)
-    result = await driver.run(machine.feed(Started(launch.inputs)))
+    result = await driver.run(machine.feed(Started(launch.inputs), SLICE))
     assert result is not None  # without a journal nothing falls into doubt
     return result
 
@@ -113,7 +116,7 @@ async def start_run(
     )
     folded = begin(plan, start, watch.observer)
     with journal.create_run(run_id, plan, launch.source, start.to_json()) as writer:
-        commands = folded.machine.feed(Started(start.inputs))
+        commands = folded.machine.feed(Started(start.inputs), SLICE)
         kept = _Kept(journal, writer, plan)
         return await _drive(kept, folded, commands, Gateway(ports, run_id, start.facts), watch)
 
@@ -137,7 +140,7 @@ async def resume_run(
     """
     plan = _plan_of(journal, run_id)
     with journal.claim(run_id) as writer:
-        folded = _stand(journal, writer, plan, watch.observer)
+        folded = _stand(journal, writer, plan, watch)
         if folded.machine.result is not None:
             return RunOutcome(run_id, _close(journal, writer, folded))
         doubtful = folded.in_doubt()
@@ -154,9 +157,11 @@ async def resume_run(
             return await _drive(kept, folded, commands, Gateway(ports, run_id, folded.facts), watch)
 
 
-def _stand(journal: Journal, writer: RunWriter, plan: Plan, observer: Observer | None = None) -> Folded:
+def _stand(journal: Journal, writer: RunWriter, plan: Plan, watch: Watch = _NOBODY) -> Folded:
     """The run as it stands; one whose events are not those that were written is marked as corrupt."""
-    stands = stand_of(journal, writer.run_id, plan, observer)
+    observer = watch.observer
+    is_whole = observer is not None and watch.hears_all
+    stands = stand_of(journal, writer.run_id, plan, observer, from_start=is_whole)
     if isinstance(stands, Folded):
         return stands
     writer.set_status(RunStatus.CORRUPT)

@@ -84,7 +84,7 @@ class Values:
         """Let go of what no part of the machine's state is."""
         state = machine.state()
         used = _Kept(self)
-        if state is not None and state_to_json(state, used.keep) is None:
+        if machine.result is None and (state is None or state_to_json(state, used.keep) is None):
             return
         self.keep_only(used.seqs)
 

@@ -18,14 +18,20 @@ from callsheet.store.snapshots import Unfit
 
 
 def stand_of(
-    journal: Journal, run_id: str, plan: Plan, observer: Observer | None = None
+    journal: Journal,
+    run_id: str,
+    plan: Plan,
+    observer: Observer | None = None,
+    *,
+    from_start: bool = False,
 ) -> Folded | BadEvent:
     """The run as its events leave it, or the first bad one.
 
-    The observer hears of all that happened, or, with a snapshot, of what happened since. Raises
+    The observer hears of all that happened, or, with a snapshot, of what happened since;
+    `from_start` uses no snapshot. Raises
     JournalError: JRN002 for an unknown run, JRN012 or JRN020 for events that cannot be read.
     """
-    snapshot = journal.last_snapshot(run_id)
+    snapshot = None if from_start else journal.last_snapshot(run_id)
     if snapshot is not None and journal.verify(run_id, snapshot) is None:
         try:
             return _from(journal, run_id, plan, snapshot, observer)

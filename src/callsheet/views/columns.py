@@ -6,6 +6,7 @@ import unicodedata
 
 CUT = "…"
 _JOINER = "\u200d"
+_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -18,6 +19,23 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else _REPLACEMENT for c in text)
+
+
+def escaped(text: str) -> str:
+    r"""The text with an escape for all that cannot be seen or could drive a terminal, newlines too.
+
+    Unlike `printable` it keeps apart what differs.
+
+    >>> print(escaped("a\n\x1b[1m\u202eb"))
+    a\n\u001b[1m\u202eb
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _ESCAPES.get(c) or _escape(ord(c)) for c in text)
+
+
+def _escape(code: int) -> str:
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def width(text: str) -> int:

@@ -6,11 +6,12 @@ nor in a Python file is looked for nowhere.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.checking import check_plan, check_readable
+from callsheet.api.checking import check_plan, check_readable
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import count_of, json_rows, print_json
@@ -21,12 +22,14 @@ from callsheet.ports.tools import Registry
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup
+    from callsheet.frontends.spelling import Syntax
 
 
 @click.command()
 @click.argument("plans", nargs=-1, required=True, metavar="PLAN...")
 @options.checked_tools
 @options.variables
+@options.syntax
 @click.option("--no-tools", is_flag=True, help="Look at the plans alone: no tool is unknown.")
 @click.option("--strict", is_flag=True, help="Loose spellings are errors.")
 @options.as_json
@@ -34,13 +37,14 @@ def check(
     plans: tuple[str, ...],
     setup: Setup,
     variables: tuple[str, ...],
+    syntax: Syntax | None,
     no_tools: bool,
     strict: bool,
     as_json: bool,
 ) -> int:
     """Say what is wrong with each PLAN, a file or - for standard input; exit 2 if there is an error."""
     inputs = options.parse_variables(variables)
-    texts = [_read(argument, strict) for argument in plans]
+    texts = [_read(argument, syntax, strict, inputs) for argument in plans]
     shelf = None if no_tools else _Shelf(setup)
     found: list[tuple[PlanText, tuple[Diagnostic, ...]]] = []
     for text in texts:
@@ -58,10 +62,10 @@ def check(
     return Exit.WRONG if any(d.is_error for _, ds in found for d in ds) else Exit.OK
 
 
-def _read(argument: str, strict: bool) -> PlanText:
+def _read(argument: str, syntax: Syntax | None, strict: bool, inputs: Iterable[str]) -> PlanText:
     """The plan's text; one that cannot be read is a finding among those of the others."""
     try:
-        return read_plan(argument, strict=strict)
+        return read_plan(argument, syntax=syntax, strict=strict, variables=inputs)
     except CallsheetError as error:
         return PlanText(None, Source(argument, ""), None, error.diagnostics)
 
@@ -94,7 +98,7 @@ class _Shelf:
 
     def tools_for(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
         """The registry, what was doubtful about opening it, and who was not asked."""
-        from callsheet.apps.session import absent_tools  # noqa: PLC0415 - as above
+        from callsheet.api.reach import absent_tools  # noqa: PLC0415 - as above
 
         if not absent_tools(plan, self._local):
             return self._local, (), None

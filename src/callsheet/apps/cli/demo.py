@@ -29,9 +29,9 @@ def demo(context: click.Context, folder: Path | None, prepare: bool, journal: Pa
     """
     from platformdirs import user_cache_path  # noqa: PLC0415 - only here
 
+    from callsheet.api.reach import default_data  # noqa: PLC0415 - as above
     from callsheet.apps.demo.sample import make_sample  # noqa: PLC0415 - brings sqlite3 and subprocess
     from callsheet.apps.demo.servers import install_servers  # noqa: PLC0415 - as above
-    from callsheet.apps.session import default_data  # noqa: PLC0415 - as above
 
     folder = (folder or default_data() / "demo").absolute()
     servers = install_servers(user_cache_path("callsheet", appauthor=False) / "servers", _say)

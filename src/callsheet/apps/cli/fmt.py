@@ -12,32 +12,52 @@ from pathlib import Path
 
 import click
 
+from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json, say
 from callsheet.apps.cli.reading import PlanText, read_plan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
-from callsheet.frontends.ltp import format_plan
+from callsheet.frontends.spelling import Syntax, format_as
 
-_OUTSIDE = "LTP103"
-"""The code for text that is no part of the plan."""
+_OUTSIDE = frozenset({"LTP005", "LTP103", "MIC102"})
+"""The codes for text that is no part of the plan."""
 
 
 @click.command()
 @click.argument("plans", nargs=-1, required=True, metavar="PLAN...")
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(["ltp", "micro"]),
+    help="Print one PLAN in this spelling; no file is written.",
+)
+@options.syntax
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 if a plan would change.")
 @click.option("--diff", "show_diff", is_flag=True, help="Write nothing; print what would change.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def fmt(plans: tuple[str, ...], only_check: bool, show_diff: bool, as_json: bool) -> int:
+@options.as_json
+def fmt(
+    plans: tuple[str, ...],
+    target: str | None,
+    syntax: Syntax | None,
+    only_check: bool,
+    show_diff: bool,
+    as_json: bool,
+) -> int:
     """Write each PLAN in its canonical form; - reads standard input and prints the result.
 
     A plan with errors, or with text around it that would be lost, is not touched; that is
     printed and the exit status is 2.
     """
     writes = not (only_check or show_diff)
+    if target is not None:
+        argument, *others = plans
+        if others or not writes:
+            raise click.UsageError("--to prints one plan: give one PLAN, without --check and --diff")
+        return _convert(argument, syntax, Syntax(target), as_json=as_json)
     status, changed = Exit.OK, list[str]()
     rows: list[dict[str, object]] = []
     for argument in plans:
-        text, formatted, wrong = _format(argument)
+        text, formatted, wrong = _format(argument, syntax)
         if formatted is None:
             status = Exit.WRONG
             rows += json_rows(wrong, text.source)
@@ -56,23 +76,40 @@ def fmt(plans: tuple[str, ...], only_check: bool, show_diff: bool, as_json: bool
     return Exit.FAILED if changed and not writes and status is Exit.OK else status
 
 
-def _format(argument: str) -> tuple[PlanText, str | None, tuple[Diagnostic, ...]]:
+def _convert(argument: str, syntax: Syntax | None, target: Syntax, *, as_json: bool) -> Exit:
+    """Print a plan in another spelling, and say what stands around it and was left out."""
+    text = read_plan(argument, syntax=syntax)
+    try:
+        formatted = format_as(target, text.require())
+    except CallsheetError as error:
+        raise CallsheetError([d for d in error.diagnostics if d.is_error], text.source) from error
+    outside = [d for d in text.diagnostics if d.code in _OUTSIDE]
+    if as_json:
+        rows = json_rows(outside, text.source)
+        print_json({"ok": True, "syntax": str(target), "text": formatted, "diagnostics": rows})
+    else:
+        click.echo(formatted.encode("utf-8", "backslashreplace"), nl=False)
+        print_diagnostics(outside, text.source)
+    return Exit.OK
+
+
+def _format(argument: str, syntax: Syntax | None) -> tuple[PlanText, str | None, tuple[Diagnostic, ...]]:
     """The text, its canonical form, and where there is none the errors."""
-    text = read_plan(argument)
+    text = read_plan(argument, syntax=syntax)
     if text.is_json:
         raise CallsheetError.single(
             "CFG010",
             f"{argument} holds a plan as JSON, and fmt formats texts",
-            help="give a file of LTP text",
+            help="--to ltp prints it as LTP text, --to micro as Micro-CLI",
         )
-    if text.plan is None:
+    if text.plan is None or text.syntax is None:
         return text, None, tuple(d for d in text.diagnostics if d.is_error)
-    outside = [d for d in text.diagnostics if d.code == _OUTSIDE]
+    outside = [d for d in text.diagnostics if d.code in _OUTSIDE]
     if text.path is not None and outside:
         way_out = "write it as comments (# …) or remove it: fmt would lose it"
         return text, None, tuple(replace(d, severity=Severity.ERROR, help=way_out) for d in outside)
     try:
-        return text, format_plan(text.plan), ()
+        return text, format_as(text.syntax, text.plan), ()
     except CallsheetError as error:
         return text, None, error.diagnostics
 

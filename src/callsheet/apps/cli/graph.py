@@ -10,14 +10,13 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.output import print_json
-from callsheet.apps.cli.reading import read_plan
 from callsheet.ir import Plan
 
 _PIPED_COLUMNS = 120
 
 
 @click.command()
-@click.argument("plan", metavar="PLAN")
+@options.plan
 @click.option(
     "--format",
     "shape",
@@ -27,9 +26,9 @@ _PIPED_COLUMNS = 120
     help="Lines for a terminal, or a Mermaid flow chart.",
 )
 @options.as_json
-def graph(plan: str, shape: str, as_json: bool) -> None:
+def graph(plan: options.NamedPlan, shape: str, as_json: bool) -> None:
     """Draw PLAN, a file or - for standard input. Tools are not looked at."""
-    text = read_plan(plan)
+    text = plan.read()
     drawn = _terminal(text.require()) if shape == "terminal" else _mermaid(text.require())
     if as_json:
         print_json({"plan": text.source.name, "format": shape, "graph": drawn})

@@ -33,11 +33,11 @@ class Entry(NamedTuple):
     section: str
 
 
-class LazyGroup(click.Group):
+class LazyCommands(click.Group):
     """A click group whose commands are imported when they are invoked, not before."""
 
     def __init__(self, *args: Any, entries: Mapping[str, Entry], **options: Any) -> None:
-        super().__init__(*args, epilog=_EPILOG, **options)
+        super().__init__(*args, **{"epilog": _EPILOG, **options})
         self._entries = dict(entries)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -59,20 +59,8 @@ class LazyGroup(click.Group):
         if args and not args[0].startswith("-") and args[0] not in self._entries:
             from callsheet.apps.cli.mistakes import unknown_command  # noqa: PLC0415 - as in `main`
 
-            raise unknown_command(args[0], self._entries)
+            raise unknown_command(args[0], self._entries, ctx.command_path)
         return super().resolve_command(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; that a reader has gone, as `head` does, is no error."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as error:
-            from callsheet.apps.cli import output  # noqa: PLC0415 - as in `main`
-
-            if not output.was_printing(error):
-                raise
-            output.drop_output()
-            return Exit.OK
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands by section, from the table alone."""
@@ -94,6 +82,22 @@ class LazyGroup(click.Group):
             if name.startswith(incomplete)
         ]
         return commands + click.Command.shell_complete(self, ctx, incomplete)
+
+
+class LazyGroup(LazyCommands):
+    """The group of all commands, at which a command line begins and ends."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; that a reader has gone, as `head` does, is no error."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            from callsheet.apps.cli import output  # noqa: PLC0415 - as in `main`
+
+            if not output.was_printing(error):
+                raise
+            output.drop_output()
+            return Exit.OK
 
     def main(
         self,

@@ -13,15 +13,14 @@ import signal
 import sys
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeVar
 
+from callsheet.api.threads import with_own_threads
 from callsheet.apps.cli.exits import Exit
 
 _T = TypeVar("_T")
-_THREADS = 64
 _GRACE = 0.2
 
 
@@ -40,7 +39,7 @@ def run_to_end(work: Coroutine[Any, Any, _T]) -> _T:
     """
     received: list[int] = []
     try:
-        return asyncio.run(_with_threads(work, received))
+        return asyncio.run(_with_signals(work, received))
     except asyncio.CancelledError:
         if not received:
             raise
@@ -63,17 +62,9 @@ def _take_signals(loop: asyncio.AbstractEventLoop, received: list[int]) -> None:
                 loop.add_signal_handler(number, take, number)
 
 
-async def _with_threads(work: Coroutine[Any, Any, _T], received: list[int]) -> _T:
-    loop = asyncio.get_running_loop()
-    _take_signals(loop, received)
-    threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="callsheet-tool")
-    loop.set_default_executor(threads)
-    try:
-        return await work
-    finally:
-        threads.shutdown(wait=False, cancel_futures=True)
-        # Closing the loop waits for its executor: it gets one that has nothing to do.
-        loop.set_default_executor(ThreadPoolExecutor(1))
+async def _with_signals(work: Coroutine[Any, Any, _T], received: list[int]) -> _T:
+    _take_signals(asyncio.get_running_loop(), received)
+    return await with_own_threads(work)
 
 
 def leave(status: int) -> None:

@@ -14,6 +14,7 @@ COMMANDS: dict[str, Entry] = {
     "check": Entry(f"{_HERE}.check:check", "Say what is wrong with plans.", _PLANS),
     "fmt": Entry(f"{_HERE}.fmt:fmt", "Write plans in their canonical form.", _PLANS),
     "graph": Entry(f"{_HERE}.graph:graph", "Draw a plan.", _PLANS),
+    "plan": Entry(f"{_HERE}.plan.group:plan", "Compare plans: plan diff A B.", _PLANS),
     "run": Entry(f"{_HERE}.run:run", "Check a plan and run it on real tools.", _RUNS),
     "resume": Entry(f"{_HERE}.resume:resume", "Carry on a run where its journal ends.", _RUNS),
     "runs": Entry(f"{_HERE}.runs:runs", "List the runs, the newest first.", _RUNS),

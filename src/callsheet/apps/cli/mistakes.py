@@ -56,10 +56,10 @@ def _tell_unwritten(error: OSError) -> Exit:
     return Exit.FAILED
 
 
-def unknown_command(name: str, known: Iterable[str]) -> CallsheetError:
-    """That there is no such command, with the nearest ones."""
+def unknown_command(name: str, known: Iterable[str], group: str) -> CallsheetError:
+    """That there is no such command in the group, with the nearest ones."""
     near = did_you_mean(name, known)
-    way_out = f"did you mean {' or '.join(near)}?" if near else "`callsheet --help` lists the commands"
+    way_out = f"did you mean {' or '.join(near)}?" if near else f"`{group} --help` lists the commands"
     return CallsheetError.single("CFG010", f"there is no command {name[:40]!r}", help=way_out)
 
 

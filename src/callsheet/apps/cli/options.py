@@ -24,7 +24,9 @@ from callsheet.apps.cli.stage import Stage
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
+    from callsheet.apps.cli.reading import PlanText
     from callsheet.apps.session import Setup
+    from callsheet.frontends.spelling import Syntax
     from callsheet.store.journal import Journal
 
 Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
@@ -33,6 +35,20 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _PATH = click.Path(path_type=Path)
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+
+
+def _syntax(_context: click.Context, _option: click.Parameter, given: str | None) -> Syntax | None:
+    from callsheet.frontends.spelling import Syntax  # noqa: PLC0415 - not for --help
+
+    return None if given is None else Syntax(given)
+
+
+syntax = click.option(
+    "--syntax",
+    type=click.Choice(["ltp", "micro"]),
+    callback=_syntax,
+    help="How plans are written; default: as the file's suffix says (.ltp, .micro), else as the text looks.",
+)
 variables = click.option(
     "--var",
     "variables",
@@ -74,6 +90,27 @@ def folded(name: str, make: Callable[..., object], **options: Decorator) -> Deco
     return decorate
 
 
+# ---------------------------------------------------------------- the plan
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPlan:
+    """A plan as a command line names it: a file or `-`, and its spelling where that is said."""
+
+    plan: str
+    syntax: Syntax | None
+
+    def read(self, variables: Iterable[str] = ()) -> PlanText:
+        """The text with its plan, if it has one; raises CallsheetError (CFG012) if it cannot be read."""
+        from callsheet.apps.cli.reading import read_plan  # noqa: PLC0415 - not for --help
+
+        return read_plan(self.plan, syntax=self.syntax, variables=variables)
+
+
+plan = folded("plan", NamedPlan, plan=click.argument("plan", metavar="PLAN"), syntax=syntax)
+"""The argument PLAN with `--syntax`, as `plan`."""
+
+
 # ---------------------------------------------------------------- tools
 
 
@@ -85,7 +122,8 @@ def setup_from(
     allow_unsandboxed: bool = False,
 ) -> Setup:
     """The setup that these options describe, on top of the user's configuration file."""
-    from callsheet.apps.session import Setup, default_data  # noqa: PLC0415 - only where tools are opened
+    from callsheet.api.reach import default_data  # noqa: PLC0415 - only where tools are opened
+    from callsheet.apps.session import Setup  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
 
     settings = load_settings()

@@ -19,10 +19,14 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, 
 
 
 def print_json(value: object) -> None:
-    """One JSON value on standard output."""
-    click.echo(
-        json.dumps(value, ensure_ascii=False, indent=2, default=str).encode("utf-8", "backslashreplace")
-    )
+    """One JSON value on standard output; characters that a terminal would obey are escaped in it."""
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    text = _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    click.echo(text.encode("utf-8", "backslashreplace"))
+
+
+_OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What JSON leaves as it is, and a terminal may not: C1 controls, and what turns the order of text."""
 
 
 def print_text(text: str) -> None:

@@ -1,30 +1,34 @@
-"""Reads what a command line names as a plan: a file of LTP text or canonical JSON, `-` for stdin.
+"""Reads what a command line names as a plan: a file of LTP text, Micro-CLI or canonical JSON, `-` for stdin.
 
 In: an argument. Out: the text with its plan or with every reason why it is none. Nothing is
-run, and no tool is looked at.
+run, and no tool is looked at. The suffix of a file tells its spelling (`.ltp`, `.micro`); where
+it does not, the text does.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from callsheet.api.texts import plan_of_json, read_text, unreadable
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
-from callsheet.frontends.ltp import parse
-from callsheet.ir import Plan, plan_from_json
+from callsheet.frontends.spelling import SYNTAX_NAMES, Reading, Syntax, look_of, read_as, read_plan_text
+from callsheet.ir import Plan
 
 STDIN = "-"
-_MAX_BYTES = 100_000_000
+_SUFFIXES = {".ltp": Syntax.LTP, ".micro": Syntax.MICRO}
+_BARE_WORD = "MIC103"
 
 
 @dataclass(frozen=True, slots=True)
 class PlanText:
     """A text that was read as a plan; `plan` is None where `diagnostics` hold an error.
 
-    `path` is the file, None for standard input. Where there is no plan, `partial` has the steps
-    that could be read all the same, and `lost` the text of those that could not.
+    `path` is the file, None for standard input; `syntax` the spelling, None for JSON and for a
+    text that is none. Where there is no plan, `partial` has the steps that could be read all the
+    same, and `lost` the text of those that could not.
     """
 
     path: Path | None
@@ -33,11 +37,9 @@ class PlanText:
     diagnostics: tuple[Diagnostic, ...]
     partial: Plan | None = None
     lost: str = ""
-
-    @property
-    def is_json(self) -> bool:
-        """Whether the plan was given in its canonical JSON form."""
-        return _is_json(self.path, self.source.text)
+    syntax: Syntax | None = None
+    is_json: bool = False
+    """Whether the plan was given in its canonical JSON form."""
 
     def require(self) -> Plan:
         """The plan; raises CallsheetError with all that is wrong with the text."""
@@ -46,59 +48,99 @@ class PlanText:
         return self.plan
 
 
-def read_plan(argument: str, *, strict: bool = False) -> PlanText:
-    """The plan that an argument names; `strict` makes loose spellings errors.
+def read_plan(
+    argument: str,
+    *,
+    syntax: Syntax | None = None,
+    strict: bool = False,
+    variables: Iterable[str] = (),
+) -> PlanText:
+    """The plan that an argument names.
+
+    `syntax` is the spelling, None where the file's suffix or its text tells; `strict` makes loose
+    spellings errors; `variables` are those that the run will be given.
 
     Raises CallsheetError (CFG012) where there is no text to read; what is wrong inside the text
     stands in the result.
     """
     path = None if argument == STDIN else Path(argument)
     source = Source("<stdin>" if path is None else argument, _read(path))
-    if _is_json(path, source.text):
+    by_suffix = None if path is None else _SUFFIXES.get(path.suffix.lower())
+    if syntax is None and by_suffix is None and source.text.lstrip()[:1] == "{":
         return _from_json(path, source)
-    result = parse(source.text, source.name, strict=strict)
+    reading = read_plan_text(
+        source.text, source.name, syntax or by_suffix, strict=strict, variables=variables
+    )
+    result, more = reading.result, _bare_variables(source, reading, tuple(variables))
+    if result.plan is None and syntax is None:
+        more = _doubts(source, reading, by_suffix)
+        if reading.syntax is None:
+            return PlanText(path, source, None, more, result.partial)
     lost = "\n".join(source.text[span.start : span.end] for span in result.lost)
-    return PlanText(path, result.source, result.plan, result.diagnostics, result.partial, lost)
+    said = (*result.diagnostics, *more)
+    return PlanText(path, source, result.plan, said, result.partial, lost, reading.syntax)
+
+
+def _bare_variables(source: Source, reading: Reading, variables: Sequence[str]) -> tuple[Diagnostic, ...]:
+    """The bare words of Micro-CLI that are variables only because the run is given them."""
+    if reading.syntax is not Syntax.MICRO or not variables:
+        return ()
+    alone = read_as(Syntax.MICRO, source.text, source.name)
+    still = {d.span for d in reading.result.diagnostics if d.code == _BARE_WORD}
+    found = [
+        d for d in alone.diagnostics if d.code == _BARE_WORD and d.span is not None and d.span not in still
+    ]
+    return tuple(_bare_variable(d, source.text[d.span.start : d.span.end]) for d in found if d.span)
+
+
+def _bare_variable(said: Diagnostic, word: str) -> Diagnostic:
+    message = f"{word} is a variable here, because it is given with --var; without that it is a text"
+    return replace(said, severity=Severity.WARNING, message=message, help=f"write ${word}", fix=None)
+
+
+def _doubts(source: Source, reading: Reading, by_suffix: Syntax | None) -> tuple[Diagnostic, ...]:
+    """What is to be said of a text with errors whose spelling nobody has named."""
+    text = source.text
+    if reading.syntax is None:
+        start = len(text) - len(text.lstrip())
+        nothing = Diagnostic(
+            "CFG019",
+            Severity.ERROR,
+            "this text is neither LTP text nor Micro-CLI" if text.strip() else "this text is empty",
+            Span(start, max(start, (text + "\n").find("\n", start))),
+            'a step is written S1: @TOOL (arguments) > $result, a command search "words" > name',
+        )
+        return (nothing,)
+    if by_suffix is None and look_of(text).framed:
+        return ()
+    other = Syntax.MICRO if reading.syntax is Syntax.LTP else Syntax.LTP
+    read, meant = SYNTAX_NAMES[reading.syntax], SYNTAX_NAMES[other]
+    if by_suffix is not None:
+        if look_of(text).syntax is not other:
+            return ()
+        said = f"the file's suffix says {read}, its text looks like {meant}"
+    else:
+        said = f"this was read as {read}, which it looks like"
+    help_ = f"--syntax {other} reads it as {meant}"
+    return (Diagnostic("CFG020", Severity.HINT, said, None, help_),)
 
 
 def _read(path: Path | None) -> str:
+    name = "standard input" if path is None else str(path)
+    way_out = "give a file, or - for standard input"
     try:
         if path is None and sys.stdin is None:
-            raise _unreadable(path, "it is closed")
+            raise unreadable(name, "it is closed", way_out)
         if path is None:
-            data = sys.stdin.buffer.read(_MAX_BYTES + 1)
-        else:
-            with path.open("rb") as file:
-                data = file.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise _unreadable(path, f"it is larger than {_MAX_BYTES // 1_000_000} MB")
-        return data.decode("utf-8-sig")
+            return read_text(sys.stdin.buffer, name, way_out)
+        with path.open("rb") as file:
+            return read_text(file, name, way_out)
     except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from error
-    except UnicodeDecodeError as error:
-        raise _unreadable(path, f"it is not UTF-8 text (byte {error.start})") from error
-
-
-def _unreadable(path: Path | None, reason: str) -> CallsheetError:
-    name = "standard input" if path is None else str(path)
-    return CallsheetError.single(
-        "CFG012", f"the plan {name} cannot be read: {reason}", help="give a file, or - for standard input"
-    )
-
-
-def _is_json(path: Path | None, text: str) -> bool:
-    return path is not None and path.suffix == ".json" and text.lstrip()[:1] == "{"
+        raise unreadable(name, error.strerror or str(error), way_out) from error
 
 
 def _from_json(path: Path | None, source: Source) -> PlanText:
     try:
-        return PlanText(path, source, plan_from_json(json.loads(source.text)), ())
-    except json.JSONDecodeError as error:
-        wrong = Diagnostic(
-            "CFG001", Severity.ERROR, f"this is not JSON: {error.msg}", Span(error.pos, error.pos + 1)
-        )
-    except RecursionError:
-        wrong = Diagnostic("CFG001", Severity.ERROR, "this JSON is nested too deep")
+        return PlanText(path, source, plan_of_json(source), (), is_json=True)
     except CallsheetError as error:
-        return PlanText(path, source, None, error.diagnostics)
-    return PlanText(path, source, None, (wrong,))
+        return PlanText(path, source, None, error.diagnostics, is_json=True)

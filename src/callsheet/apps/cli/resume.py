@@ -101,14 +101,15 @@ async def _resume(job: Resumption) -> RunOutcome:
         async with _ports_of(job, start, plan) as ports:
             yield ports
 
-    watch = Watch(observer=job.progress.note, on_driver=job.progress.begin)
+    watch = Watch(observer=job.progress.note, hears_all=False, on_driver=job.progress.begin)
     return await resume_run(job.journal, job.run_id, ports_for, job.decision, watch)
 
 
 @asynccontextmanager
 async def _ports_of(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[Ports]:
     """Open the tools that the run's start names; refuse those that are gone or have changed."""
-    from callsheet.apps.session import Setup, absent_tools, open_toolbox, pins_of  # noqa: PLC0415 - as above
+    from callsheet.api.reach import absent_tools, pins_of  # noqa: PLC0415 - as above
+    from callsheet.apps.session import Setup, open_toolbox  # noqa: PLC0415
     from callsheet.runtime.runs import check_pins  # noqa: PLC0415
 
     setup = Setup.from_note(start.launch)

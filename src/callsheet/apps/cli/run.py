@@ -17,7 +17,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.progress import Progress, choose_progress
-from callsheet.apps.cli.reading import PlanText, read_plan
+from callsheet.apps.cli.reading import PlanText
 from callsheet.apps.cli.stage import Stage
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import Plan
@@ -72,7 +72,7 @@ class Job:
 
 
 @click.command()
-@click.argument("plan", metavar="PLAN")
+@options.plan
 @options.tool_sources
 @options.variables
 @click.option("--run-id", metavar="ID", help="The run's id; default: a new one.")
@@ -81,7 +81,7 @@ class Job:
 @options.progress
 @options.as_json
 def run(
-    plan: str,
+    plan: options.NamedPlan,
     setup: Setup,
     variables: tuple[str, ...],
     run_id: str | None,
@@ -98,7 +98,7 @@ def run(
     if recording.no_journal and (recording.journal is not None or run_id is not None):
         raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
     inputs = options.parse_variables(variables)
-    text = read_plan(plan)
+    text = plan.read(inputs)
     job = Job(
         text=text,
         plan=text.require(),
@@ -165,7 +165,7 @@ async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
 
 def _check(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
     """Refuse a plan with errors; else print the warnings, and which servers were opened."""
-    from callsheet.apps.checking import check_plan  # noqa: PLC0415 - as above
+    from callsheet.api.checking import check_plan  # noqa: PLC0415 - as above
 
     found = (*toolbox.diagnostics, *check_plan(job.plan, toolbox.registry, job.inputs))
     if any(d.is_error for d in found):
@@ -180,7 +180,8 @@ def _check(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
 
 
 def _launch(job: Job, toolbox: Toolbox) -> Launch:
-    from callsheet.apps.session import facts_of, pins_of, setup_of_run  # noqa: PLC0415 - as above
+    from callsheet.api.reach import facts_of, pins_of  # noqa: PLC0415 - as above
+    from callsheet.apps.session import setup_of_run  # noqa: PLC0415
     from callsheet.runtime.runs import Launch  # noqa: PLC0415
 
     return Launch(

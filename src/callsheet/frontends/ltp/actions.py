@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from callsheet.diagnostics import Span, did_you_mean
-from callsheet.frontends.ltp.words import CONTROL, CONTROL_SPELLINGS, RESERVED
+from callsheet.frontends.ltp.words import CONTROL, CONTROL_SPELLINGS, RESERVED, VALUE_START
 from callsheet.frontends.values.parser import read_arguments, read_value
 from callsheet.frontends.values.reader import LABEL, Reader, Stop, replace, shown
 from callsheet.ir import Action, Call, Goto, Replan, Respond, Terminate, Value, canonical_tool_name
@@ -16,7 +16,6 @@ from callsheet.ir import Action, Call, Goto, Replan, Respond, Terminate, Value, 
 _ACTION = re.compile(r"(@?)([A-Za-z0-9_]+(?:-[A-Za-z0-9_]+)*)")
 _RUN = re.compile(r"@?[^\s(){}\"'$>,]*")
 _TARGET = re.compile(rf"(\([ \t]*)?([\"']?)({LABEL})\2([ \t]*\))?")
-_VALUE_START = re.compile(r"[\"'$\[\d]|r[\"']|[A-Za-z_]\w*[ \t]*=(?!=)")
 
 
 def read_action(reader: Reader) -> Action:
@@ -114,7 +113,7 @@ def _unknown_word(reader: Reader, word: str, end: int, at: str) -> Stop:
 
 
 def _refuse_bare_arguments(reader: Reader, tool: str) -> None:
-    if _VALUE_START.match(reader.text, reader.pos):
+    if VALUE_START.match(reader.text, reader.pos):
         end = reader.line_end(reader.pos)
         raise reader.error(
             "LTP033",
@@ -179,7 +178,7 @@ def _read_values(reader: Reader, word: str) -> tuple[Value, ...]:
     char = reader.skip()
     start = reader.pos
     if char != "(":
-        if not _VALUE_START.match(reader.text, start):
+        if not VALUE_START.match(reader.text, start):
             reader.pos = start
             return ()
         return _read_bare_values(reader, word)

@@ -15,6 +15,8 @@ from callsheet.frontends.ltp.words import (
     BLOCK_WORD,
     BOLD_LABEL,
     BULLET,
+    CONTROL,
+    CONTROL_SPELLINGS,
     FENCE,
     LABELLED,
     MARKER,
@@ -35,6 +37,7 @@ _META = re.compile(r"(ltp|id|title|goal):(?: |$)(.*)", re.DOTALL)
 _HEADER = re.compile(r"ltp[ \t]*:[ \t]*(.*)")
 _BRACKETS = re.compile(r"\"(?:[^\"\\\n]++|\\[^\n])*+\"?|[()\[\]{}]|\n")
 _ELSE = re.compile(r"ELSE\b|ELIF\b|ELSEIF\b", re.IGNORECASE)
+_WORD = re.compile(r"@?([A-Za-z_][A-Za-z0-9_-]*)([ \t]*\()?")
 _ELSEWHERE = re.compile(r"(?:>|ON_FAIL\b|THEN\b)", re.IGNORECASE)
 
 
@@ -272,8 +275,13 @@ class Document:
                 help="write a step with the opposite condition: ?IF (NOT (…)) THEN …",
             )
             return
+        word = _WORD.match(line)
         if _ELSEWHERE.match(line):
             help_ = "a step stands on one line: join this to the line above"
+        elif word is not None and (control := CONTROL_SPELLINGS.get(word[1].upper())) is not None:
+            help_ = f"write {'GOTO S5' if control == 'GOTO' else f'{CONTROL[control]} (values)'}"
+        elif word is not None and word[2] is not None:
+            help_ = f"did you mean @{word[1].upper()} (…)? A call begins with @"
         elif near := did_you_mean(
             line.split("(", maxsplit=1)[0].split(" ", maxsplit=1)[0],
             ("TERMINATE", "RESPOND", "GOTO", "RE-PLAN"),

@@ -9,9 +9,17 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.ltp.document import VERSION
 from callsheet.frontends.ltp.words import RESERVED
-from callsheet.frontends.values.printer import format_condition, format_text, format_value, is_name, refuse
+from callsheet.frontends.values.printer import (
+    format_condition,
+    format_text,
+    format_value,
+    is_name,
+    placed,
+    refuse,
+)
 from callsheet.frontends.values.reader import LABEL
 from callsheet.ir import (
     Action,
@@ -80,20 +88,23 @@ def _steps(steps: tuple[Step, ...]) -> Iterator[str]:
     group: int | None = None
     seen: set[int] = set()
     for step in steps:
-        if step.group != group:
-            if group is not None:
-                yield "}"
-            group = step.group
-            if group is not None:
-                if group in seen:
-                    raise refuse(
-                        f"a group whose steps stand apart (at {step.id})", "move them next to each other"
-                    )
-                seen.add(group)
-                yield "@PARALLEL {"
-        indent = "" if group is None else "  "
-        yield from _comments(step.comments, indent)
-        yield indent + format_step(step, indent)
+        try:
+            if step.group != group:
+                if group is not None:
+                    yield "}"
+                group = step.group
+                if group is not None:
+                    if group in seen:
+                        raise refuse(
+                            f"a group whose steps stand apart (at {step.id})", "move them next to each other"
+                        )
+                    seen.add(group)
+                    yield "@PARALLEL {"
+            indent = "" if group is None else "  "
+            yield from _comments(step.comments, indent)
+            yield indent + format_step(step, indent)
+        except CallsheetError as error:
+            raise placed(error, step) from None
     if group is not None:
         yield "}"
 

@@ -12,6 +12,7 @@ RESERVED = frozenset(
         "TERMINATE",
         "GOTO",
         "REPLAN",
+        "RE_PLAN",
         "PARALLEL",
         "RETRY",
         "IF",
@@ -42,6 +43,19 @@ _CONTROL_WORD = r"(?:RESPOND|TERMINATE|GOTO|RE-?PLAN|RE_PLAN)\b"
 
 _GUARD_OR_CALL = rf"(?:@|\?[ \t]*[A-Za-z]|{_CONTROL_WORD})"
 
+_VALUE = r"(?:[\"'$\[\d]|r[\"']|[A-Za-z_]\w*[ \t]*=(?!=))"
+VALUE_START = re.compile(_VALUE)
+"""The beginning of a value that stands without parentheses."""
+
+_BARE_CONTROL = (
+    rf"(?i:{_CONTROL_WORD})[ \t\r]*(?:\(|{_VALUE}|$|\#)"
+    rf"|(?i:GOTO)[ \t]+{LABEL}[ \t\r]*(?:$|\#|>|(?i:ON_FAIL)\b)"
+)
+_BARE_GUARD = (
+    r"(?i:IF)[ \t]*[( \t]*(?:[$\"']|\([ \t]*[-+]?\d|(?i:NOT[ \t]*\(|IS_EMPTY|NOT_EMPTY))"
+    r"|(?i:FOREACH)[ \t]*\(?[ \t]*\$?[A-Za-z_]\w*[ \t]+(?i:IN)[ \t]+[$\[\"']"
+)
+
 MARKER = re.compile(
     r"(?P<open>\**`?)(?P<word>PLAN_START|PLAN_END)(?P<close>`?\**:?)[ \t\r]*"
     rf"(?=\n|\Z|\#|\}}|{LABEL}[ \t]*:)",
@@ -52,11 +66,11 @@ NAMED_STEP_START = re.compile(rf"{LABEL}[ \t]*:[ \t]*{_GUARD_OR_CALL}", re.IGNOR
 
 STEP_START = re.compile(
     rf"{LABEL}[ \t]*:(?!:|//)[ \t]*(?i:{_GUARD_OR_CALL}|IF\b|FOREACH\b)"
-    rf"|@(?!(?i:PARALLEL)\b)|\?[ \t]*[A-Za-z]|(?i:{_CONTROL_WORD})[ \t]*\(|{_CONTROL_WORD}[ \t]*[\"'$]"
-    rf"|(?i:GOTO)[ \t]+{LABEL}[ \t\r]*(?:$|\#)",
+    rf"|@(?!(?i:PARALLEL)\b)|\?[ \t]*[A-Za-z]|{_BARE_CONTROL}|{_BARE_GUARD}",
     re.MULTILINE,
 )
-"""What can only be meant as a step, at the position of a step."""
+"""What can only be meant as a step, at the position of a step. A word of the language without an id
+is one, in any case, where what follows is a value, a bracket or the line's end: not in a sentence."""
 
 LABELLED = re.compile(rf"({LABEL})[ \t]*:(?!//)")
 RECOVERY_LINE = re.compile(

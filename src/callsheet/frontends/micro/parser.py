@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable
+from dataclasses import replace
 
-from callsheet.diagnostics import Source
+from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.frontends.micro.document import Document
 from callsheet.frontends.values import ParseResult
 from callsheet.ir import Plan
@@ -17,23 +18,27 @@ _LARGE = 20_000
 """From this many characters on the cyclic collector rests: a tree without cycles has no work for it."""
 
 
-def parse_micro(text: str, name: str = "<plan>", *, variables: Iterable[str] = ()) -> ParseResult:
+def parse_micro(
+    text: str, name: str = "<plan>", *, strict: bool = False, variables: Iterable[str] = ()
+) -> ParseResult:
     """Read Micro-CLI. `name` is what diagnostics call the text; `variables` are set from the start.
+
+    `strict` makes loose spellings errors.
 
     >>> plan = parse_micro('search "tea" > hits\\nrespond hits').require()
     >>> [step.id for step in plan.steps], plan.steps[1].action.values
     (['S1', 'S2'], (Ref(name='hits', path=()),))
     """
     if len(text) < _LARGE or not gc.isenabled():
-        return _parse(text, name, variables)
+        return _parse(text, name, strict, variables)
     gc.disable()
     try:
-        return _parse(text, name, variables)
+        return _parse(text, name, strict, variables)
     finally:
         gc.enable()
 
 
-def _parse(text: str, name: str, variables: Iterable[str]) -> ParseResult:
+def _parse(text: str, name: str, strict: bool, variables: Iterable[str]) -> ParseResult:
     document = Document(text, set(variables))
     document.read()
     meta = document.meta
@@ -44,6 +49,12 @@ def _parse(text: str, name: str, variables: Iterable[str]) -> ParseResult:
         goal=meta.get("goal"),
         comments=tuple(document.comments),
     )
-    found = sorted(document.diagnostics, key=lambda d: d.span.start if d.span else -1)
+    said = [_strict(d) for d in document.diagnostics] if strict else document.diagnostics
+    found = sorted(said, key=lambda d: d.span.start if d.span else -1)
     plan = None if any(d.is_error for d in found) else partial
     return ParseResult(plan, partial, tuple(found), Source(name, text), tuple(document.lost))
+
+
+def _strict(diagnostic: Diagnostic) -> Diagnostic:
+    is_loose = diagnostic.severity is not Severity.ERROR and diagnostic.code.startswith(("MIC1", "LTP1"))
+    return replace(diagnostic, severity=Severity.ERROR) if is_loose else diagnostic

@@ -15,7 +15,7 @@ from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, RESERVED
 from callsheet.frontends.micro.lines import HEAD
 from callsheet.frontends.micro.verbs import VERBS, Named, spell
 from callsheet.frontends.values import format_text, format_value
-from callsheet.frontends.values.printer import is_name
+from callsheet.frontends.values.printer import is_name, placed
 from callsheet.frontends.values.reader import LABEL
 from callsheet.ir import (
     Action,
@@ -95,20 +95,27 @@ def _steps(steps: tuple[Step, ...]) -> Iterator[str]:
     group: int | None = None
     seen: set[int] = set()
     for number, step in enumerate(steps, 1):
-        if step.id != f"S{number}":
-            raise _refuse(f"the id of the step {step.id!r}", f"commands are counted: it would be S{number}")
-        if step.group != group:
-            if group is not None:
-                yield "}"
-            group = step.group
-            if group is not None:
-                if group in seen:
-                    raise _refuse(f"the group of {step.id}, whose steps stand apart", "move them together")
-                seen.add(group)
-                yield "@PARALLEL {"
-        indent = "" if group is None else "  "
-        yield from _comments(step.comments, indent)
-        yield indent + _step(step, indent)
+        try:
+            if step.id != f"S{number}":
+                raise _refuse(
+                    f"the id of the step {step.id!r}", f"commands are counted: it would be S{number}"
+                )
+            if step.group != group:
+                if group is not None:
+                    yield "}"
+                group = step.group
+                if group is not None:
+                    if group in seen:
+                        raise _refuse(
+                            f"the group of {step.id}, whose steps stand apart", "move them together"
+                        )
+                    seen.add(group)
+                    yield "@PARALLEL {"
+            indent = "" if group is None else "  "
+            yield from _comments(step.comments, indent)
+            yield indent + _step(step, indent)
+        except CallsheetError as error:
+            raise placed(error, step) from None
     if group is not None:
         yield "}"
 

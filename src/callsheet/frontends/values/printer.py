@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import assert_never
 
 from callsheet.diagnostics import CallsheetError
@@ -24,6 +25,7 @@ from callsheet.ir import (
     Or,
     PathPart,
     Ref,
+    Step,
     Template,
     Value,
 )
@@ -31,7 +33,7 @@ from callsheet.ir import (
 _NAME = re.compile(NAME)
 _WORD = re.compile(r"\w+")
 _DIGITS = re.compile(r"0|[1-9][0-9]*")
-_UNSEEN = r"\x7f\u0085\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
+_UNSEEN = r"\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
 """Characters that a reader cannot see, or that turn the order of what is seen: always escaped."""
 
 _PLAIN = re.compile(rf"[^\"\\$\x00-\x1f{_UNSEEN}]*")
@@ -96,6 +98,14 @@ def _junction(word: str, conditions: tuple[Condition, ...], indent: str) -> str:
 def refuse(what: str, help_: str | None = None) -> CallsheetError:
     """The refusal of what LTP text cannot say."""
     return CallsheetError.single("LTP070", f"LTP text cannot say {what}", help=help_)
+
+
+def placed(error: CallsheetError, step: Step) -> CallsheetError:
+    """The refusal with the step that it is about, and the step's place in its text."""
+    return CallsheetError(
+        [d if d.step else replace(d, span=d.span or step.span, step=step.id) for d in error.diagnostics],
+        error.source,
+    )
 
 
 def _scalar(value: bool | float | None) -> str:

@@ -5,6 +5,7 @@ In: a CallModel command. Out: the checked answer as a value, or ToolFailed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
@@ -18,7 +19,10 @@ Complete: TypeAlias = "Callable[[Messages], Awaitable[object]]"
 
 MAX_ROUNDS = 20
 _TRUE = ("TRUE", "YES")
-_FALSE = ("FALSE", "NO")
+_VERDICT = re.compile(
+    r"\W*(TRUE|FALSE|YES|NO)(?:\W*$|\W*[\n.,;:!*)(\u2013\u2014]| - )", re.IGNORECASE | re.ASCII
+)
+"""The first word of an answer, alone or with a stop behind it: `True, because …`, but not `No data`."""
 
 
 class ModelOperations:
@@ -88,8 +92,8 @@ def _categories(command: CallModel) -> list[str]:
 def _checked(command: CallModel, answer: str) -> str | None:
     """The answer in its promised form; None if it does not have it."""
     if command.tool == "LLM_EVALUATE":
-        word = answer.strip(" .!*`\"'\n").upper()
-        return "TRUE" if word in _TRUE else "FALSE" if word in _FALSE else None
+        said = _VERDICT.match(answer)
+        return None if said is None else "TRUE" if said[1].upper() in _TRUE else "FALSE"
     if command.tool == "LLM_CLASSIFY":
         categories = _categories(command)
         if not categories:

@@ -78,7 +78,10 @@ def tool(
 
     def declare(target: F) -> F:
         declared = Declaration(_effect(target, effect), name, description, timeout, inline)
-        setattr(target, _ATTRIBUTE, declared)
+        try:
+            setattr(target, _ATTRIBUTE, declared)
+        except AttributeError:
+            raise cannot(target, "nothing can be noted on it", "wrap it in a function") from None
         return target
 
     return declare if function is None else declare(function)
@@ -96,7 +99,7 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
     CallsheetError (CFG105) if a plan cannot call the function.
     """
     declared = cast("Declaration", getattr(function, _ATTRIBUTE, Declaration()))
-    given = declared.name or function.__name__
+    given = declared.name or getattr(function, "__name__", "")
     name = _canonical(function, given)
     signature = read_signature(function)
     description = declared.description or _first_paragraph(function)

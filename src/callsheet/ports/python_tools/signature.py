@@ -6,10 +6,11 @@ tool. Nothing is called here.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ports.python_tools.annotations import MISS, Check, for_pydantic, never, simple
@@ -96,13 +97,20 @@ def cannot(function: Callable[..., Any], reason: str, help: str | None = None) -
     return CallsheetError.single("CFG105", f"{name} cannot be a tool: {reason}", help=help)
 
 
+def _annotated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What holds the annotations: of a partial the function in it, of an object its `__call__`."""
+    while isinstance(function, functools.partial):
+        function = cast("functools.partial[Any]", function).func
+    return function if inspect.isroutine(function) or inspect.isclass(function) else function.__call__
+
+
 def read_signature(function: Callable[..., Any]) -> Signature:
     """The signature of a function; raises CallsheetError (CFG105) if it cannot be a tool."""
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise cannot(function, "it yields values", "return a list")
     signature = inspect.signature(function)
     try:
-        hints = get_type_hints(function, include_extras=True)
+        hints = get_type_hints(_annotated(function), include_extras=True)
     except Exception as error:
         raise cannot(function, f"its types cannot be read ({type(error).__name__}: {error})") from error
     parameters: dict[str, Parameter] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from callsheet.diagnostics import Diagnostic, Severity, Span
 from callsheet.ir import Call, CallKind, Goto, Literal, Order, Plan, Replan, Step
@@ -26,20 +27,38 @@ _ESCAPED = frozenset('"/$\b\f\n\r\t')
 """Characters that a raw text cannot hold, or that an escape may stand for."""
 
 
+class Means(NamedTuple):
+    """Who carries out, beside tools, what a plan asks for."""
+
+    model: bool = False
+    agent: bool = False
+    compiler: bool = False
+
+
+NO_MEANS = Means()
+ALL_MEANS = Means(model=True, agent=True, compiler=True)
+
+
 def check_plan(
-    plan: Plan, registry: Registry | None, inputs: Collection[str] = (), *, not_asked: str | None = None
+    plan: Plan,
+    registry: Registry | None,
+    inputs: Collection[str] = (),
+    *,
+    not_asked: str | None = None,
+    means: Means = NO_MEANS,
 ) -> tuple[Diagnostic, ...]:
     """All that is wrong with a plan, or could be better, before a run.
 
     Without a `registry` tools are not looked at. `not_asked` says where else a tool might be,
-    in words, that nobody has asked: then a tool that is missing here is a warning.
+    in words, that nobody has asked: then a tool that is missing here is a warning. `means` says
+    whether the run has a model, an agent and a compiler.
     """
     tools = None if registry is None else _signatures(plan, registry)
     found = check(plan, tools=tools, inputs=inputs)
     if registry is not None:
         steps = {step.id: step for step in plan.steps}
         found = tuple(_explained(d, steps, registry, not_asked) for d in found)
-    return (*found, *_what_cannot_run(plan))
+    return (*found, *_what_cannot_run(plan, means))
 
 
 def check_readable(
@@ -132,28 +151,28 @@ def _quotes_before(text: str, span: Span) -> int | None:
     return 2 if is_raw else None
 
 
-def _what_cannot_run(plan: Plan) -> Iterator[Diagnostic]:
-    """RUN010 for what this version has no way to carry out, RUN001 for a plan it cannot run."""
+def _what_cannot_run(plan: Plan, means: Means) -> Iterator[Diagnostic]:
+    """RUN010 for what nobody is there to carry out, RUN001 for a plan that cannot be run."""
     if plan.order is not Order.TEXT:
         message = "this plan is a graph of dependencies, and only plans of text order can be run"
         yield Diagnostic("RUN001", Severity.WARNING, message)
     for step in plan.steps:
-        what = _lacking(step)
+        what = _lacking(step, means)
         if what is not None:
             span = step.action.span or step.span
-            message = f"{what}, which this version of callsheet does not have; the step will fail"
+            message = f"{what}, and there is none here; the step will fail"
             yield Diagnostic("RUN010", Severity.WARNING, message, span, step=step.id)
 
 
-def _lacking(step: Step) -> str | None:
+def _lacking(step: Step, means: Means) -> str | None:
     match step.action:
-        case Replan():
+        case Replan() if not means.compiler:
             return "RE-PLAN needs a language model"
         case Call(tool=tool) as call:
             match call.kind:
-                case CallKind.MODEL:
+                case CallKind.MODEL if not means.model:
                     return f"@{tool} needs a language model"
-                case CallKind.AGENT:
+                case CallKind.AGENT if not means.agent:
                     return f"@{tool} needs an agent"
                 case _:
                     return None

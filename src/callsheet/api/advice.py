@@ -1,0 +1,56 @@
+"""A finding's way out in the words of the library, where the command line's would mislead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.ir import Call, Plan
+from callsheet.ports.builtin import BuiltinSettings, builtin_tools
+
+_OPTION = re.compile(r"--var (\w+)=…")
+_UNKNOWN_TOOL = "CHK040"
+_CHANGED_TOOLS = "JRN021"
+
+
+def advised(plan: Plan, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The findings about a plan, with ways out that a program can take."""
+    return tuple(_advised(plan, d) for d in diagnostics)
+
+
+@contextmanager
+def in_words_of_the_library() -> Generator[None]:
+    """Say of what is raised within which argument is the way out."""
+    try:
+        yield
+    except CallsheetError as error:
+        raise CallsheetError([_argument_for_option(d) for d in error.diagnostics], error.source) from error
+
+
+def _argument_for_option(diagnostic: Diagnostic) -> Diagnostic:
+    if diagnostic.code != _CHANGED_TOOLS:
+        return diagnostic
+    return replace(diagnostic, help="look at what changed, then resume(…, accept_changed_tools=True)")
+
+
+def _advised(plan: Plan, diagnostic: Diagnostic) -> Diagnostic:
+    help_ = diagnostic.help or ""
+    if diagnostic.code == _UNKNOWN_TOOL:
+        step = plan.step(diagnostic.step or "")
+        if step is not None and isinstance(step.action, Call) and step.action.tool in _builtin_names():
+            help_ = "it is a built-in tool: Runtime(builtins=True)"
+        elif help_.startswith("`callsheet tools`"):
+            help_ = "give it to the runtime: Runtime(tools=[…]), or mcp=… for servers"
+    help_ = _OPTION.sub(r"inputs={'\1': …}", help_)
+    return replace(diagnostic, help=help_ or None)
+
+
+def _builtin_names() -> frozenset[str]:
+    here = Path()
+    return frozenset(
+        t.spec.name for t in builtin_tools(BuiltinSettings(workspace=here, data=here, host=True))
+    )

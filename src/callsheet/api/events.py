@@ -1,0 +1,125 @@
+"""What a run tells as it goes: typed, immutable events, numbered from 1 without a gap.
+
+A step that runs is told of by `StepStarted`, then any number of `StepRetrying` (and a
+`StepFailed` for each call that fails for good), then `StepFinished`, unless it failed and is no
+FOREACH. A step whose guard does not hold is told of by `StepSkipped` alone. `RunEnded` is the
+last event of a run that ended or fell into doubt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from callsheet.api.result import RunResult
+from callsheet.ir import JSON
+from callsheet.runtime.runs import DoubtfulCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Event:
+    """What all events have.
+
+    `replayed` is True for what happened before a resumed run went on: it is told again from the
+    journal, and so is what follows at once from the decision on calls in doubt.
+    """
+
+    run_id: str
+    number: int
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StepEvent(_Event):
+    """What all events of a step have: its id, and what it does (`@FETCH_PAGE`, `GOTO`)."""
+
+    step: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted(_StepEvent):
+    """A step begins; a FOREACH once for all its items."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSkipped(_StepEvent):
+    """A step does nothing this time; `reason` says why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFinished(_StepEvent):
+    """A step has its result; `variable` (without `$`) took it, None if the step names none.
+
+    `value` is a copy: it may be changed without changing the run.
+    """
+
+    variable: str | None
+    value: JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRetrying(_StepEvent):
+    """A call failed with `error` and is made again after a wait."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFailed(_StepEvent):
+    """A call failed for good."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepDiverted(_StepEvent):
+    """The run goes on at the step `target`: a GOTO, or a failure that leads there."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastFailed(_StepEvent):
+    """A result does not fit the type of its variable and stays as it was."""
+
+    reason: str
+    value: JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replanned(_StepEvent):
+    """The run goes on with a new plan; `detail` says how large it is."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallInDoubt(_StepEvent):
+    """A call left and gave no answer; the run waits until it is decided what becomes of it."""
+
+    call: DoubtfulCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded(_Event):
+    """The run has its result, and the journal holds it; or it waits for a decision."""
+
+    result: RunResult
+
+
+RunEvent: TypeAlias = (
+    StepStarted
+    | StepSkipped
+    | StepFinished
+    | StepRetrying
+    | StepFailed
+    | StepDiverted
+    | CastFailed
+    | Replanned
+    | CallInDoubt
+    | RunEnded
+)
+"""Everything that a run tells."""

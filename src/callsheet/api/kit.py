@@ -1,0 +1,102 @@
+"""What a runtime is made of: tools, servers, model, journal, limits; nothing of it is open yet.
+
+In: what users write in `Runtime(…)`. Out: the parts of a `Kit`, or what is wrong with them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
+
+from callsheet.api.checking import Means
+from callsheet.api.models import Agent, Compiler, Model, Replan
+from callsheet.api.reach import default_data
+from callsheet.api.tools import ToolSource
+from callsheet.diagnostics import Source
+from callsheet.machine import Limits
+from callsheet.ports.builtin import BuiltinSettings
+from callsheet.ports.tools import Tool
+from callsheet.runtime.gateway import AgentPort, ModelPort
+from callsheet.store import Journal
+
+if TYPE_CHECKING:
+    from callsheet.ports.mcp import McpServerConfig
+
+Servers: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Iterable[McpServerConfig]"
+"""MCP servers: the path of an `mcpServers` file, its content, or the table of servers in it."""
+
+
+class RuntimeOptions(TypedDict, total=False):
+    """What `Runtime` takes by name; its docstring says what each is."""
+
+    tools: Iterable[ToolSource]
+    mcp: Servers | None
+    builtins: bool | BuiltinSettings
+    workspace: str | os.PathLike[str] | None
+    data: str | os.PathLike[str] | None
+    model: Model | None
+    agent: Agent | None
+    compiler: Compiler | None
+    journal: Journal | str | os.PathLike[str] | None
+    limits: Limits | None
+
+
+_TABLES = ("mcpServers", "servers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kit:
+    """All that a runtime was given, read and checked.
+
+    `tools` are those that need no server: given ones, built-in ones, transforms.
+    """
+
+    tools: tuple[Tool, ...]
+    servers: tuple[McpServerConfig, ...]
+    model: ModelPort | None
+    agent: AgentPort | None
+    replan: Replan | None
+    journal: Journal | Path | None
+    limits: Limits
+    data: Path | None
+
+    @property
+    def means(self) -> Means:
+        """Who carries out, beside tools, what a plan asks for."""
+        return Means(self.model is not None, self.agent is not None, self.replan is not None)
+
+    @property
+    def files(self) -> Path:
+        """The folder for files that servers send."""
+        return (default_data() if self.data is None else self.data) / "files"
+
+
+def builtin_settings(
+    given: bool | BuiltinSettings, workspace: str | os.PathLike[str] | None, data: Path | None
+) -> BuiltinSettings | None:
+    """The settings of the built-in tools; None where there are to be none."""
+    if isinstance(given, BuiltinSettings):
+        return given if workspace is None else replace(given, workspace=Path(workspace))
+    if not given:
+        if workspace is not None:
+            raise ValueError("the workspace is the folder of the built-in tools: give builtins=True as well")
+        return None
+    return BuiltinSettings(workspace=Path(workspace or "."), data=data or default_data())
+
+
+def read_servers(given: Servers) -> tuple[McpServerConfig, ...]:
+    """The servers that are given; raises CallsheetError (CFG110 to CFG113) for what names none."""
+    from callsheet.ports.mcp import load_config, parse_config  # noqa: PLC0415 - only where servers are named
+
+    if isinstance(given, str | os.PathLike):
+        return load_config(Path(given)).servers
+    if isinstance(given, Mapping):
+        table = cast("Mapping[str, Any]", given)
+        content = table if any(name in table for name in _TABLES) else {"mcpServers": table}
+        text = json.dumps(content, indent=2, ensure_ascii=False, default=str)
+        return parse_config(Source("<mcp>", text), Path.cwd()).servers
+    return tuple(given)

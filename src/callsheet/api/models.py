@@ -1,0 +1,193 @@
+"""What users give as model, agent and compiler, as the ports that a run goes out through.
+
+In: functions, async or not. Out: ports. A function that is not async runs in a thread, so that
+it cannot hold the run up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from callsheet.api.plan import Plan
+from callsheet.authoring.answer import read_answer_plan
+from callsheet.authoring.prompt import replan_messages
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON
+from callsheet.ir import Plan as Steps
+from callsheet.machine import CallModel, Compile, RunAgent, to_text
+from callsheet.ports.models.operations import Complete, ModelOperations
+from callsheet.ports.models.prompts import Messages
+from callsheet.ports.python_tools import to_json
+from callsheet.runtime.gateway import AgentPort, ModelPort
+
+PromptFunction: TypeAlias = "Callable[[str], str | Awaitable[str]]"
+"""Takes a prompt, gives the model's answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatModel:
+    """A model that takes a conversation: messages, each a dict with `role` and `content`.
+
+    `strict` holds answers to what the operation promises (a category of the list, TRUE or
+    FALSE): an answer that is not is asked for once more, then the step fails.
+    """
+
+    complete: Callable[[list[dict[str, str]]], str | Awaitable[str]]
+    strict: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OperationModel:
+    """A model that carries out whole operations (`@LLM_CLASSIFY`, `@CONSENSUS`, …) itself.
+
+    `carry_out` takes a `ModelRequest` and gives the operation's value.
+    """
+
+    carry_out: Callable[[ModelRequest], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One operation that a plan asks of a model.
+
+    `operation` is its name (`LLM_SUMMARIZE`), `inputs` are its positional values in order,
+    `arguments` the named ones; `step` asks.
+    """
+
+    operation: str
+    inputs: tuple[JSON, ...]
+    arguments: Mapping[str, JSON]
+    step: str
+
+
+Model: TypeAlias = "PromptFunction | ChatModel | OperationModel"
+"""What `Runtime(model=…)` takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTask:
+    """What `@AGENT_SOLVE` asks of an agent: a goal, further inputs, and the named arguments."""
+
+    goal: str
+    inputs: tuple[JSON, ...] = ()
+    arguments: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+
+
+Agent: TypeAlias = "Callable[[AgentTask], Any]"
+"""What `Runtime(agent=…)` takes; gives the value of the step, or an awaitable of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplanRequest:
+    """Why a plan cannot go on, and the variables that are set; both are data, not instructions."""
+
+    reason: str
+    variables: Mapping[str, JSON]
+
+
+Compiler: TypeAlias = "Callable[[ReplanRequest], Plan | str | Awaitable[Plan | str]]"
+"""What `Runtime(compiler=…)` takes: gives the new plan, or its text."""
+
+Replan: TypeAlias = "Callable[[Compile], Awaitable[Steps]]"
+"""Makes a plan, not checked yet, for a RE-PLAN."""
+
+
+def model_port(model: Model) -> ModelPort:
+    """The port of a model."""
+    if isinstance(model, OperationModel):
+        return _operation_port(model)
+    if isinstance(model, ChatModel):
+        return ModelOperations(_complete(model), strict=model.strict)
+    return ModelOperations(_complete(model))
+
+
+def agent_port(agent: Agent) -> AgentPort:
+    """The port of an agent: the goal is the argument of that name, else the first input."""
+
+    async def solve(command: RunAgent) -> JSON:
+        arguments, inputs = dict(command.args), list(command.inputs)
+        goal = arguments.pop("goal", None)
+        if goal is None and inputs:
+            goal = inputs.pop(0)
+        return to_json(await called(agent, AgentTask(to_text(goal), tuple(inputs), arguments)))
+
+    return solve
+
+
+def replan_by(compiler: Compiler | None, model: Model | None) -> Replan | None:
+    """How a RE-PLAN gets its plan: by the compiler, else by a model that takes prompts."""
+    if compiler is not None:
+        return _by_compiler(compiler)
+    if model is None or isinstance(model, OperationModel):
+        return None
+    complete = _complete(model)
+
+    async def ask(command: Compile) -> Steps:
+        answer = await complete(replan_messages(command.reason, command.variables))
+        return read_answer_plan(answer, command.variables).require()
+
+    return ask
+
+
+async def called(function: Callable[..., Any], *arguments: object) -> Any:
+    """What a function gives, async or not; one that is not runs in a thread."""
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - whether it is async, not whether it is there
+    ):
+        given = function(*arguments)
+    else:
+        given = await asyncio.to_thread(_without_stop, function, arguments)
+    return await given if inspect.isawaitable(given) else given
+
+
+def _without_stop(function: Callable[..., Any], arguments: tuple[object, ...]) -> Any:
+    try:
+        return function(*arguments)
+    except StopIteration as error:  # which no future can hold: nobody would hear of the end
+        raise RuntimeError("the function raised StopIteration") from error
+
+
+def _complete(model: PromptFunction | ChatModel) -> Complete:
+    if isinstance(model, ChatModel):
+        chat = model.complete
+        return lambda messages: called(chat, messages)
+    return lambda messages: called(model, prompt_text(messages))
+
+
+def prompt_text(messages: Messages) -> str:
+    """A conversation as one prompt; what the model itself said before is introduced.
+
+    >>> print(prompt_text([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]))
+    Be brief.
+    <BLANKLINE>
+    Hi
+    """
+    parts = (
+        f"Your answer was:\n{m['content']}" if m["role"] == "assistant" else m["content"] for m in messages
+    )
+    return "\n\n".join(parts)
+
+
+def _operation_port(model: OperationModel) -> ModelPort:
+    async def carry_out(command: CallModel) -> JSON:
+        request = ModelRequest(command.tool, tuple(command.inputs), command.args, command.step)
+        return to_json(await called(model.carry_out, request))
+
+    return carry_out
+
+
+def _by_compiler(compiler: Compiler) -> Replan:
+    async def compile_again(command: Compile) -> Steps:
+        given = await called(compiler, ReplanRequest(command.reason, command.variables))
+        if isinstance(given, Plan):
+            return given.ir
+        result = read_answer_plan(given, command.variables)
+        if result.plan is None:
+            raise CallsheetError(result.diagnostics, result.source)
+        return result.plan
+
+    return compile_again

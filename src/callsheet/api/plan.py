@@ -1,0 +1,234 @@
+"""The plan that users hold: the one plan of the IR, with the text it was read from.
+
+In: LTP text, Micro-CLI, files, canonical JSON. Out: an immutable `Plan` that checks itself and
+prints itself in every spelling, or PlanError with all that is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from callsheet.api.errors import PlanError
+from callsheet.api.findings import Findings
+from callsheet.api.texts import plan_of_json, read_text, unreadable
+from callsheet.api.tools import ToolSource, read_tools
+from callsheet.diagnostics import CallsheetError, Diagnostic, Source
+from callsheet.frontends.ltp import ParseResult, format_plan
+from callsheet.frontends.micro import format_micro
+from callsheet.frontends.spelling import Syntax as Spelling
+from callsheet.frontends.spelling import read_as, read_plan_text
+from callsheet.ir import Plan as Steps
+from callsheet.ir import Step, plan_from_json, plan_hash, plan_to_json
+from callsheet.ir.diff import PlanDiff, diff_plans
+
+Syntax: TypeAlias = Literal["auto", "ltp", "micro"]
+"""A spelling of plans; `auto` reads LTP text, or Micro-CLI where the text is that."""
+
+_WAY_OUT = "give the path of a plan"
+_SUFFIXES: Mapping[str, Syntax] = {".ltp": "ltp", ".micro": "micro"}
+_FILES = (".ltp", ".micro", ".json")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan:
+    """A plan: its steps, and the text it was read from.
+
+    `ir` is the plan itself; two plans are equal if these are, whatever their spelling, spans and
+    comments. `source` is the text, None for a plan that came from none. `notes` are the warnings
+    and hints of its reading (loose spellings, prose around the plan).
+
+    >>> plan = Plan.parse('S1: @READ_FILE (path="a.txt") > $a')
+    >>> plan
+    <Plan <plan>, 1 step, 31d88ec8bdba>
+    >>> print(plan, end="")
+    # ltp: 1
+    PLAN_START
+    S1: @READ_FILE (path="a.txt") > $a
+    PLAN_END
+    """
+
+    ir: Steps
+    source: Source | None = field(default=None, compare=False)
+    notes: tuple[Diagnostic, ...] = field(default=(), compare=False)
+
+    # ------------------------------------------------------------ reading
+
+    @classmethod
+    def parse(
+        cls, text: str, *, name: str = "<plan>", syntax: Syntax = "auto", inputs: Collection[str] = ()
+    ) -> Plan:
+        """Read a plan; `name` is what messages call the text.
+
+        `inputs` names variables that a run will be given, so that a bare word in Micro-CLI can
+        be one of them. Raises PlanError with every error of the text.
+
+        >>> Plan.parse('search "tea" > hits\\nrespond hits').step("S2").action
+        Respond(values=(Ref(name='hits', path=()),))
+        """
+        result = _parse(text, name, syntax, inputs)
+        if result.plan is None:
+            raise PlanError(result.diagnostics, result.source)
+        return cls(result.plan, result.source, result.diagnostics)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, syntax: Syntax | None = None, inputs: Collection[str] = ()
+    ) -> Plan:
+        """Read a plan from a file: `.ltp`, `.micro`, `.json` (canonical), else as `auto` does.
+
+        Raises PlanError: CFG012 if the file cannot be read, and all that is wrong inside.
+        """
+        place = Path(path)
+        try:
+            with place.open("rb") as file:
+                text = read_text(file, str(place), _WAY_OUT)
+            if syntax is None and place.suffix == ".json":
+                source = Source(str(place), text)
+                return cls(plan_of_json(source), source)
+        except OSError as error:
+            wrong = unreadable(str(place), error.strerror or str(error), _WAY_OUT)
+            raise PlanError.of(wrong) from error
+        except CallsheetError as error:
+            raise PlanError.of(error) from error
+        given = syntax or _SUFFIXES.get(place.suffix, "auto")
+        return cls.parse(text, name=str(place), syntax=given, inputs=inputs)
+
+    @classmethod
+    def from_json(cls, data: str | Mapping[str, Any]) -> Plan:
+        """The plan of its canonical JSON, as text or as data; raises PlanError (CFG001).
+
+        >>> plan = Plan.parse("respond 1")
+        >>> Plan.from_json(plan.to_json()) == plan
+        True
+        """
+        try:
+            if isinstance(data, str):
+                source = Source("<json>", data)
+                return cls(plan_of_json(source), source)
+            return cls(plan_from_json(data))
+        except CallsheetError as error:
+            raise PlanError.of(error) from error
+
+    # ------------------------------------------------------------ looking
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps, in the order of the text."""
+        return self.ir.steps
+
+    @property
+    def title(self) -> str | None:
+        """What the plan is called, if its text says so."""
+        return self.ir.title
+
+    @property
+    def goal(self) -> str | None:
+        """What the plan is for, if its text says so."""
+        return self.ir.goal
+
+    @property
+    def hash(self) -> str:
+        """The SHA-256 of the canonical form: the same for every spelling of the same plan."""
+        return plan_hash(self.ir)
+
+    def step(self, step_id: str) -> Step | None:
+        """The step of that id, None if there is none."""
+        return self.ir.step(step_id)
+
+    def check(self, *, tools: Iterable[ToolSource] | None = None, inputs: Collection[str] = ()) -> Findings:
+        """What is wrong with the plan, or could be better; nothing is run.
+
+        With `tools`, calls are checked against these, and others are unknown; without, tools are
+        not looked at (`Runtime.check` looks at all that a runtime has). `inputs` names variables
+        that the run will be given.
+
+        >>> def greet(name: str) -> str: ...
+        >>> plan = Plan.parse('S1: @GREET (nam="Ada") > $text\\nS2: @RESPOND ($text)')
+        >>> [d.message for d in plan.check(tools=[greet]).errors]
+        ['@GREET has no argument nam', '@GREET lacks its argument name']
+        """
+        from callsheet.api.advice import advised  # noqa: PLC0415 - not for reading alone
+        from callsheet.api.checking import ALL_MEANS, check_plan  # noqa: PLC0415 - as above
+        from callsheet.api.reach import local_registry  # noqa: PLC0415 - as above
+
+        registry = None if tools is None else local_registry(read_tools(tools), None)
+        found = check_plan(self.ir, registry, inputs, means=ALL_MEANS)
+        return Findings(advised(self.ir, found), self.source)
+
+    def diff(self, new: Plan) -> PlanDiff:
+        """What differs between this plan and a newer one: steps added, removed, changed, moved, renamed.
+
+        >>> old = Plan.parse('search "tea" > hits')
+        >>> (step,) = old.diff(Plan.parse('search "green tea" > hits')).different()
+        >>> [(change.part.value, change.name) for change in step.changes]
+        [('argument', 'query')]
+        """
+        return diff_plans(self.ir, new.ir)
+
+    # ------------------------------------------------------------ writing
+
+    def to_ltp(self) -> str:
+        """The plan as LTP text, as `callsheet fmt` prints it; raises CallsheetError (LTP070)."""
+        return format_plan(self.ir)
+
+    def to_micro(self) -> str:
+        """The plan as Micro-CLI; raises CallsheetError (MIC070) for what the shorthand cannot say.
+
+        >>> print(Plan.parse('S1: @WEB_SEARCH (query="tea") > $hits').to_micro(), end="")
+        search "tea" > hits
+        """
+        return format_micro(self.ir)
+
+    def to_mermaid(self) -> str:
+        """The plan as a Mermaid flowchart."""
+        from callsheet.views.mermaid import mermaid  # noqa: PLC0415 - only for pictures
+
+        return mermaid(self.ir)
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as canonical JSON data; `from_json` reads it back."""
+        return dict(plan_to_json(self.ir))
+
+    def __str__(self) -> str:
+        return self.to_ltp()
+
+    def __repr__(self) -> str:
+        name = self.title or (self.source.name if self.source is not None else "of no text")
+        count = len(self.steps)
+        return f"<Plan {name}, {count} step{'s' if count != 1 else ''}, {self.hash[:12]}>"
+
+
+PlanLike: TypeAlias = "Plan | str | os.PathLike[str]"
+"""A plan, its text, or the path of its file.
+
+A `str` is text, unless it is one word that ends in `.ltp`, `.micro` or `.json`, which no plan is.
+"""
+
+
+def as_plan(given: PlanLike, inputs: Collection[str] = ()) -> Plan:
+    """The plan that is given, read if need be; raises PlanError."""
+    if isinstance(given, Plan):
+        return given
+    if isinstance(given, str):
+        is_path = given.endswith(_FILES) and len(given.split(maxsplit=1)) == 1
+        return Plan.load(given, inputs=inputs) if is_path else Plan.parse(given, inputs=inputs)
+    return Plan.load(given, inputs=inputs)
+
+
+def parse(text: str, *, name: str = "<plan>", syntax: Syntax = "auto", inputs: Collection[str] = ()) -> Plan:
+    """As `Plan.parse`."""
+    return Plan.parse(text, name=name, syntax=syntax, inputs=inputs)
+
+
+def _parse(text: str, name: str, syntax: Syntax, inputs: Collection[str]) -> ParseResult:
+    match syntax:
+        case "ltp" | "micro":
+            return read_as(Spelling(syntax), text, name, variables=inputs)
+        case "auto":
+            return read_plan_text(text, name, variables=inputs).result
+        case _:
+            raise ValueError(f"syntax is {syntax!r}; it is one of 'auto', 'ltp', 'micro'")

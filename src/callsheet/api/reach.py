@@ -1,0 +1,70 @@
+"""Which tools a plan calls, which of them can be reached, and what a run is told of them.
+
+In: plans, tools and a registry. Out: names, facts, pins, and the registry of what needs no server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from callsheet.ir import Call, CallKind, Plan
+from callsheet.machine import ToolFacts
+from callsheet.ports.builtin import BuiltinSettings, builtin_tools
+from callsheet.ports.tools import Registry, Tool
+from callsheet.ports.transforms import transform_tools
+
+_LOCAL_KINDS = frozenset({CallKind.TOOL, CallKind.TRANSFORM})
+
+
+def default_data() -> Path:
+    """The folder in which callsheet keeps its data for this user."""
+    from platformdirs import user_data_dir  # noqa: PLC0415 - costs more than reading a plan
+
+    return Path(user_data_dir("callsheet", appauthor=False))
+
+
+def local_registry(given: Iterable[Tool], builtins: BuiltinSettings | None) -> Registry:
+    """The tools that need no server; those that are given take the place of built-in ones.
+
+    Transforms are always there, built-in tools where their settings are given. Raises
+    CallsheetError for two given tools of one name, or settings that cannot be kept.
+    """
+    own = [*given]
+    taken = {tool.spec.name for tool in own}
+    others = [*(() if builtins is None else builtin_tools(builtins)), *transform_tools()]
+    return Registry([*own, *(tool for tool in others if tool.spec.name not in taken)])
+
+
+def take_in(registry: Registry, tool: Tool, alias: str) -> None:
+    """Add a server's tool; where its name is taken by a local tool, under its qualified name."""
+    held = registry.get(tool.spec.name)
+    if held is not None and not held.spec.origin.startswith("mcp:"):
+        tool = Tool(replace(tool.spec, name=alias), tool.handler)
+    registry.add(tool, alias)
+
+
+def called_names(plan: Plan) -> tuple[str, ...]:
+    """The tools and transforms that a plan calls, each once, in the order of the text."""
+    calls = (step.action for step in plan.steps)
+    return tuple(dict.fromkeys(c.tool for c in calls if isinstance(c, Call) and c.kind in _LOCAL_KINDS))
+
+
+def absent_tools(plan: Plan, registry: Registry) -> tuple[str, ...]:
+    """The tools that a plan calls and that are not in the registry."""
+    calls = (step.action for step in plan.steps)
+    names = dict.fromkeys(c.tool for c in calls if isinstance(c, Call) and c.kind is CallKind.TOOL)
+    return tuple(name for name in names if registry.get(name) is None)
+
+
+def pins_of(plan: Plan, registry: Registry) -> dict[str, str]:
+    """The hashes of the declarations of the tools that a plan calls."""
+    tools = ((name, registry.get(name)) for name in called_names(plan))
+    return {name: tool.spec.pin for name, tool in tools if tool is not None and tool.spec.pin is not None}
+
+
+def facts_of(plan: Plan, registry: Registry) -> dict[str, ToolFacts]:
+    """What a run needs to know of the tools that a plan calls."""
+    tools = ((name, registry.get(name)) for name in called_names(plan))
+    return {n: ToolFacts(t.spec.effect, t.spec.parameter_names) for n, t in tools if t is not None}

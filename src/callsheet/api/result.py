@@ -1,0 +1,76 @@
+"""How a run of the library ended, or where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+
+from callsheet.api.errors import RunFailed
+from callsheet.ir import JSON
+from callsheet.runtime.runs import DoubtfulCall, RunOutcome
+from callsheet.store import RunStatus
+
+_ENDS = {RunStatus.FAILED: "failed", RunStatus.CANCELLED: "was cancelled"}
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run ended, or what it waits for.
+
+    `status` is `done`, `failed`, `cancelled` or `in_doubt`. `response` is the plan's answer or
+    message; `variables` are those that were set at the end, by name without `$`. `terminated`
+    says that a TERMINATE ended the plan, `ended_at` which step did, `error` what failed.
+    A run that is in doubt has no end yet: `in_doubt` lists the calls that left and gave no
+    answer; `Runtime.resume` carries it on when they are decided.
+    """
+
+    run_id: str
+    status: RunStatus
+    response: str = ""
+    variables: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    steps_executed: int = 0
+    terminated: bool = False
+    error: str | None = None
+    ended_at: str | None = None
+    in_doubt: tuple[DoubtfulCall, ...] = ()
+
+    @classmethod
+    def of(cls, outcome: RunOutcome) -> RunResult:
+        """The result that a driver's outcome tells of."""
+        result = outcome.result
+        if result is None:
+            return cls(outcome.run_id, RunStatus.IN_DOUBT, in_doubt=outcome.in_doubt)
+        return cls(
+            outcome.run_id,
+            RunStatus(result.status),
+            result.response,
+            result.variables,
+            result.steps_executed,
+            result.terminated,
+            result.error,
+            result.ended_at,
+        )
+
+    @property
+    def ok(self) -> bool:
+        """Whether the plan came to its end: by an answer, a TERMINATE or its last step."""
+        return self.status is RunStatus.DONE
+
+    def raise_for_status(self) -> Self:
+        """The result itself if the run is done; raises RunFailed for any other.
+
+        >>> import callsheet
+        >>> callsheet.run('S1: @RESPOND ("hello")').raise_for_status().response
+        'hello'
+        """
+        if self.ok:
+            return self
+        if self.status is RunStatus.IN_DOUBT:
+            steps = ", ".join(f"{call.step} @{call.tool}" for call in self.in_doubt)
+            message = f"run {self.run_id} does not know whether these calls took place: {steps}"
+            decisions = f"runtime.resume({self.run_id!r}, in_doubt='retry'), or 'skip' or 'fail'"
+            raise RunFailed(self, message, f"look whether they did, then {decisions}")
+        place = f" at {self.ended_at}" if self.ended_at else ""
+        why = self.error or self.response
+        reason = f": {why}" if why else ""
+        raise RunFailed(self, f"run {self.run_id} {_ENDS[self.status]}{place}{reason}", None)

@@ -1,0 +1,341 @@
+"""The runtime: tools, a model and a journal, and the plans that run on them.
+
+In: what an operator gives, then plans. Out: results, or handles that tell how a run goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from callsheet.api.findings import Findings
+from callsheet.api.handle import RunHandle
+from callsheet.api.kit import Kit, Servers, builtin_settings, read_servers
+from callsheet.api.models import Agent, Compiler, Model, agent_port, model_port, replan_by
+from callsheet.api.plan import PlanLike, as_plan
+from callsheet.api.reach import local_registry
+from callsheet.api.result import RunResult
+from callsheet.api.session import Session
+from callsheet.api.stream import EventStream
+from callsheet.api.threads import with_own_threads
+from callsheet.api.tools import ToolSource, read_tools
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON
+from callsheet.machine import Decision, Limits
+from callsheet.ports.builtin import BuiltinSettings
+from callsheet.ports.python_tools import to_json
+from callsheet.ports.tools import ToolFailed
+from callsheet.runtime.runs import RunOutcome, Watch
+from callsheet.store import Journal, check_run_id, new_run_id
+
+_T = TypeVar("_T")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_IS_OPEN = "this runtime is open already; make another one, or share it"
+
+InDoubt: TypeAlias = "Decision | Literal['retry', 'skip', 'fail']"
+"""What becomes of calls that may or may not have taken place: make them again, go on as if they
+had given null, or take them as failed."""
+
+
+class Runtime:
+    """Runs plans on the tools it is given, and on no others.
+
+    - `tools`: functions (decorated with `@tool`, or plain: then their effect is `unsafe`),
+      paths of Python files with decorated functions.
+    - `mcp`: the path of an `mcpServers` file, its content as a dict, or the table in it. Servers
+      start when a plan first needs them.
+    - `builtins`: True for the built-in tools in the folder `workspace` (the working directory),
+      or their `BuiltinSettings`; `data` is the folder of memory and received files.
+    - `model`: carries out `@LLM_…` and the like: a function from prompt to answer, a `ChatModel`
+      or an `OperationModel`. `agent` carries out `@AGENT_SOLVE`. `compiler` makes the plan of a
+      RE-PLAN; without one the model is asked. All may be async or not.
+    - `journal`: the path of a journal, or an open `Journal`. Without one nothing is recorded,
+      and no run can be resumed.
+    - `limits` bound each run.
+
+    Within `with` or `async with`, servers and the journal stay open between runs, and leaving
+    it interrupts what still runs. Without, each run opens and closes its own. Raises
+    CallsheetError for tools, servers or settings that cannot be used; nothing is started yet.
+
+    >>> def greet(name: str) -> str:
+    ...     return f"Hello {name}"
+    >>> with Runtime(tools=[greet]) as runtime:
+    ...     result = runtime.run_sync('S1: @GREET ($who) > $text\\nS2: @RESPOND ($text)', {"who": "Ada"})
+    >>> result.status, result.response, result.variables
+    (<RunStatus.DONE: 'done'>, 'Hello Ada', {'text': 'Hello Ada', 'who': 'Ada'})
+    """
+
+    def __init__(  # noqa: PLR0913 - the names are what a runtime is made of
+        self,
+        tools: Iterable[ToolSource] = (),
+        *,
+        mcp: Servers | None = None,
+        builtins: bool | BuiltinSettings = False,
+        workspace: str | os.PathLike[str] | None = None,
+        data: str | os.PathLike[str] | None = None,
+        model: Model | None = None,
+        agent: Agent | None = None,
+        compiler: Compiler | None = None,
+        journal: Journal | str | os.PathLike[str] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        own_data = None if data is None else Path(data)
+        self._kit = Kit(
+            tools=tuple(local_registry(read_tools(tools), builtin_settings(builtins, workspace, own_data))),
+            servers=() if mcp is None else read_servers(mcp),
+            model=None if model is None else model_port(model),
+            agent=None if agent is None else agent_port(agent),
+            replan=replan_by(compiler, model),
+            journal=journal if isinstance(journal, Journal) or journal is None else Path(journal),
+            limits=limits or Limits(),
+            data=own_data,
+        )
+        self._session: Session | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._runner: asyncio.Runner | None = None
+        self._handles: set[RunHandle] = set()
+
+    # ------------------------------------------------------------ checking
+
+    async def check(self, plan: PlanLike, inputs: Mapping[str, Any] | None = None) -> Findings:
+        """What is wrong with a plan on the tools of this runtime; servers are asked, nothing runs.
+
+        `inputs` are the variables that the run will be given. Raises PlanError for a text that
+        is no plan.
+        """
+        given = inputs or {}
+        async with self._opened() as session:
+            return await session.examine(as_plan(plan, given.keys()), given)
+
+    # ------------------------------------------------------------ running
+
+    async def run(
+        self,
+        plan: PlanLike,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        run_id: str | None = None,
+        limits: Limits | None = None,
+    ) -> RunResult:
+        """Check a plan and run it to its end, or to calls in doubt.
+
+        `inputs` are variables by name, without `$`. `run_id` names the run, by default a new
+        id; `limits` take the place of the runtime's. A plan that fails gives a result with that
+        status (`result.raise_for_status()` raises). Cancelling this call interrupts the run: its
+        journal keeps what has happened, and `resume` carries it on.
+
+        Raises PlanError for a text that is no plan, or a plan with errors; CallsheetError for
+        tools or a journal that cannot be used.
+
+        >>> import asyncio
+        >>> asyncio.run(Runtime().run('S1: @CALC ("$n * 2") > $twice', {"n": 21})).variables["twice"]
+        42
+        """
+        values = _values(inputs)
+        read = as_plan(plan, values.keys())
+        name = _run_id(run_id)
+        async with self._opened() as session:
+            return RunResult.of(await session.run(read, values, name, limits, None, Watch()))
+
+    def start(
+        self,
+        plan: PlanLike,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        run_id: str | None = None,
+        limits: Limits | None = None,
+    ) -> RunHandle:
+        """Start a run on the running event loop and give its handle, which streams its events.
+
+        Takes what `run` takes. Raises PlanError for a text that is no plan; whatever else is
+        wrong is raised by the handle.
+        """
+        _require_loop("start", "run_sync")
+        values = _values(inputs)
+        read = as_plan(plan, values.keys())
+        name = _run_id(run_id)
+        stream = EventStream(name, read.ir)
+
+        async def work(watch: Watch) -> RunOutcome:
+            async with self._opened() as session:
+                return await session.run(read, values, name, limits, stream, watch)
+
+        return self._handle(RunHandle(name, stream, work, values, is_recorded=self._is_recorded))
+
+    async def resume(
+        self, run_id: str, *, in_doubt: InDoubt | None = None, accept_changed_tools: bool = False
+    ) -> RunResult:
+        """Carry a run on where its journal ends; a run that has ended gives its result again.
+
+        `run_id` is an id, the beginning of one, or `last`. No finished call is made again.
+        `in_doubt` decides what becomes of calls that may or may not have taken place; without
+        it the result lists them and nothing is called. Raises CallsheetError: no such run, a
+        damaged journal, another process that owns the run, tools that are gone or (JRN021) have
+        changed, unless `accept_changed_tools`.
+        """
+        self._require_journal()
+        decision = None if in_doubt is None else Decision(in_doubt)
+        async with self._opened() as session:
+            outcome = await session.resume(
+                session.find(run_id), decision, None, Watch(), accepts_changed_tools=accept_changed_tools
+            )
+        return RunResult.of(outcome)
+
+    def start_resume(
+        self, run_id: str, *, in_doubt: InDoubt | None = None, accept_changed_tools: bool = False
+    ) -> RunHandle:
+        """As `resume`, with a handle: the events begin with those of the past, marked `replayed`.
+
+        `run_id` is the whole id.
+        """
+        _require_loop("start_resume", "resume_sync")
+        self._require_journal()
+        check_run_id(run_id)
+        decision = None if in_doubt is None else Decision(in_doubt)
+        stream = EventStream(run_id, None, replays=True)
+
+        async def work(watch: Watch) -> RunOutcome:
+            async with self._opened() as session:
+                return await session.resume(
+                    run_id, decision, stream, watch, accepts_changed_tools=accept_changed_tools
+                )
+
+        return self._handle(RunHandle(run_id, stream, work, {}, is_recorded=True))
+
+    # ------------------------------------------------------------ without async
+
+    def check_sync(self, plan: PlanLike, inputs: Mapping[str, Any] | None = None) -> Findings:
+        """As `check`, for programs without an event loop."""
+        return self._run_sync(self.check(plan, inputs), "check")
+
+    def run_sync(
+        self,
+        plan: PlanLike,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        run_id: str | None = None,
+        limits: Limits | None = None,
+    ) -> RunResult:
+        """As `run`, for programs without an event loop; raises RuntimeError inside of one.
+
+        Ctrl-C interrupts the run, which can be resumed.
+        """
+        return self._run_sync(self.run(plan, inputs, run_id=run_id, limits=limits), "run")
+
+    def resume_sync(
+        self, run_id: str, *, in_doubt: InDoubt | None = None, accept_changed_tools: bool = False
+    ) -> RunResult:
+        """As `resume`, for programs without an event loop."""
+        work = self.resume(run_id, in_doubt=in_doubt, accept_changed_tools=accept_changed_tools)
+        return self._run_sync(work, "resume")
+
+    def _run_sync(self, work: Coroutine[Any, Any, _T], name: str) -> _T:
+        try:
+            _refuse_running_loop(f"{name}_sync", f"await runtime.{name}(…)")
+        except RuntimeError:
+            work.close()
+            raise
+        threaded = with_own_threads(work)
+        return asyncio.run(threaded) if self._runner is None else self._runner.run(threaded)
+
+    # ------------------------------------------------------------ opening and closing
+
+    async def __aenter__(self) -> Runtime:
+        if self._session is not None:
+            raise RuntimeError(_IS_OPEN)
+        self._session = Session(self._kit)
+        self._loop = asyncio.get_running_loop()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        session, self._session = self._session, None
+        assert session is not None
+        async with session:
+            await asyncio.gather(*(handle.interrupt() for handle in tuple(self._handles)))
+
+    def __enter__(self) -> Runtime:
+        _refuse_running_loop("with Runtime(…)", "async with Runtime(…)")
+        if self._session is not None:
+            raise RuntimeError(_IS_OPEN)
+        runner = asyncio.Runner()
+        runner.run(self.__aenter__())
+        self._runner = runner
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        runner, self._runner = self._runner, None
+        assert runner is not None
+        with runner:
+            runner.run(self.__aexit__(kind, error, trace))
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncGenerator[Session]:
+        """The session of `async with`, or one for this run alone."""
+        if self._session is None:
+            async with Session(self._kit) as session:
+                yield session
+            return
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError("this runtime was opened on another event loop; make one for each loop")
+        yield self._session
+
+    def _handle(self, handle: RunHandle) -> RunHandle:
+        """The handle, known until its run has ended, so that closing finds it."""
+        self._handles.add(handle)
+        handle.when_done(lambda: self._handles.discard(handle))
+        return handle
+
+    @property
+    def _is_recorded(self) -> bool:
+        return self._kit.journal is not None
+
+    def _require_journal(self) -> None:
+        if not self._is_recorded:
+            raise ValueError("this runtime has no journal to resume from: Runtime(journal=PATH)")
+
+
+def _values(inputs: Mapping[str, Any] | None) -> dict[str, JSON]:
+    """The variables of a run as JSON of their own; raises CallsheetError (RUN022)."""
+    values: dict[str, JSON] = {}
+    for name, value in (inputs or {}).items():
+        if _NAME.fullmatch(name) is None:
+            raise _cannot_be_given(name, "it is not a name", "names are letters, digits and _, without $")
+        try:
+            values[name] = to_json(value)
+        except ToolFailed as error:
+            raise _cannot_be_given(f"${name}", str(error), "give JSON data") from error
+    return values
+
+
+def _cannot_be_given(name: str, reason: str, way_out: str) -> CallsheetError:
+    return CallsheetError.single("RUN022", f"the variable {name} cannot be given: {reason}", help=way_out)
+
+
+def _run_id(given: str | None) -> str:
+    return new_run_id() if given is None else check_run_id(given)
+
+
+def _require_loop(name: str, instead: str) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        message = f"{name} needs a running event loop; without one use {instead}"
+        raise RuntimeError(message) from None
+
+
+def _refuse_running_loop(what: str, instead: str) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError(f"{what} cannot be used inside a running event loop; write `{instead}`")

@@ -1,0 +1,42 @@
+"""What users give as tools: functions, files of functions, finished tools; as a list of tools.
+
+In: what `Runtime(tools=…)` and `plan.check(tools=…)` take. Out: tools, or CallsheetError.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from callsheet.ports.tools import Tool
+
+ToolSource: TypeAlias = "Callable[..., Any] | Tool | str | os.PathLike[str]"
+"""A function, decorated with `@tool` or plain (then its effect is `unsafe`), a `Tool`, or the
+path of a Python file with decorated functions."""
+
+
+def read_tools(sources: Iterable[ToolSource]) -> tuple[Tool, ...]:
+    """The tools of all sources, in their order.
+
+    Raises CallsheetError: CFG105 for a function that cannot be a tool, CFG100 to CFG104 for a
+    file; TypeError for a source of no known kind.
+    """
+    if callable(sources) or isinstance(sources, str | os.PathLike):
+        raise TypeError("tools takes a list: tools=[…]")
+    found: list[Tool] = []
+    for source in sources:
+        if isinstance(source, Tool):
+            found.append(source)
+        elif isinstance(source, str | os.PathLike):
+            from callsheet.ports.python_tools import load_tools  # noqa: PLC0415 - brings asyncio, as below
+
+            found += load_tools(Path(cast("str | os.PathLike[str]", source)))
+        elif callable(source):
+            from callsheet.ports.python_tools import tool_of  # noqa: PLC0415 - as above
+
+            found.append(tool_of(source))
+        else:
+            raise TypeError(f"a tool is a function, a Tool or a path, not {type(source).__name__}")
+    return tuple(found)

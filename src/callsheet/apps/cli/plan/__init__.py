@@ -1,0 +1,1 @@
+"""`callsheet plan`: the commands that work on plans as texts under review."""

@@ -1,0 +1,73 @@
+"""`callsheet plan diff`: what differs between two plans, step by step and part by part."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import print_json
+from callsheet.apps.cli.reading import STDIN, PlanText, read_plan
+from callsheet.diagnostics import Source
+from callsheet.ir import Plan
+from callsheet.ir.diff import PlanDiff, diff_plans
+
+if TYPE_CHECKING:
+    from callsheet.frontends.spelling import Syntax
+
+_PIPED_COLUMNS = 100
+
+
+@click.command()
+@click.argument("old", metavar="A")
+@click.argument("new", metavar="B")
+@options.syntax
+@click.option("--exit-code", is_flag=True, help="Exit 1 if the plans differ.")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="auto colours on a terminal, unless NO_COLOR is set.",
+)
+@options.as_json
+def diff(old: str, new: str, syntax: Syntax | None, exit_code: bool, color: str, as_json: bool) -> int:
+    """Say what differs between the plans A and B: steps added, removed, changed, moved, renamed.
+
+    One of them may be - for standard input. Comments and formatting do not count.
+    """
+    if old == new == STDIN:
+        raise click.UsageError("only one of the two plans can come from standard input")
+    before, after = _read(old, syntax), _read(new, syntax)
+    found = diff_plans(before.require(), after.require())
+    if as_json:
+        from callsheet.views.plan_diff import plan_diff_json  # noqa: PLC0415 - one of two
+
+        print_json(plan_diff_json(found, before.source.name, after.source.name))
+    else:
+        click.echo(_text(found, before, after, color).encode("utf-8", "backslashreplace"))
+    return Exit.FAILED if exit_code and not found.is_same else Exit.OK
+
+
+def _read(argument: str, syntax: Syntax | None) -> PlanText:
+    """The plan; the null device, which git names for a file that is not there, is one without steps."""
+    if argument == os.devnull:
+        return PlanText(None, Source(argument, ""), Plan(()), ())
+    return read_plan(argument, syntax=syntax)
+
+
+def _text(found: PlanDiff, before: PlanText, after: PlanText, color: str) -> str:
+    from callsheet.views.plan_diff import plan_diff_text  # noqa: PLC0415 - one of two
+
+    on_terminal = sys.stdout.isatty()
+    ansi = on_terminal and "NO_COLOR" not in os.environ if color == "auto" else color == "always"
+    columns = shutil.get_terminal_size().columns if on_terminal else _PIPED_COLUMNS
+    text = plan_diff_text(found, before.source.name, after.source.name, ansi=ansi, columns=columns)
+    if found.is_same and before.source.text != after.source.text:
+        text += "; only the text differs (comments, formatting or spelling)"
+    return text

@@ -1,0 +1,167 @@
+"""A text in either spelling of a plan, LTP text or Micro-CLI: which one it is, and its plan.
+
+In: a text, and its spelling where that is known. Out: what the front end of that spelling read.
+Where it is not known, the look of the lines decides and, where that is mixed, what can be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import NamedTuple
+
+from callsheet.frontends.ltp import format_plan, parse
+from callsheet.frontends.ltp.words import CONTROL_SPELLINGS
+from callsheet.frontends.micro import format_micro, parse_micro
+from callsheet.frontends.micro.lines import DECORATION, Kind, Lines
+from callsheet.frontends.values import ParseResult
+from callsheet.frontends.values.reader import LABEL
+from callsheet.ir import Plan
+
+_MOST_LINES = 5_000
+"""How many lines are looked at to tell the spelling."""
+
+_FRAME = re.compile(r"^[ \t]*(?:#[ \t]*ltp:|PLAN_START\b|PLAN_END\b)", re.MULTILINE)
+_WORDS = "|".join(CONTROL_SPELLINGS)
+_LTP_LINE = re.compile(
+    rf"(?:{LABEL}[ \t]*:(?!:|//)[ \t]*(?=@|\?(?i:IF|FOREACH)\b|(?i:{_WORDS})\b)"
+    rf"|@(?!(?i:PARALLEL)\b)\w+[ \t]*\(|\??(?i:IF|FOREACH)\b[^\n]*[ \t)](?i:THEN)\b|(?i:{_WORDS})[ \t]*\()"
+)
+_NO_MARK = re.compile(r"@\w+[ \t\r]*(?:\{|>|$)")
+"""What both spellings write alike."""
+
+_LEFT_OUT = frozenset({"LTP005", "LTP103"})
+
+
+class Syntax(StrEnum):
+    """A spelling of plans as text."""
+
+    LTP = "ltp"
+    MICRO = "micro"
+
+
+SYNTAX_NAMES = {Syntax.LTP: "LTP text", Syntax.MICRO: "Micro-CLI"}
+"""What people call them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text that was read; `syntax` is None where it is neither spelling (`result` has no steps)."""
+
+    result: ParseResult
+    syntax: Syntax | None
+
+
+class Look(NamedTuple):
+    """How many lines look like one spelling and not like the other, and whether LTP's markers stand there."""
+
+    ltp: int
+    micro: int
+    framed: bool
+
+    @property
+    def syntax(self) -> Syntax | None:
+        """The spelling that the text looks like; None where that is not clear."""
+        if bool(self.ltp or self.framed) == bool(self.micro):
+            return None
+        return Syntax.MICRO if self.micro else Syntax.LTP
+
+
+def read_plan_text(
+    text: str,
+    name: str = "<plan>",
+    syntax: Syntax | None = None,
+    *,
+    strict: bool = False,
+    variables: Iterable[str] = (),
+) -> Reading:
+    """Read a plan in the spelling that is given, or in the one that the text is in.
+
+    `strict` makes loose spellings errors; `variables` are set before the plan runs, so that a
+    bare word of Micro-CLI can name them.
+
+    >>> [read_plan_text(text).syntax.value for text in ('S1: @RESPOND ("x")', 'search "x" > hits')]
+    ['ltp', 'micro']
+    """
+    names = tuple(variables)
+    if syntax is None:
+        syntax = look_of(text).syntax
+    if syntax is not None:
+        return Reading(read_as(syntax, text, name, strict=strict, variables=names), syntax)
+    reading = _read_either(text, name, names)
+    if not strict or reading.syntax is None:
+        return reading
+    strictly = read_as(reading.syntax, text, name, strict=True, variables=names)
+    return Reading(strictly, reading.syntax)
+
+
+def read_as(
+    syntax: Syntax, text: str, name: str, *, strict: bool = False, variables: Iterable[str] = ()
+) -> ParseResult:
+    """Read a text in one spelling."""
+    if syntax is Syntax.LTP:
+        return parse(text, name, strict=strict)
+    return parse_micro(text, name, strict=strict, variables=variables)
+
+
+def format_as(syntax: Syntax, plan: Plan) -> str:
+    """The canonical text of a plan in one spelling.
+
+    Raises CallsheetError (LTP070, MIC070) that names the step and what the spelling cannot say.
+    """
+    return format_plan(plan) if syntax is Syntax.LTP else format_micro(plan)
+
+
+def look_of(text: str) -> Look:
+    """What the lines of a text look like.
+
+    >>> look_of('S1: @FETCH_PAGE (url="x") > $page')
+    Look(ltp=1, micro=0, framed=False)
+    >>> look_of('fetch "x" > page\\nrespond page')
+    Look(ltp=0, micro=2, framed=False)
+    """
+    ltp = micro = 0
+    lines = Lines()
+    for match in islice(re.finditer(r"[^\n]+", text), _MOST_LINES):
+        start = match.start() + len(match[0]) - len(match[0].lstrip())
+        if start >= match.end() or text[start] in "#}`~" or _FRAME.match(text, match.start()):
+            continue
+        decoration = DECORATION.match(text, start, match.end())
+        bare = start if decoration is None else decoration.end()
+        if _LTP_LINE.match(text, start) or _LTP_LINE.match(text, bare):
+            ltp += 1
+        elif _NO_MARK.match(text, bare, match.end()):
+            continue
+        elif lines.kind(text, bare, match.end(), frozenset(), labelled=False) is Kind.COMMAND:
+            micro += 1
+    return Look(ltp, micro, _FRAME.search(text) is not None)
+
+
+def _read_either(text: str, name: str, variables: Sequence[str]) -> Reading:
+    """Read a text whose look does not tell: as the spelling in which it is a plan, LTP text first."""
+    ltp = parse(text, name)
+    if ltp.plan is not None and not leaves_out_commands(ltp, variables):
+        return Reading(ltp, Syntax.LTP)
+    look = look_of(text)
+    micro = parse_micro(text, name, variables=variables)
+    if micro.plan is not None and look.micro >= look.ltp:
+        return Reading(micro, Syntax.MICRO)
+    if ltp.plan is not None:
+        return Reading(ltp, Syntax.LTP)
+    if look.ltp or look.micro or look.framed:
+        as_micro = look.micro > look.ltp and not look.framed
+        return Reading(micro, Syntax.MICRO) if as_micro else Reading(ltp, Syntax.LTP)
+    return Reading(ltp, Syntax.LTP if ltp.partial.steps else None)
+
+
+def leaves_out_commands(ltp: ParseResult, variables: Iterable[str]) -> bool:
+    """Whether what LTP text takes for prose around a plan holds commands of Micro-CLI."""
+    names = tuple(variables)
+    prose = (d.span for d in ltp.diagnostics if d.code in _LEFT_OUT and d.span is not None)
+    text = ltp.source.text
+    return "PLAN_START" not in text and any(
+        parse_micro(text[span.start : span.end], variables=names).partial.steps for span in prose
+    )

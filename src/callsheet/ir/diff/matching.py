@@ -1,0 +1,225 @@
+"""Which step of one plan is which step of another.
+
+By id first: steps of the same id are the same step. What is left is matched by content, then by
+likeness, then by place and tool; those steps were renamed. Where ids only number the steps (S1,
+S2, …) one step more would shift all ids behind it, so a second matching takes such ids for no
+names: equal content first. It counts only if it leaves less to say than the first.
+About linear: no step is compared with all others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from callsheet.ir.diff.keys import StepKey, features_of, key_of
+from callsheet.ir.diff.order import staying
+from callsheet.ir.step import Step
+
+LEAST_LIKENESS = 0.5
+"""The share of features that two steps must have in common to be one that was renamed."""
+
+_MOST_SHARED = 16
+"""A feature that more steps have than this says nothing."""
+
+_NUMBERED = re.compile(r"[Ss](\d{1,9})")
+
+
+@dataclass(slots=True)
+class Matching:
+    """Which steps correspond, by their places; each step at most once."""
+
+    old: Sequence[Step]
+    new: Sequence[Step]
+    old_keys: Sequence[StepKey]
+    new_keys: Sequence[StepKey]
+    partner: dict[int, int] = field(default_factory=dict[int, int])
+    """The place in the new plan, by that in the old one."""
+    taken: dict[int, int] = field(default_factory=dict[int, int])
+    """The same the other way round."""
+
+    def pair(self, old: int, new: int) -> None:
+        """Let two steps be the same one."""
+        self.partner[old] = new
+        self.taken[new] = old
+
+    def left_old(self) -> list[int]:
+        """The steps of the old plan that correspond to none."""
+        return [i for i in range(len(self.old)) if i not in self.partner]
+
+    def left_new(self) -> list[int]:
+        """The steps of the new plan that correspond to none."""
+        return [i for i in range(len(self.new)) if i not in self.taken]
+
+    def pair_equal(self, old_name: Callable[[int], object], new_name: Callable[[int], object]) -> None:
+        """Pair what is left and has the same name, the first with the first, and so on."""
+        waiting: defaultdict[object, list[int]] = defaultdict(list)
+        for i in reversed(self.left_new()):
+            waiting[new_name(i)].append(i)
+        for i in self.left_old():
+            same = waiting.get(old_name(i))
+            if same:
+                self.pair(i, same.pop())
+
+
+def match_steps(old: Sequence[Step], new: Sequence[Step]) -> Matching:
+    """The matching of two plans that leaves the least to say."""
+    old_keys, new_keys = [key_of(s) for s in old], [key_of(s) for s in new]
+
+    def empty() -> Matching:
+        return Matching(old, new, old_keys, new_keys)
+
+    by_id = _by_id(empty())
+    if _cost(by_id) == 0 or not any(_is_number(step.id) for step in old):
+        return by_id
+    by_content = _by_content(empty())
+    return by_content if _cost(by_content) < _cost(by_id) else by_id
+
+
+def _is_number(step_id: str) -> bool:
+    return _NUMBERED.fullmatch(step_id) is not None
+
+
+# ---------------------------------------------------------------- two ways
+
+
+def _by_id(matching: Matching) -> Matching:
+    old, new = matching.old, matching.new
+    matching.pair_equal(lambda i: old[i].id, lambda i: new[i].id)
+    _pair_equal_content(matching)
+    _pair_alike(matching)
+    _pair_in_place(matching)
+    return matching
+
+
+def _by_content(matching: Matching) -> Matching:
+    old, new = matching.old, matching.new
+    named = {step.id for step in new if not _is_number(step.id)}
+    matching.pair_equal(lambda i: old[i].id if old[i].id in named else None, lambda i: new[i].id)
+    _pair_ends(matching)
+    old_keys, new_keys = matching.old_keys, matching.new_keys
+    matching.pair_equal(
+        lambda i: (old[i].id, old_keys[i].content), lambda i: (new[i].id, new_keys[i].content)
+    )
+    _pair_equal_content(matching)
+    _pair_alike(matching)
+    _pair_in_place(matching)
+    return matching
+
+
+def _pair_ends(matching: Matching) -> None:
+    """Pair the steps of equal content from the beginning on, and from the end on."""
+    for backwards in (False, True):
+        olds, news = matching.left_old(), matching.left_new()
+        if backwards:
+            olds.reverse()
+            news.reverse()
+        for i, j in zip(olds, news, strict=False):
+            if matching.old_keys[i].content != matching.new_keys[j].content:
+                break
+            matching.pair(i, j)
+
+
+def _pair_equal_content(matching: Matching) -> None:
+    """Pair equal content: what stands once on each side before what stands there several times."""
+    old_keys, new_keys = matching.old_keys, matching.new_keys
+    olds = Counter(old_keys[i].content for i in matching.left_old())
+    news = Counter(new_keys[i].content for i in matching.left_new())
+    once = {content for content, count in olds.items() if count == 1 and news[content] == 1}
+    matching.pair_equal(
+        lambda i: old_keys[i].content if old_keys[i].content in once else None,
+        lambda i: new_keys[i].content,
+    )
+    matching.pair_equal(lambda i: old_keys[i].content, lambda i: new_keys[i].content)
+
+
+def _pair_alike(matching: Matching) -> None:
+    """Pair steps of one kind that share at least half of their features, the most alike first."""
+    olds = {i: features_of(matching.old[i]) for i in matching.left_old()}
+    news = {j: features_of(matching.new[j]) for j in matching.left_new()}
+    holders: defaultdict[str, list[int]] = defaultdict(list)
+    for j, features in news.items():
+        for feature in features:
+            if len(holders[feature]) <= _MOST_SHARED:
+                holders[feature].append(j)
+    found: list[tuple[float, int, int, int]] = []
+    for i, features in olds.items():
+        kind = matching.old_keys[i].kind
+        few = (holders[f] for f in features if f in holders and len(holders[f]) <= _MOST_SHARED)
+        for j in {j for some in few for j in some}:
+            likeness = len(features & news[j]) / max(len(features), len(news[j]))
+            if likeness >= LEAST_LIKENESS and matching.new_keys[j].kind == kind:
+                found.append((-likeness, abs(i - j), i, j))
+    for _, _, i, j in sorted(found):
+        if i not in matching.partner and j not in matching.taken:
+            matching.pair(i, j)
+
+
+def _pair_in_place(matching: Matching) -> None:
+    """Pair what stands behind the same step and calls the same tool."""
+
+    def places(left: Iterable[int], known: dict[int, int], *, is_old: bool) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for i in left:
+            before = i - 1
+            if before in known:
+                found[i] = before if is_old else known[before]
+            else:
+                found[i] = found.get(before, -1)
+        return found
+
+    olds = places(matching.left_old(), matching.partner, is_old=True)
+    news = places(matching.left_new(), matching.taken, is_old=False)
+    matching.pair_equal(
+        lambda i: (olds[i], matching.old_keys[i].kind), lambda j: (news[j], matching.new_keys[j].kind)
+    )
+
+
+# ---------------------------------------------------------------- what there is to say
+
+
+def _cost(matching: Matching) -> int:
+    """How much a matching leaves to say.
+
+    One for each step added, removed, moved or changed, two for one that does something else; one
+    for each renaming, where steps whose numbers are all shifted alike are one.
+    """
+    pairs = sorted(matching.partner.items())
+    alone = len(matching.old) + len(matching.new) - 2 * len(pairs)
+    moved = len(pairs) - len(staying([j for _, j in pairs]))
+    changed = 0
+    for i, j in pairs:
+        old, new = matching.old_keys[i], matching.new_keys[j]
+        if old.content != new.content:
+            changed += 1 if old.kind == new.kind else 2
+    renamings = sum(1 for _ in renamings_of((i, j, matching.old[i].id, matching.new[j].id) for i, j in pairs))
+    return alone + moved + changed + renamings
+
+
+def renamings_of(pairs: Iterable[tuple[int, int, str, str]]) -> Iterator[list[int]]:
+    """The steps that were renamed, by their old places; neighbours whose numbers shifted alike together.
+
+    Takes old place, new place, old id and new id of each pair, in the order of the old plan.
+    """
+    run: list[int] = []
+    last: tuple[int, int, int | None] = (-2, -2, None)
+    for i, j, old, new in pairs:
+        if old == new:
+            continue
+        shift = _shift(old, new)
+        if run and shift is not None and last == (i - 1, j - 1, shift):
+            run.append(i)
+        else:
+            if run:
+                yield run
+            run = [i]
+        last = (i, j, shift)
+    if run:
+        yield run
+
+
+def _shift(old: str, new: str) -> int | None:
+    was, now = _NUMBERED.fullmatch(old), _NUMBERED.fullmatch(new)
+    return None if was is None or now is None else int(now[1]) - int(was[1])

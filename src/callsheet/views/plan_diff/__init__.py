@@ -1,0 +1,6 @@
+"""What differs between two plans, for people (`plan_diff_text`) and for programs (`plan_diff_json`)."""
+
+from callsheet.views.plan_diff.data import plan_diff_json
+from callsheet.views.plan_diff.text import plan_diff_text
+
+__all__ = ["plan_diff_json", "plan_diff_text"]

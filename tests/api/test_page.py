@@ -1,0 +1,25 @@
+"""The Python on the pages runs, and prints what stands below it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["docs/api.md", "README.md"])
+def test_the_examples_of_a_page_print_what_it_says(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+    assert blocks
+    names: dict[str, Any] = {"__name__": "__page__"}
+    for code, printed in blocks:
+        exec(compile(code, page, "exec"), names)
+        assert capsys.readouterr().out == printed
