@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import Plan, plan_from_json
 from callsheet.machine.keys import place_of_key
-from callsheet.store.blobs import BlobMissing, read_blob
+from callsheet.store.blobs import BlobDropped, BlobMissing, read_blob
 from callsheet.store.errors import JournalError
 from callsheet.store.events import (
     GENESIS,
@@ -140,10 +140,11 @@ class Reader:
         way_out = f"did you mean {' or '.join(near)}?" if near else "`callsheet runs` lists them"
         return JournalError("JRN002", f"there is no run {text[:80]!a} in this journal", way_out)
 
-    def events(self, run_id: str, after: int = 0) -> Iterator[Event]:
+    def events(self, run_id: str, after: int = 0, *, lenient: bool = False) -> Iterator[Event]:
         """The events of a run after a sequence number, in order, with their whole bodies.
 
-        Raises JournalError: JRN002 for an unknown run, JRN012 at an event that cannot be read.
+        A body that was dropped is `{"dropped": bytes}` with `lenient`. Raises JournalError: JRN002
+        for an unknown run, JRN012 at an event that cannot be read, JRN015 at one that was dropped.
         """
         base = self._number(run_id) << SEQ_BITS
         before = max(0, after - MOST_INTENTS)  # the entry that `after` stands in
@@ -152,7 +153,7 @@ class Reader:
                 covers = row[_COVERS]
                 if isinstance(covers, int) and row[0] - base + covers <= after + 1:
                     continue
-                for event in self._entry(run_id, base, row):
+                for event in self._entry(run_id, base, row, lenient=lenient):
                     if event.seq > after:
                         yield event
             before = page[-1][0] - base
@@ -254,6 +255,30 @@ class Reader:
             ).fetchone()
         return (0, GENESIS) if row is None else (row[0] - base, row[1])
 
+    def select(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query, for the upkeep of a journal; raises JournalError (JRN012)."""
+        with self._reading():
+            return self._connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection]:
+        """The connection, for one who reads alone meanwhile."""
+        with self._reading():
+            yield self._connection
+
+    def check(self, run_id: str, expected: int, prev: bytes, row: tuple[Any, ...]) -> BadEvent | None:
+        """What is wrong with an entry, its event's number first, that should follow the hash `prev`."""
+        return self._check(run_id, expected, prev, 0, row)
+
+    def hash_at(self, run_id: str, seq: int) -> bytes | None:
+        """The hash of the entry that ends with the event `seq`; None if none does."""
+        rows = self.select(
+            "SELECT hash FROM events WHERE id = (SELECT max(id) FROM events WHERE id > ? AND id <= ?)"
+            " AND id + covers - 1 = ?",
+            (base := self._number(run_id) << SEQ_BITS, base + seq, base + seq),
+        )
+        return rows[0][0] if rows else None
+
     def _infos(self, rest: str, values: tuple[object, ...]) -> list[RunInfo]:
         with self._reading():
             rows: list[tuple[Any, ...]] = self._connection.execute(f"{_RUNS} {rest}", values).fetchall()
@@ -273,14 +298,33 @@ class Reader:
         with self._reading():
             return self._connection.execute(_EVENTS, (base + after, base + (1 << SEQ_BITS), _PAGE)).fetchall()
 
-    def _entry(self, run_id: str, base: int, row: tuple[Any, ...]) -> Iterator[Event]:
+    def _large(self, name: str, run_id: str, *, lenient: bool) -> tuple[Any, int]:
+        """A large body and its bytes; of one that was dropped, that and how many there were."""
+        try:
+            data = self._blob(name)
+        except BlobDropped as dropped:
+            if lenient:
+                return {"dropped": dropped.size}, dropped.size
+            raise JournalError(
+                "JRN015",
+                f"the large values of run {run_id} were dropped, so that its steps cannot be told any more",
+                way_out="`callsheet show RUN --events` and `callsheet runs verify` still work",
+            ) from dropped
+        return decode_body(data), len(data)
+
+    def _entry(
+        self, run_id: str, base: int, row: tuple[Any, ...], *, lenient: bool = False
+    ) -> Iterator[Event]:
         """The events of an entry: its own, then its intents."""
         row_id, epoch, kind, key, step, index, attempt, ts, mono, body, blob, _, intents, hashed = row
         seq = row_id - base
         try:
+            size = 0 if body is None else len(body)
+            data = None
             if blob is not None:
-                body = self._blob(blob)
-            data = None if body is None else decode_body(body)
+                data, size = self._large(blob, run_id, lenient=lenient)
+            elif body is not None:
+                data = decode_body(body)
             left = [] if intents is None else _intents(intents)
             event = Event(
                 run_id,
@@ -295,7 +339,7 @@ class Reader:
                 mono,
                 data,
                 hashed,
-                0 if body is None else len(body),
+                size,
             )
         except (BlobMissing, ValueError, AttributeError, TypeError, RecursionError) as error:
             raise _damaged(f"event {seq} of run {run_id} cannot be read: {error}") from error
@@ -307,6 +351,13 @@ class Reader:
         with self._reading():
             return read_blob(self._connection, self._place.blobs, name)
 
+    def _blob_digest(self, name: str) -> bytes:
+        """The digest of a large body; of one that was dropped, what is kept of it."""
+        try:
+            return sha256(self._blob(name)).digest()
+        except BlobDropped:
+            return bytes.fromhex(name)
+
     def _check(
         self, run_id: str, expected: int, prev: bytes, base: int, row: tuple[Any, ...]
     ) -> BadEvent | None:
@@ -317,7 +368,7 @@ class Reader:
         try:
             digest = NO_BODY
             if blob is not None:
-                digest = sha256(self._blob(blob)).digest()
+                digest = self._blob_digest(blob)
             elif body is not None:
                 digest = sha256(body).digest()
             head: Head = (seq, epoch, kind, key, step, index, attempt, ts, mono)
