@@ -180,6 +180,6 @@ def _event(run_id: str, heard: _Heard) -> RunEvent:
             return StepRemarked(**place, text=detail, is_cut=kind is NoteKind.CUT)
         case NoteKind.REPLANNED:
             return Replanned(**place, detail=detail)
-        case NoteKind.ENDED:
-            raise ValueError("the end of a run is told with its result")
+        case NoteKind.ENDED | NoteKind.BEFORE:
+            raise ValueError("the end of a run is told with its result, and the past by its own notes")
     assert_never(kind)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Cast
 from callsheet.machine.closures import Eval
-from callsheet.machine.commands import CallModel, CallTool, Command, Compile, Finish, RunAgent, Sleep
+from callsheet.machine.commands import Awaited, CallModel, CallTool, Command, Compile, Finish, RunAgent, Sleep
 from callsheet.machine.events import (
     Cancelled,
     Decided,
@@ -34,6 +34,7 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode, compile_plan
 from callsheet.machine.remarks import Cut, Remark, describe_remark
 from callsheet.machine.result import Result, Status
+from callsheet.machine.snapshots import State
 from callsheet.machine.values import cast_value, is_empty, items_of, to_text
 from callsheet.machine.variables import Variables
 
@@ -159,6 +160,64 @@ class Machine:
     def open_keys(self) -> tuple[str, ...]:
         """The keys of all that is under way."""
         return (*self._attempts, *self._asleep, *self._compiling)
+
+    def state(self) -> State | None:
+        """All that the run has come to, shared with this machine.
+
+        None before its start, in a pause, and after its end.
+        """
+        if not self._is_started or self.is_paused or self.result is not None:
+            return None
+        return State(
+            self._program,
+            self._variables,
+            self._visits,
+            self._pc,
+            self._generation,
+            self._replans,
+            self._steps_executed,
+            self.limits.max_calls - self._calls_left,
+            self._waited,
+            self._last,
+            self._group,
+            self._attempts,
+            self._asleep,
+            self._compiling,
+        )
+
+    @classmethod
+    def at(cls, state: State, limits: Limits | None = None, observer: Observer | None = None) -> Machine:
+        """A machine in a state; the observer hears which steps had been executed, and what comes."""
+        machine = cls(state.program, limits, observer)
+        machine._is_started = True
+        machine._variables = state.variables
+        machine._slots = state.variables.slots
+        machine._visits = state.visits
+        machine._pc = state.pc
+        machine._generation = state.generation
+        machine._replans = state.replans
+        machine._steps_executed = state.steps_executed
+        machine._calls_left = machine.limits.max_calls - state.calls
+        machine._waited = state.waited
+        machine._last = state.last
+        machine._group = state.group
+        machine._attempts = state.attempts
+        machine._asleep = state.asleep
+        machine._compiling = state.compiling
+        if observer is not None:
+            for code, visits in zip(state.program.steps, state.visits, strict=True):
+                if visits:
+                    observer(Note(NoteKind.BEFORE, code.id))
+        return machine
+
+    def open_commands(self) -> dict[str, Awaited]:
+        """The commands that have been given and not been answered yet, by key."""
+        commands: list[Command] = []
+        for attempt in (*self._attempts.values(), *self._compiling.values()):
+            self._ask(attempt, commands)
+        for attempt in self._asleep.values():
+            commands.append(self._pause_of(attempt))
+        return {command.key: command for command in commands if not isinstance(command, Finish)}
 
     # ------------------------------------------------------------ events
 
@@ -482,6 +541,11 @@ class Machine:
     def _emit(self, attempt: Attempt, out: list[Command]) -> None:
         code, key = attempt.frame.code, attempt.key
         (self._compiling if code.kind is Kind.REPLAN else self._attempts)[key] = attempt
+        self._ask(attempt, out)
+
+    def _ask(self, attempt: Attempt, out: list[Command]) -> None:
+        """The command that an attempt is."""
+        code, key = attempt.frame.code, attempt.key
         if code.kind is _TOOL:
             out.append(CallTool(key, code.id, code.tool, attempt.args, code.wants_data))
         elif code.kind is Kind.MODEL:
@@ -592,16 +656,21 @@ class Machine:
 
     def _retry(self, attempt: Attempt, error: str, out: list[Command]) -> None:
         code = attempt.frame.code
-        seconds = self.limits.pause(attempt.number, code.delay, code.backoff)
         attempt.number += 1
         attempt.key = f"{attempt.frame.prefix}{attempt.index}.{attempt.number}"
         if self._observer is not None:
             self._observer(Note(NoteKind.RETRYING, code.id, error))
-        if seconds > 0:
+        pause = self._pause_of(attempt)
+        if pause.seconds > 0:
             self._asleep[attempt.key] = attempt
-            out.append(Sleep(attempt.key, code.id, seconds))
+            out.append(pause)
         else:
             self._emit(attempt, out)
+
+    def _pause_of(self, attempt: Attempt) -> Sleep:
+        """The wait before a further attempt."""
+        code = attempt.frame.code
+        return Sleep(attempt.key, code.id, self.limits.pause(attempt.number - 1, code.delay, code.backoff))
 
     # ------------------------------------------------------------ new plans and the end
 

@@ -14,6 +14,8 @@ from callsheet.ir import JSON
 class NoteKind(StrEnum):
     """What happened to a step."""
 
+    BEFORE = "before"
+    """It was executed in a part of the run that is not told again."""
     STARTED = "started"
     SKIPPED = "skipped"
     FINISHED = "finished"

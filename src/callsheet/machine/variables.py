@@ -44,6 +44,18 @@ class Variables:
         for name, value in self._program.plan.variables:
             self.assign(slot_of[name], compile_value(value, slot_of.__getitem__)(self.slots))
 
+    def parts(self) -> tuple[list[Any], bytearray, dict[str, JSON]]:
+        """The values by slot, which of them are set, and those that the program does not name."""
+        return self.slots, self._was_set, self._extra
+
+    def put(self, slots: list[Any], was_set: bytearray, extra: dict[str, JSON]) -> None:
+        """Become what `parts` gave; raises ValueError for another number of slots."""
+        if len(slots) != len(self.slots) or len(was_set) != len(self.slots):
+            raise ValueError(f"{len(slots)} values for {len(self.slots)} slots")
+        self.slots[:] = slots
+        self._was_set[:] = was_set
+        self._extra = extra
+
     def to_dict(self) -> dict[str, JSON]:
         """All variables that are set, by name."""
         found = dict(self._extra)

@@ -7,6 +7,7 @@ in memory and is written again for a while; nothing new is launched meanwhile.
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -24,7 +25,12 @@ from callsheet.store import (
     RunWriter,
 )
 from callsheet.store.records import event_record, result_body
+from callsheet.store.replay import Folded, Place, note_event
+from callsheet.store.snapshots import Policy, body_of
 
+POLICY = Policy()
+"""When runs get snapshots."""
+NEVER = sys.maxsize
 _PAUSE = 0.5
 
 
@@ -32,7 +38,8 @@ class JournalRecorder:
     """The recorder of one run.
 
     `patience` is for how many seconds a failing journal is tried again before the failure is
-    raised; `on_blocked` hears of the first failure.
+    raised; `on_blocked` hears of the first failure. With `folded`, the run as it stands, the
+    journal gets snapshots of it, as the policy says.
     """
 
     def __init__(
@@ -41,20 +48,30 @@ class JournalRecorder:
         durability: Durability,
         patience: float = 5.0,
         on_blocked: Callable[[JournalWriteFailed], None] | None = None,
+        folded: Folded | None = None,
+        policy: Policy | None = None,
     ) -> None:
         self._writer = writer
         self._synced = durability is Durability.FULL
         self._patience = patience
         self._on_blocked = on_blocked
+        self._folded = folded
+        self._policy = policy or POLICY
+        self._should_prune = False
+        self._next_snapshot = NEVER if folded is None else self._policy.next_after(writer.last_seq, 0)
 
     def intent(self, command: Awaited) -> None:
         """Note that a call is about to leave, or until when a wait lasts."""
-        if type(command) is CallTool:
-            self._writer.intend(command.key, command.tool)
-        elif type(command) is Sleep:
-            self._append(EventType.TIMER, command.key, {"due": time.time() + command.seconds})
-        else:
-            self._writer.intend(command.key, None)
+        key, book = command.key, None if self._folded is None else self._folded.book
+        if type(command) is Sleep:
+            due = time.time() + command.seconds
+            self._append(EventType.TIMER, key, {"due": due})
+            if book is not None:
+                book.due[key] = due
+            return
+        self._writer.intend(key, command.tool if type(command) is CallTool else None)
+        if book is not None:
+            book.launched[key] = self._writer.last_ts
 
     def _append(self, kind: EventType, key: str, body: dict[str, Any] | None) -> None:
         step, index, attempt = place_of_key(key)
@@ -81,6 +98,20 @@ class JournalRecorder:
             self._writer.append(kind, body=body)
         else:
             self._append(kind, key, body)
+        if self._folded is not None:
+            place = Place(self._writer.last_seq, *self._writer.last_body)
+            self._should_prune |= note_event(self._folded.book, event, place)
+            if kind is EventType.IN_DOUBT:
+                self._folded.book.asked.add(key or "")
+
+    def _take_snapshot(self, folded: Folded) -> None:
+        """Write down what the run has come to, unless that cannot be said at this event."""
+        body = body_of(folded.machine, folded.book)
+        if body is None:
+            self._next_snapshot += 1
+            return
+        seq = self._writer.append(EventType.SNAPSHOT, body=body)
+        self._next_snapshot = self._policy.next_after(seq, self._writer.last_body[1])
 
     def end(self, result: Result) -> None:
         """Note how the run ended."""
@@ -94,6 +125,14 @@ class JournalRecorder:
         other run of the process can go on meanwhile: handing it to a thread costs more than it.
         Raises JournalWriteFailed, then or now, when the journal stays unwritable.
         """
+        folded = self._folded
+        if folded is not None:
+            if self._writer.last_seq >= self._next_snapshot:
+                self._take_snapshot(folded)
+                self._should_prune = False
+            elif self._should_prune:
+                folded.book.values.prune(folded.machine)
+                self._should_prune = False
         if self._synced and not (is_idle and self._writer.is_alone):
             return self._insist(None)
         try:

@@ -34,7 +34,8 @@ from callsheet.runtime.recording import JournalRecorder
 from callsheet.store import EventType, Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.ids import new_run_id
 from callsheet.store.records import Start
-from callsheet.store.replay import Folded, fold
+from callsheet.store.replay import Folded, begin
+from callsheet.store.stand import stand_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,9 @@ class Watch:
     after_batch: Callable[[], Awaitable[None]] | None = None
     on_driver: Callable[[LocalDriver], None] | None = None
     """Is given the driver before the run goes on, to be able to cancel it."""
+    hears_all: bool = True
+    """Whether the observer of a resumed run hears of all that has happened; a long run is then folded
+    from its start, where its last snapshot would do."""
 
 
 _NOBODY = Watch()
@@ -114,15 +118,14 @@ async def start_run(
     Raises JournalError where the journal cannot take it, CallsheetError for a plan that
     cannot run.
     """
-    program = compile_plan(plan, launch.facts)
     start = Start(
         dict(launch.inputs), dict(launch.facts), launch.limits, dict(launch.pins), dict(launch.note)
     )
+    folded = begin(plan, start, watch.observer)
     with journal.create_run(run_id, plan, launch.source, start.to_json()) as writer:
-        machine = Machine(program, launch.limits, watch.observer)
-        commands = machine.feed(Started(start.inputs), SLICE)
+        commands = folded.machine.feed(Started(start.inputs), SLICE)
         kept = _Kept(journal, writer, plan)
-        return await _drive(kept, machine, commands, Gateway(ports, run_id, start.facts), watch)
+        return await _drive(kept, folded, commands, Gateway(ports, run_id, start.facts), watch)
 
 
 PortsFor = Callable[[Start, Plan], AbstractAsyncContextManager[Ports]]
@@ -144,14 +147,13 @@ async def resume_run(
     """
     plan = _plan_of(journal, run_id)
     with journal.claim(run_id) as writer:
-        _refuse_damaged(journal, writer)
-        folded = _folded(journal, run_id, plan, watch.observer)
+        folded = _stand(journal, writer, plan, watch)
         if folded.machine.result is not None:
             return RunOutcome(run_id, _close(journal, writer, folded))
         doubtful = folded.in_doubt()
         if doubtful and in_doubt is None:
             return RunOutcome(run_id, None, _ask(writer, folded))
-        recorder = JournalRecorder(writer, journal.durability)
+        recorder = JournalRecorder(writer, journal.durability, folded=folded)
         commands: list[Command] = [_rest(folded, key) for key in folded.waiting if key not in doubtful]
         for key in doubtful:
             assert in_doubt is not None
@@ -159,24 +161,23 @@ async def resume_run(
         async with ports_for(folded.start, plan) as ports:
             writer.set_status(RunStatus.RUNNING)
             kept = _Kept(journal, writer, plan)
-            return await _drive(kept, folded.machine, commands, Gateway(ports, run_id, folded.facts), watch)
+            return await _drive(kept, folded, commands, Gateway(ports, run_id, folded.facts), watch)
 
 
-def _folded(journal: Journal, run_id: str, plan: Plan, observer: Observer | None = None) -> Folded:
-    return fold(plan, journal.events(run_id), lambda digest: journal.plan(digest)[0], observer)
-
-
-def _refuse_damaged(journal: Journal, writer: RunWriter) -> None:
-    """Go on with no run whose events are not those that were written; mark it as corrupt."""
-    bad = journal.verify(writer.run_id)
-    if bad is not None:
-        writer.set_status(RunStatus.CORRUPT)
-        writer.commit()
-        raise JournalError(
-            "JRN012",
-            f"the journal of run {writer.run_id} is damaged at event {bad.seq}: {bad.why}",
-            way_out="restore the journal from a copy; `callsheet show RUN --events` shows what it holds",
-        )
+def _stand(journal: Journal, writer: RunWriter, plan: Plan, watch: Watch = _NOBODY) -> Folded:
+    """The run as it stands; one whose events are not those that were written is marked as corrupt."""
+    observer = watch.observer
+    is_whole = observer is not None and watch.hears_all
+    stands = stand_of(journal, writer.run_id, plan, observer, from_start=is_whole)
+    if isinstance(stands, Folded):
+        return stands
+    writer.set_status(RunStatus.CORRUPT)
+    writer.commit()
+    raise JournalError(
+        "JRN012",
+        f"the journal of run {writer.run_id} is damaged at event {stands.seq}: {stands.why}",
+        way_out="restore the journal from a copy, or export what is whole of it: `callsheet runs salvage`",
+    )
 
 
 def _plan_of(journal: Journal, run_id: str) -> Plan:
@@ -193,16 +194,16 @@ class _Kept(NamedTuple):
 
 
 async def _drive(
-    kept: _Kept, machine: Machine, commands: list[Command], gateway: Gateway, watch: Watch
+    kept: _Kept, folded: Folded, commands: list[Command], gateway: Gateway, watch: Watch
 ) -> RunOutcome:
     journal, writer, plan = kept
-    recorder = JournalRecorder(writer, journal.durability)
-    driver = LocalDriver(machine, gateway, recorder, watch.after_batch)
+    recorder = JournalRecorder(writer, journal.durability, folded=folded)
+    driver = LocalDriver(folded.machine, gateway, recorder, watch.after_batch)
     if watch.on_driver is not None:
         watch.on_driver(driver)
     result = await driver.run(commands)
     if result is None:
-        doubtful = _ask(writer, _folded(journal, writer.run_id, plan))
+        doubtful = _ask(writer, _stand(journal, writer, plan))
         return RunOutcome(writer.run_id, None, doubtful)
     recorder.end(result)
     unsettled = recorder.commit()

@@ -18,10 +18,20 @@ ROW_LIMIT = 1024 * 1024
 """A blob of more bytes than this is a file."""
 
 CODEC = "raw"
+DROPPED = "dropped"
+"""The codec of a blob whose bytes have been let go; its hash and size are kept."""
 
 
 class BlobMissing(Exception):
     """A blob that an event names is not there, or is not what its hash says."""
+
+
+class BlobDropped(BlobMissing):
+    """A blob that has been let go on purpose; `size` is how many bytes it had."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__("its large value was dropped when its time was over")
+        self.size = size
 
 
 def blob_path(folder: Path, name: str) -> Path:
@@ -33,6 +43,7 @@ def write_blob_file(folder: Path, name: str, data: bytes, *, sync: bool) -> None
     """Put a large blob into its file; returns at once if a sound one is there. Raises OSError."""
     path = blob_path(folder, name)
     if _is_sound(path, name):
+        os.utime(path)  # what nothing names yet is collected only when it is old
         return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
@@ -74,17 +85,24 @@ def _is_sound(path: Path, name: str) -> bool:
 def insert_blob(cursor: sqlite3.Cursor, name: str, data: bytes, now: float) -> None:
     """Note a blob in the open transaction, with its bytes unless they are in a file."""
     cursor.execute(
-        "INSERT OR IGNORE INTO blobs (hash, size, codec, data, created) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO blobs (hash, size, codec, data, created) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (hash) DO UPDATE SET codec = excluded.codec, data = excluded.data"
+        f" WHERE codec = '{DROPPED}'",
         (name, len(data), CODEC, data if len(data) <= ROW_LIMIT else None, now),
     )
 
 
 def read_blob(connection: sqlite3.Connection, folder: Path, name: str) -> bytes:
-    """The bytes of a blob; raises BlobMissing if they are gone or not what the hash says."""
-    row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (name,)).fetchone()
+    """The bytes of a blob; raises BlobMissing if they are gone or not what the hash says.
+
+    That is BlobDropped where they were let go on purpose.
+    """
+    row = connection.execute("SELECT data, codec, size FROM blobs WHERE hash = ?", (name,)).fetchone()
     if row is None:
         raise BlobMissing("its large value is not in the journal")
-    data = row[0]
+    data, codec, size = row
+    if codec == DROPPED:
+        raise BlobDropped(size)
     if data is None:
         try:
             data = blob_path(folder, name).read_bytes()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from struct import Struct
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.store.errors import NotStorable
 
@@ -57,7 +57,7 @@ class Event:
     `seq` counts from 1 without gaps and alone decides the order; `ts` is wall time in seconds
     since 1970, `mono` the writing process's monotonic clock. `body` is the event's data, large
     ones included. `epoch` says which owner of the run wrote it, `hash` is that of the entry
-    that the event stands in.
+    that the event stands in. `size` is how many bytes its body has.
     """
 
     run_id: str
@@ -72,6 +72,15 @@ class Event:
     mono: float
     body: dict[str, Any] | None
     hash: bytes
+    size: int = 0
+
+
+class Stored(NamedTuple):
+    """The body of an event as it stands in the journal."""
+
+    seq: int
+    type: str
+    data: bytes
 
 
 def encode_body(what: str, body: Mapping[str, Any]) -> bytes:

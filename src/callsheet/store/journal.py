@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from callsheet.ir import Plan
 from callsheet.store.errors import JournalError
-from callsheet.store.events import GENESIS, Event, EventType
+from callsheet.store.events import GENESIS, Event, EventType, Stored
 from callsheet.store.ids import check_run_id
 from callsheet.store.ledger import Ledger, run_exists
 from callsheet.store.lock import RunLock
@@ -28,6 +28,15 @@ from callsheet.store.writer import RunStatus, RunWriter
 
 if TYPE_CHECKING:
     from callsheet.store.group import GroupWriter
+
+
+class Parts(NamedTuple):
+    """A journal for those who look after it: its files, and the ways to write and read it."""
+
+    place: Place
+    ledger: Ledger
+    reader: Reader
+    clock: Callable[[], float]
 
 
 class Journal:
@@ -82,6 +91,11 @@ class Journal:
         place = place_of(path)
         reader = Reader(place, connect_to_look(place.database))
         return cls(place, Durability.FULL, time.time, time.monotonic, reader)
+
+    @property
+    def parts(self) -> Parts:
+        """What the upkeep of a journal works on."""
+        return Parts(self._place, self._ledger, self._reader, self._clock)
 
     @property
     def path(self) -> Path:
@@ -146,12 +160,13 @@ class Journal:
             raise
         return self._writer(pending, lock)
 
-    def events(self, run_id: str, after: int = 0) -> Iterator[Event]:
+    def events(self, run_id: str, after: int = 0, *, lenient: bool = False) -> Iterator[Event]:
         """The durable events of a run after sequence number `after`, in order, with their whole bodies.
 
-        Raises JournalError: JRN002 for an unknown run, JRN012 at an event that cannot be read.
+        A body that was dropped is `{"dropped": bytes}` with `lenient`. Raises JournalError: JRN002
+        for an unknown run, JRN012 at an event that cannot be read, JRN015 at one that was dropped.
         """
-        return self._reader.events(run_id, after)
+        return self._reader.events(run_id, after, lenient=lenient)
 
     def runs(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:
         """The runs, the newest first, at most `limit`, of one `status` if given."""
@@ -171,12 +186,24 @@ class Journal:
         """
         return self._reader.plan(plan_hash)
 
-    def verify(self, run_id: str) -> BadEvent | None:
+    def verify(self, run_id: str, start: int = 1) -> BadEvent | None:
         """The first event of a run that is missing or changed, or None if its chain is whole.
 
-        Raises JournalError (JRN002) for an unknown run.
+        With a `start`, of the events before it only the first is looked at. Raises JournalError
+        (JRN002) for an unknown run.
         """
-        return self._reader.verify(run_id)
+        return self._reader.verify(run_id, start)
+
+    def last_snapshot(self, run_id: str) -> int | None:
+        """The number of the run's last snapshot; raises JournalError (JRN002) for an unknown run."""
+        return self._reader.last_snapshot(run_id)
+
+    def bodies(self, run_id: str, seqs: Iterable[int]) -> Iterator[Stored]:
+        """The bodies of the events of these numbers, in the order of the numbers, as bytes.
+
+        Raises JournalError: JRN002 for an unknown run, JRN012 where a large one is gone.
+        """
+        return self._reader.bodies(run_id, seqs)
 
     def close(self) -> None:
         """End the writer thread and close the connections; writers of this journal are of no use then."""

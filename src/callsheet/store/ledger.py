@@ -12,11 +12,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from callsheet.store.blobs import ROW_LIMIT, insert_blob, write_blob_file
+from callsheet.store.blobs import ROW_LIMIT, blob_path, insert_blob, write_blob_file
 from callsheet.store.errors import Fenced, JournalError, JournalWriteFailed, WrongProcess
 from callsheet.store.events import GENESIS
 from callsheet.store.lock import WriteLock
-from callsheet.store.pending import PLAIN_ROWS, Pending, Portion, Row, RunRow
+from callsheet.store.pending import PLAIN_ROWS, Blob, Pending, Portion, Row, RunRow
 from callsheet.store.place import Place
 from callsheet.store.schema import SEQ_BITS, Durability, connect_writing
 
@@ -139,6 +139,34 @@ class Ledger:
             except (sqlite3.DatabaseError, OSError) as error:
                 raise JournalWriteFailed(run_id, _reason(error)) from error
 
+    def maintain(self, work: Callable[[sqlite3.Cursor], _T]) -> _T:
+        """Do something in a transaction of its own, with all other writers kept out.
+
+        Raises JournalError (JRN017) where the journal cannot be written; then nothing was done.
+        """
+        with self._mutex:
+            try:
+                return self._transact(work)
+            except (sqlite3.DatabaseError, OSError) as error:
+                raise _not_maintained(error) from error
+
+    def compact(self) -> None:
+        """Give free pages back to the file system: the file is written anew, with writers kept out.
+
+        Raises JournalError (JRN017); then the file is what it was.
+        """
+        self.maintain(lambda cursor: None)  # connects
+        with self._mutex:
+            cursor, lock = self._cursor, self._lock
+            assert cursor is not None
+            assert lock is not None
+            try:
+                with lock:
+                    cursor.execute("VACUUM")
+                    cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            except (sqlite3.DatabaseError, OSError) as error:
+                raise _not_maintained(error) from error
+
     def close(self) -> None:
         """Close the connection; SQLite checkpoints with it if it is the database's last."""
         with self._mutex:
@@ -180,8 +208,11 @@ class Ledger:
         for _, portion in dues:
             for blob in portion.blobs:
                 if len(blob.data) > ROW_LIMIT:
-                    sync = self._durability is Durability.FULL
-                    write_blob_file(self._place.blobs, blob.name, blob.data, sync=sync)
+                    self._write_file(blob)
+
+    def _write_file(self, blob: Blob) -> None:
+        sync = self._durability is Durability.FULL
+        write_blob_file(self._place.blobs, blob.name, blob.data, sync=sync)
 
     def _transact(self, work: Callable[[sqlite3.Cursor], _T]) -> _T:
         self.check_process()
@@ -226,6 +257,8 @@ class Ledger:
         if portion.run is not None:
             number = _insert_run(cursor, run_id, portion.run)
         for blob in portion.blobs:
+            if len(blob.data) > ROW_LIMIT and not blob_path(self._place.blobs, blob.name).exists():
+                self._write_file(blob)  # it was collected since: nothing named it yet
             insert_blob(cursor, blob.name, blob.data, self._clock())
         base = number << SEQ_BITS
         for row in portion.rows:
@@ -251,6 +284,14 @@ def _insert_run(cursor: sqlite3.Cursor, run_id: str, run: RunRow) -> int:
     number = cursor.lastrowid
     assert number is not None, "an INSERT gives a row id"
     return number
+
+
+def _not_maintained(error: Exception) -> JournalError:
+    return JournalError(
+        "JRN017",
+        f"the journal could not be changed: {_reason(error)}",
+        way_out="free space, or wait for the process that is writing; nothing was changed",
+    )
 
 
 def _taken(pending: Pending, portion: Portion) -> JournalError:

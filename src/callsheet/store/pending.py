@@ -101,6 +101,7 @@ class Pending:
     `last_seq` is the last event, `last_hash` the end of the chain up to the last sealed entry,
     written or not; `durable_seq` is the last event that the journal has. `number` is 0 until the
     run's row is in the journal. `blocked` is why the last transaction failed, None if it did not.
+    `last_ts` is the time of the last event, `last_body` its body's digest and how many bytes it has.
     One thread appends while another may write: it appends only at the ends of the lists, the
     other takes from their fronts.
     """
@@ -119,6 +120,8 @@ class Pending:
         self.run: RunRow | None = None
         self.status: StatusChange | None = None
         self.blocked: JournalError | None = None
+        self.last_ts = 0.0
+        self.last_body: tuple[bytes, int] = (NO_BODY, 0)
 
     def append(
         self,
@@ -145,11 +148,16 @@ class Pending:
             line = identify(self.run_id, head)
         except UnicodeEncodeError as error:
             raise NotStorable(what, f"its key or step is not Unicode text ({error.reason})") from error
-        if data is not None and len(data) > INLINE_LIMIT:
-            name = digest.hex()
-            self.blobs.append(Blob(seq, name, data))
-            data = None
+        if data is None:
+            self.last_body = (digest, 0)
+        else:
+            self.last_body = (digest, len(data))
+            if len(data) > INLINE_LIMIT:
+                name = digest.hex()
+                self.blobs.append(Blob(seq, name, data))
+                data = None
         self.seal()
+        self.last_ts = ts
         self._open = _Open(head, data, name, digest, line)
         self.last_seq = seq
         return seq

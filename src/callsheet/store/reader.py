@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import struct
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import Plan, plan_from_json
 from callsheet.machine.keys import place_of_key
-from callsheet.store.blobs import BlobMissing, read_blob
+from callsheet.store.blobs import BlobDropped, BlobMissing, read_blob
 from callsheet.store.errors import JournalError
 from callsheet.store.events import (
     GENESIS,
@@ -26,6 +26,7 @@ from callsheet.store.events import (
     Event,
     EventType,
     Head,
+    Stored,
     decode_body,
     decode_intents,
     identify,
@@ -54,6 +55,9 @@ _EVENTS = """
 SELECT id, epoch, type, key, step, idx, attempt, ts, mono, body, blob, covers, intents, hash
 FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
 """
+_LAST_SNAPSHOT = (
+    "SELECT id FROM events WHERE id > ? AND id < ? AND type = 'snapshot' ORDER BY id DESC LIMIT 1"
+)
 
 
 class RunInfo(NamedTuple):
@@ -136,16 +140,20 @@ class Reader:
         way_out = f"did you mean {' or '.join(near)}?" if near else "`callsheet runs` lists them"
         return JournalError("JRN002", f"there is no run {text[:80]!a} in this journal", way_out)
 
-    def events(self, run_id: str, after: int = 0) -> Iterator[Event]:
+    def events(self, run_id: str, after: int = 0, *, lenient: bool = False) -> Iterator[Event]:
         """The events of a run after a sequence number, in order, with their whole bodies.
 
-        Raises JournalError: JRN002 for an unknown run, JRN012 at an event that cannot be read.
+        A body that was dropped is `{"dropped": bytes}` with `lenient`. Raises JournalError: JRN002
+        for an unknown run, JRN012 at an event that cannot be read, JRN015 at one that was dropped.
         """
         base = self._number(run_id) << SEQ_BITS
         before = max(0, after - MOST_INTENTS)  # the entry that `after` stands in
         while page := self._page(base, before):
             for row in page:
-                for event in self._entry(run_id, base, row):
+                covers = row[_COVERS]
+                if isinstance(covers, int) and row[0] - base + covers <= after + 1:
+                    continue
+                for event in self._entry(run_id, base, row, lenient=lenient):
                     if event.seq > after:
                         yield event
             before = page[-1][0] - base
@@ -166,11 +174,44 @@ class Reader:
             raise _damaged(f"plan {plan_hash[:12]} is not what was written")
         return plan_from_json(decode_body(body)), source.decode("utf-8", "surrogatepass")
 
-    def verify(self, run_id: str) -> BadEvent | None:
+    def last_snapshot(self, run_id: str) -> int | None:
+        """The number of the last event that is a snapshot; raises JournalError (JRN002)."""
+        base = self._number(run_id) << SEQ_BITS
+        with self._reading():
+            row = self._connection.execute(_LAST_SNAPSHOT, (base, base + (1 << SEQ_BITS))).fetchone()
+        return None if row is None else row[0] - base
+
+    def bodies(self, run_id: str, seqs: Iterable[int]) -> Iterator[Stored]:
+        """The bodies of the events of these numbers, in the order of the numbers, as bytes.
+
+        An event that is not there, or has no body, is left out. Raises JournalError: JRN002 for
+        an unknown run, JRN012 where a large one is gone.
+        """
+        base = self._number(run_id) << SEQ_BITS
+        wanted = [base + seq for seq in sorted(seqs)]
+        for at in range(0, len(wanted), _PAGE):
+            ids = wanted[at : at + _PAGE]
+            marks = ",".join("?" * len(ids))
+            with self._reading():
+                rows = self._connection.execute(
+                    f"SELECT id, type, body, blob FROM events WHERE id IN ({marks}) ORDER BY id", ids
+                ).fetchall()
+            for row_id, kind, body, blob in rows:
+                try:
+                    data = body if blob is None else self._blob(blob)
+                except BlobMissing as error:
+                    raise _damaged(
+                        f"event {row_id - base} of run {run_id} cannot be read: {error}"
+                    ) from error
+                if data is not None:
+                    yield Stored(row_id - base, kind, data)
+
+    def verify(self, run_id: str, start: int = 1) -> BadEvent | None:
         """The first event of a run that is missing or changed, or None if the chain is whole.
 
         Besides the chain: the end that the run's row noted must be on it, and a run that has
-        ended must have an `end` event. Raises JournalError (JRN002) for an unknown run.
+        ended must have an `end` event. From an event `start` on, what stands before it is taken
+        as it is but for the first one. Raises JournalError (JRN002) for an unknown run.
         """
         base = self._number(run_id) << SEQ_BITS
         with self._reading():
@@ -178,6 +219,11 @@ class Reader:
                 "SELECT status, head_seq, head_hash FROM runs WHERE run_id = ?", (run_id,)
             ).fetchone()
         seq, prev, has_ended = 0, GENESIS, False
+        if start > 1:
+            bad = self._check_first(run_id, base)
+            if bad is not None:
+                return bad
+            seq, prev = self._before(base, start)
         while page := self._page(base, seq):
             for row in page:
                 bad = self._check(run_id, seq + 1, prev, base, row)
@@ -194,6 +240,44 @@ class Reader:
         if RunStatus(status).is_final and not has_ended:
             return BadEvent(seq + 1, f"it is missing: the run is {status} without an end event")
         return None
+
+    def _check_first(self, run_id: str, base: int) -> BadEvent | None:
+        with self._reading():
+            rows = self._connection.execute(_EVENTS, (base, base + 2, 1)).fetchall()
+        return self._check(run_id, 1, GENESIS, base, rows[0]) if rows else BadEvent(1, "it is missing")
+
+    def _before(self, base: int, start: int) -> tuple[int, bytes]:
+        """The last event of the entry before the event `start`, and the entry's hash."""
+        with self._reading():
+            row = self._connection.execute(
+                "SELECT id + covers - 1, hash FROM events WHERE id > ? AND id < ? ORDER BY id DESC LIMIT 1",
+                (base, base + start),
+            ).fetchone()
+        return (0, GENESIS) if row is None else (row[0] - base, row[1])
+
+    def select(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query, for the upkeep of a journal; raises JournalError (JRN012)."""
+        with self._reading():
+            return self._connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection]:
+        """The connection, for one who reads alone meanwhile."""
+        with self._reading():
+            yield self._connection
+
+    def check(self, run_id: str, expected: int, prev: bytes, row: tuple[Any, ...]) -> BadEvent | None:
+        """What is wrong with an entry, its event's number first, that should follow the hash `prev`."""
+        return self._check(run_id, expected, prev, 0, row)
+
+    def hash_at(self, run_id: str, seq: int) -> bytes | None:
+        """The hash of the entry that ends with the event `seq`; None if none does."""
+        rows = self.select(
+            "SELECT hash FROM events WHERE id = (SELECT max(id) FROM events WHERE id > ? AND id <= ?)"
+            " AND id + covers - 1 = ?",
+            (base := self._number(run_id) << SEQ_BITS, base + seq, base + seq),
+        )
+        return rows[0][0] if rows else None
 
     def _infos(self, rest: str, values: tuple[object, ...]) -> list[RunInfo]:
         with self._reading():
@@ -214,17 +298,48 @@ class Reader:
         with self._reading():
             return self._connection.execute(_EVENTS, (base + after, base + (1 << SEQ_BITS), _PAGE)).fetchall()
 
-    def _entry(self, run_id: str, base: int, row: tuple[Any, ...]) -> Iterator[Event]:
+    def _large(self, name: str, run_id: str, *, lenient: bool) -> tuple[Any, int]:
+        """A large body and its bytes; of one that was dropped, that and how many there were."""
+        try:
+            data = self._blob(name)
+        except BlobDropped as dropped:
+            if lenient:
+                return {"dropped": dropped.size}, dropped.size
+            raise JournalError(
+                "JRN015",
+                f"the large values of run {run_id} were dropped, so that its steps cannot be told any more",
+                way_out="`callsheet show RUN --events` and `callsheet runs verify` still work",
+            ) from dropped
+        return decode_body(data), len(data)
+
+    def _entry(
+        self, run_id: str, base: int, row: tuple[Any, ...], *, lenient: bool = False
+    ) -> Iterator[Event]:
         """The events of an entry: its own, then its intents."""
         row_id, epoch, kind, key, step, index, attempt, ts, mono, body, blob, _, intents, hashed = row
         seq = row_id - base
         try:
+            size = 0 if body is None else len(body)
+            data = None
             if blob is not None:
-                body = self._blob(blob)
-            data = None if body is None else decode_body(body)
+                data, size = self._large(blob, run_id, lenient=lenient)
+            elif body is not None:
+                data = decode_body(body)
             left = [] if intents is None else _intents(intents)
             event = Event(
-                run_id, seq, epoch, EventType(kind), key, step, index, attempt, ts, mono, data, hashed
+                run_id,
+                seq,
+                epoch,
+                EventType(kind),
+                key,
+                step,
+                index,
+                attempt,
+                ts,
+                mono,
+                data,
+                hashed,
+                size,
             )
         except (BlobMissing, ValueError, AttributeError, TypeError, RecursionError) as error:
             raise _damaged(f"event {seq} of run {run_id} cannot be read: {error}") from error
@@ -236,6 +351,13 @@ class Reader:
         with self._reading():
             return read_blob(self._connection, self._place.blobs, name)
 
+    def _blob_digest(self, name: str) -> bytes:
+        """The digest of a large body; of one that was dropped, what is kept of it."""
+        try:
+            return sha256(self._blob(name)).digest()
+        except BlobDropped:
+            return bytes.fromhex(name)
+
     def _check(
         self, run_id: str, expected: int, prev: bytes, base: int, row: tuple[Any, ...]
     ) -> BadEvent | None:
@@ -246,7 +368,7 @@ class Reader:
         try:
             digest = NO_BODY
             if blob is not None:
-                digest = sha256(self._blob(blob)).digest()
+                digest = self._blob_digest(blob)
             elif body is not None:
                 digest = sha256(body).digest()
             head: Head = (seq, epoch, kind, key, step, index, attempt, ts, mono)

@@ -1,53 +1,81 @@
 """A journal folded back into a machine: what the run has done, and what it still waits for.
 
-In: the events of a run. Out: the machine as it was after the last of them (or after event n),
-with every command that has no outcome yet. Nothing is carried out here.
+In: the events of a run, from its start or from a snapshot. Out: the machine as it was after the
+last of them (or after event n), with every command that has no outcome yet. Nothing is carried
+out here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from callsheet.ir import Effect, Plan
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON, Effect, Plan, plan_hash
 from callsheet.machine import (
     Awaited,
     CallModel,
     CallTool,
     Command,
     Compile,
+    Decided,
+    Event,
+    Failed,
     Finish,
     Machine,
+    PlanCompiled,
     RunAgent,
     Sleep,
+    Started,
+    Succeeded,
+    TimerFired,
     ToolFacts,
     compile_plan,
 )
 from callsheet.machine.machine import Observer
+from callsheet.machine.snapshots import state_from_json
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
-from callsheet.store.records import PlanOf, Start, facts_from_json, recorded_event
+from callsheet.store.records import PlanOf, Start, facts_from_json, facts_to_json, recorded_event
+from callsheet.store.snapshots import FORMAT, Book, Fetch, Given, Unfit, Values, book_of
 
 
 @dataclass(slots=True)
 class Folded:
     """A run as its journal tells it.
 
-    `waiting` are the commands without an outcome by key; `launched` holds, of those, the wall
-    time of the intent, for calls that left; `due` the wall time at which a timer is due.
+    `waiting` are the commands without an outcome by key; `book` says, of those, when they left
+    and when timers are due.
     """
 
     start: Start
     machine: Machine
-    facts: dict[str, ToolFacts]
+    book: Book
     waiting: dict[str, Awaited] = field(default_factory=dict[str, Awaited])
-    launched: dict[str, float] = field(default_factory=dict[str, float])
-    due: dict[str, float] = field(default_factory=dict[str, float])
-    asked: set[str] = field(default_factory=set[str])
-    """Keys for which the journal already says that they are in doubt."""
     ended: bool = False
     """Whether the journal holds the end of the run."""
+
+    @property
+    def facts(self) -> dict[str, ToolFacts]:
+        """What is known of the tools, those of new plans included."""
+        return self.book.facts
+
+    @property
+    def launched(self) -> dict[str, float]:
+        """The wall time at which each call left that has no outcome."""
+        return self.book.launched
+
+    @property
+    def due(self) -> dict[str, float]:
+        """The wall time at which each timer is due."""
+        return self.book.due
+
+    @property
+    def asked(self) -> set[str]:
+        """Keys for which the journal already says that they are in doubt."""
+        return self.book.asked
 
     def effect_of(self, command: Awaited) -> Effect:
         """What carrying out this command may do to the world."""
@@ -76,52 +104,126 @@ def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | 
     Raises JournalError (JRN020) where the events do not begin with a start, or one of them
     cannot be read by this version.
     """
-    folded: Folded | None = None
+    rest = iter(rows)
+    first = next(rest, None)
+    if first is None:
+        raise JournalError("JRN020", "the run has no events", way_out="it was never started")
+    try:
+        folded = begin(plan, start_from(first.type, first.body), observer)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unreadable(first, error) from error
+    _await(folded, folded.machine.feed(Started(folded.start.inputs)))
+    return fold_on(folded, rest, plan_of)
+
+
+def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
+    """Fold further events of a run; raises as `fold` does."""
+    machine, book, waiting = folded.machine, folded.book, folded.waiting
     for row in rows:
         try:
-            if folded is None:
-                folded = _begin(plan, row, observer)
-            else:
-                _note(folded, row)
+            _note(folded, row)
             event = recorded_event(row, plan_of)
         except (KeyError, TypeError, ValueError) as error:
-            raise JournalError(
-                "JRN020",
-                f"event {row.seq} ({row.type}) of run {row.run_id} cannot be read: {error!r}",
-                way_out="it was written by another version of callsheet, or changed since",
-            ) from error
-        if event is not None:
-            if row.key is not None:
-                folded.waiting.pop(row.key, None)
-            _await(folded, folded.machine.feed(event))
-    if folded is None:
-        raise JournalError("JRN020", "the run has no events", way_out="it was never started")
+            raise _unreadable(row, error) from error
+        if event is None:
+            continue
+        if row.key is not None:
+            waiting.pop(row.key, None)
+        _await(folded, machine.feed(event))
+        if note_event(book, event, Place(row.seq, row.body or {}, row.size)):
+            book.values.prune(machine)
     return folded
 
 
-def _begin(plan: Plan, row: Row, observer: Observer | None) -> Folded:
-    if row.type is not EventType.START:
+def start_from(kind: str, body: Mapping[str, Any] | None) -> Start:
+    """What the first event of a run says; raises KeyError, TypeError or ValueError if it is no start."""
+    if kind != EventType.START:
         raise ValueError("a run begins with its start")
-    start = Start.from_json(row.body or {})
+    return Start.from_json(body or {})
+
+
+def begin(plan: Plan, start: Start, observer: Observer | None = None) -> Folded:
+    """A run that has been started, and whose machine has been told nothing yet."""
     machine = Machine(compile_plan(plan, start.facts), start.limits, observer)
-    return Folded(start, machine, dict(start.facts))
+    return Folded(start, machine, Book(dict(start.facts), Values(start.inputs)))
+
+
+def restored(
+    plan: Plan,
+    start: Start,
+    body: Mapping[str, Any],
+    fetch: Fetch,
+    plan_of: PlanOf,
+    observer: Observer | None,
+) -> Folded:
+    """A run as a snapshot tells it; raises Unfit where that cannot be trusted."""
+    try:
+        if body["format"] != FORMAT:
+            raise Unfit("it is of another version")
+        given = Given(body, start.inputs, fetch)
+        book = book_of(body, start.facts, given.values, plan_of)
+        if book.plans:
+            goes_on, _, facts = book.plans[-1]
+            program = compile_plan(goes_on, facts_from_json(facts))
+        else:
+            program = compile_plan(plan, start.facts)
+        state = state_from_json(program, body["state"], given.give)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, CallsheetError) as error:
+        raise Unfit(f"it cannot be read: {error!r}") from error
+    machine = Machine.at(state, start.limits, observer)
+    return Folded(start, machine, book, machine.open_commands())
+
+
+class Place(NamedTuple):
+    """Where an event stands in the journal: its number, its body or the body's digest, the body's bytes."""
+
+    seq: int
+    body: Mapping[str, JSON] | bytes
+    size: int
+
+
+def note_event(book: Book, event: Event, place: Place) -> bool:
+    """Keep in the book what the machine is told; `place` is where it is written down.
+
+    Gives whether the values of the book should be pruned, once the machine has been told.
+    """
+    match event:
+        case Succeeded(key=key, value=said) | Failed(key=key, error=said):
+            book.close(key)
+            return book.values.saw(said, *place)
+        case PlanCompiled(plan=plan, facts=facts):
+            book.plans.append((plan, plan_hash(plan), facts_to_json(facts)))
+            book.facts.update(facts)
+        case Decided(key=key):
+            book.launched.pop(key, None)
+            book.asked.discard(key)
+        case TimerFired(key=key):
+            book.due.pop(key, None)
+        case _:
+            pass
+    return False
+
+
+def _unreadable(row: Row, error: Exception) -> JournalError:
+    return JournalError(
+        "JRN020",
+        f"event {row.seq} ({row.type}) of run {row.run_id} cannot be read: {error!r}",
+        way_out="it was written by another version of callsheet, or changed since",
+    )
 
 
 def _note(folded: Folded, row: Row) -> None:
-    """Keep what an event says about the calls themselves."""
-    key, body = row.key or "", row.body or {}
+    """Keep what an event says that the machine is not told."""
+    key, book = row.key or "", folded.book
     match row.type:
         case EventType.INTENT:
-            folded.launched[key] = row.ts
+            book.launched[key] = row.ts
         case EventType.TIMER:
-            folded.due[key] = float(body["due"])
+            book.due[key] = float((row.body or {})["due"])
         case EventType.IN_DOUBT:
-            folded.asked.add(key)
-        case EventType.DECIDED:
-            folded.launched.pop(key, None)
-            folded.asked.discard(key)
-        case EventType.PLAN:
-            folded.facts.update(facts_from_json(body["facts"]))
+            book.asked.add(key)
+        case EventType.START:
+            raise ValueError("a run has one start")
         case EventType.END:
             folded.ended = True
         case _:

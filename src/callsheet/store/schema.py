@@ -27,8 +27,8 @@ SEQ_BITS = 32
 """An event's id is `run number << SEQ_BITS | seq`."""
 
 _BUSY_SECONDS = 10.0
-_CHECKPOINT_PAGES = 8000
-_PAGE_BYTES = 2048
+_CHECKPOINT_PAGES = 16_000
+_PAGE_BYTES = 1024
 """A commit writes whole pages; small rows are the rule."""
 
 _SCHEMA = f"""

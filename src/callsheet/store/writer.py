@@ -83,6 +83,16 @@ class RunWriter:
         return self._pending.last_seq
 
     @property
+    def last_ts(self) -> float:
+        """The wall time that the last event has; that of an intent is the one of its entry."""
+        return self._pending.last_ts
+
+    @property
+    def last_body(self) -> tuple[bytes, int]:
+        """The SHA-256 of the last appended event's body, and how many bytes it has."""
+        return self._pending.last_body
+
+    @property
     def durable_seq(self) -> int:
         """The sequence number of the last event that is in the journal."""
         return self._pending.durable_seq

@@ -91,7 +91,7 @@ class _Scribe:
             case NoteKind.FACT:
                 if note.step in self.open:
                     self.open[note.step].facts.append(note.detail)
-            case NoteKind.ENDED:
+            case NoteKind.ENDED | NoteKind.BEFORE:
                 pass
 
     def _visit(self, step: str) -> StepAccount:

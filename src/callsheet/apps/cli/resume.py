@@ -101,7 +101,7 @@ async def _resume(job: Resumption) -> RunOutcome:
         async with _ports_of(job, start, plan) as ports:
             yield ports
 
-    watch = Watch(observer=job.progress.note, on_driver=job.progress.begin)
+    watch = Watch(observer=job.progress.note, hears_all=False, on_driver=job.progress.begin)
     return await resume_run(job.journal, job.run_id, ports_for, job.decision, watch)
 
 

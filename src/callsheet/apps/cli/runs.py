@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,15 +21,44 @@ INTERRUPTED = "interrupted"
 """The status shown for a run that is not finished and that no process carries on."""
 
 
-@click.command()
+class _Runs(click.Group):
+    """The list of runs, and commands on them that are imported when they are invoked."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, imported now."""
+        place = _COMMANDS.get(cmd_name)
+        return None if place is None else getattr(import_module(place[0]), place[1])
+
+
+_HERE = "callsheet.apps.cli"
+_COMMANDS = {
+    "verify": (f"{_HERE}.upkeep", "verify"),
+    "heads": (f"{_HERE}.upkeep", "heads"),
+    "prune": (f"{_HERE}.upkeep", "prune"),
+    "export": (f"{_HERE}.transfer", "export_runs"),
+    "import": (f"{_HERE}.transfer", "import_runs"),
+    "salvage": (f"{_HERE}.transfer", "salvage"),
+}
+
+
+@click.group(cls=_Runs, invoke_without_command=True)
+@click.pass_context
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many.")
 @click.option("--status", type=click.Choice(_STATUSES), help="Only runs of this status.")
 @options.journal_path
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
-def runs(limit: int, status: str | None, journal: Path | None, as_json: bool) -> None:
-    """List the runs, the newest first. A run whose process is gone is shown as interrupted."""
-    with may_stay_unread():
-        _print(_rows(journal, status, limit), status, as_json=as_json)
+def runs(ctx: click.Context, limit: int, status: str | None, journal: Path | None, as_json: bool) -> None:
+    """List the runs, the newest first. A run whose process is gone is shown as interrupted.
+
+    The commands below verify runs, let old ones go, and carry them from journal to journal.
+    """
+    if ctx.invoked_subcommand is None:
+        with may_stay_unread():
+            _print(_rows(journal, status, limit), status, as_json=as_json)
 
 
 def _rows(path: Path | None, status: str | None, limit: int) -> list[dict[str, Any]]:
@@ -82,7 +112,7 @@ def plan_name(journal: Journal, info: RunInfo) -> str:
 
 def _launched(journal: Journal, info: RunInfo) -> dict[str, Any]:
     """What the face that started the run noted."""
-    start = next(iter(journal.events(info.run_id)), None)
+    start = next(iter(journal.events(info.run_id, lenient=True)), None)
     return {} if start is None or start.body is None else dict(start.body.get("launch") or {})
 
 

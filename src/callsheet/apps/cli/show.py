@@ -204,7 +204,7 @@ def _step_json(visit: StepAccount) -> dict[str, Any]:
 def _show_events(journal: Journal, info: RunInfo, *, as_json: bool) -> None:
     from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
 
-    events = journal.events(info.run_id)
+    events = journal.events(info.run_id, lenient=True)
     if as_json:
         print_json([_event_json(event, iso(event.ts)) for event in events])
         return

@@ -38,7 +38,7 @@ def said_of(note: Note) -> str:
 
 def ended_steps(done: Mapping[str, Note]) -> int:
     """How many steps had come to an end."""
-    ends = (NoteKind.FINISHED, NoteKind.SKIPPED, NoteKind.FAILED)
+    ends = (NoteKind.BEFORE, NoteKind.FINISHED, NoteKind.SKIPPED, NoteKind.FAILED)
     return sum(note.kind in ends for note in done.values())
 
 

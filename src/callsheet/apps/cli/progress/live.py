@@ -26,6 +26,7 @@ _ID_WIDTH = 12
 _BETWEEN = 5
 """Columns of the mark and between the others."""
 _MARKS = {
+    NoteKind.BEFORE: ("·", "dim"),
     NoteKind.FINISHED: ("✓", "green"),
     NoteKind.FAILED: ("✗", "red"),
     NoteKind.SKIPPED: ("–", "dim"),

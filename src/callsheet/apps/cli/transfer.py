@@ -1,0 +1,152 @@
+"""`callsheet runs export|import|salvage`: runs as one file, and what can be saved of damaged ones."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import print_json, say
+from callsheet.apps.cli.upkeep import chosen
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.store.salvage import Salvaged
+
+_out = click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    required=True,
+    help="The file to write; - is standard output.",
+)
+
+
+@click.command("export")
+@click.argument("runs", metavar="[RUN]...", nargs=-1)
+@_out
+@options.journal_path
+@options.as_json
+def export_runs(runs: tuple[str, ...], out: Path, journal: Path | None, as_json: bool) -> int:
+    """Write the runs, or all runs, into one file that needs nothing else: plans, events, values.
+
+    The file is JSON Lines (see docs/journal.md). A damaged run is refused; `runs salvage` exports what
+    is whole of it.
+    """
+    from callsheet.store.archive import export_run  # noqa: PLC0415 - brings the store
+
+    with options.open_to_read(journal) as opened:
+        infos = chosen(opened, runs)
+        size = _write(out, (line for info in infos for line in export_run(opened.parts, info.run_id)))
+    _report(
+        {"file": str(out), "bytes": size, "runs": [info.run_id for info in infos]},
+        f"{len(infos)} run{'s' * (len(infos) != 1)} in {out}, {size / 1e6:.1f} MB",
+        as_json=as_json and str(out) != "-",
+    )
+    return Exit.OK
+
+
+@click.command("import")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+@options.journal_path
+@options.as_json
+def import_runs(file: Path, journal: Path | None, as_json: bool) -> int:
+    """Take the runs of a FILE that `runs export` or `runs salvage` wrote into the journal.
+
+    All of it is checked first. A file that is damaged, and a run whose id is there already, are
+    refused, and nothing is taken. Ids and hashes stay what they were.
+    """
+    from callsheet.store.archive import import_runs as take  # noqa: PLC0415 - brings the store
+
+    with options.open_journal(journal) as opened:
+        try:
+            with sys.stdin.buffer if str(file) == "-" else file.open("rb") as lines:
+                taken = take(opened.parts, lines)
+        except OSError as error:
+            raise _no_file(file, error, "read") from error
+    rows = [{"run_id": run.run_id, "status": str(run.status), "events": run.events} for run in taken]
+    _report(
+        rows,
+        "\n".join(f"{r['run_id']:<22} {r['status']:<10} {r['events']} events" for r in rows),
+        as_json=as_json,
+    )
+    return Exit.OK
+
+
+@click.command()
+@click.argument("runs", metavar="[RUN_ID]...", nargs=-1)
+@_out
+@options.journal_path
+@options.as_json
+def salvage(runs: tuple[str, ...], out: Path, journal: Path | None, as_json: bool) -> int:
+    """Export what is whole of runs in a damaged journal: their events up to the first bad one.
+
+    A run that loses its end is unfinished in the export; imported into a sound journal, it can be
+    resumed. The exit status is 1 if anything was lost.
+    """
+    from callsheet.store.salvage import run_ids, salvage as save  # noqa: I001, PLC0415 - brings the store
+
+    with options.open_to_read(journal) as opened:
+        parts = opened.parts
+        saved = [save(parts, run) for run in (runs or run_ids(parts.reader))]
+        size = _write(out, (line for run in saved for line in run.lines))
+    rows = [{"run_id": run.run_id, "events": run.events, "lost": run.lost} for run in saved]
+    _report(
+        {"file": str(out), "bytes": size, "runs": rows},
+        "\n".join(map(_told, saved)),
+        as_json=as_json and str(out) != "-",
+    )
+    return Exit.OK if all(run.lost is None for run in saved) else Exit.FAILED
+
+
+def _told(run: Salvaged) -> str:
+    whole = f"{run.run_id:<22} {run.events} events saved" if run.lines else f"{run.run_id:<22} nothing saved"
+    return whole + ("" if run.lost is None else f"; lost from {run.lost}")
+
+
+def _report(as_data: Any, text: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(as_data)
+    else:
+        say(text)
+
+
+def _write(out: Path, lines: Iterable[bytes]) -> int:
+    """Write lines into a file that is there whole or not at all; gives the bytes."""
+    if str(out) == "-":
+        return _copy(sys.stdout.buffer, lines)
+    unfinished = out.with_name(f"{out.name}.{os.getpid()}.new")
+    try:
+        # A run's values are as private as its journal.
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            size = _copy(file, lines)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(out)
+    except OSError as error:
+        raise _no_file(out, error, "written") from error
+    finally:
+        with suppress(OSError):
+            unfinished.unlink()
+    return size
+
+
+def _copy(file: BinaryIO, lines: Iterable[bytes]) -> int:
+    size = 0
+    for line in lines:
+        size += file.write(line)
+    return size
+
+
+def _no_file(path: Path, error: OSError, done: str) -> CallsheetError:
+    return CallsheetError.single(
+        "CFG014", f"{path} cannot be {done}: {error.strerror}", help="name another file"
+    )

@@ -1,0 +1,204 @@
+"""`callsheet runs verify|heads|prune`: is a journal whole, and what of it has had its time."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import may_stay_unread, print_json, say
+
+if TYPE_CHECKING:
+    from callsheet.store.journal import Journal
+    from callsheet.store.reader import RunInfo
+    from callsheet.store.retention import Pruned
+
+_AGE = re.compile(r"(\d+)\s*([hdwy]?)\Z", re.ASCII)
+_SECONDS = {"h": 3_600.0, "d": 86_400.0, "": 86_400.0, "w": 604_800.0, "y": 31_557_600.0}
+
+_anchor = click.Path(path_type=Path, dir_okay=False)
+_runs = click.argument("runs", metavar="[RUN]...", nargs=-1)
+
+
+def chosen(journal: Journal, runs: tuple[str, ...]) -> list[RunInfo]:
+    """The runs that are named, or all, the oldest first; raises JournalError (JRN002)."""
+    if runs:
+        return list({info.run_id: info for info in (journal.find_run(run) for run in runs)}.values())
+    return journal.runs()[::-1]
+
+
+@click.command()
+@_runs
+@click.option("--anchor", type=_anchor, metavar="FILE", help="Also hold the runs against the heads in FILE.")
+@options.journal_path
+@options.as_json
+def verify(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_json: bool) -> int:
+    """Check every event of the runs, or of all runs: nothing is missing, changed or out of order.
+
+    With --anchor, that the journal still has every head that `runs heads --anchor FILE` noted.
+    The exit status is 1 if anything is wrong.
+    """
+    from callsheet.store.anchors import broken_anchor, read_anchors  # noqa: PLC0415 - brings the store
+
+    with options.open_to_read(journal) as opened, may_stay_unread():
+        infos = chosen(opened, runs)
+        rows = [_verified(opened, info) for info in infos]
+        anchors: list[dict[str, Any]] = []
+        for told in read_anchors(anchor) if anchor is not None else ():
+            if not runs or told.run_id in {info.run_id for info in infos}:
+                why = broken_anchor(opened.parts.reader, told)
+                anchors.append({"run_id": told.run_id, "event": told.seq, "ok": why is None, "why": why})
+    is_ok = all(row["ok"] for row in rows + anchors)
+    if as_json:
+        print_json({"ok": is_ok, "runs": rows} | ({} if anchor is None else {"anchors": anchors}))
+    else:
+        for row in rows:
+            said = f"{row['head'][:16]}" if row["ok"] else f"BROKEN at event {row['event']}: {row['why']}"
+            click.echo(f"{row['run_id']:<22} {row['events']:>8} events  {said}")
+        for row in anchors:
+            if not row["ok"]:
+                click.echo(f"{row['run_id']:<22} ANCHOR BROKEN: {row['why']}")
+        say(_summary(rows, anchors, anchor))
+    return Exit.OK if is_ok else Exit.FAILED
+
+
+def _verified(journal: Journal, info: RunInfo) -> dict[str, Any]:
+    bad = journal.verify(info.run_id)
+    return {
+        "run_id": info.run_id,
+        "ok": bad is None,
+        "events": info.events,
+        "head": "" if info.head_hash is None else info.head_hash.hex(),
+        "event": None if bad is None else bad.seq,
+        "why": None if bad is None else bad.why,
+    }
+
+
+def _summary(rows: list[dict[str, Any]], anchors: list[dict[str, Any]], anchor: Path | None) -> str:
+    bad = sum(not row["ok"] for row in rows)
+    text = f"{len(rows)} run{'s' * (len(rows) != 1)}, " + (f"{bad} BROKEN" if bad else "all whole")
+    if anchor is not None:
+        gone = sum(not row["ok"] for row in anchors)
+        text += f"; {len(anchors)} anchors, " + (f"{gone} BROKEN" if gone else "all there")
+    return text
+
+
+@click.command()
+@_runs
+@click.option("--anchor", type=_anchor, metavar="FILE", help="Add the heads to FILE, a JSON object a line.")
+@options.journal_path
+@options.as_json
+def heads(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_json: bool) -> int:
+    """Print the hash of the last event of the runs, or of all runs.
+
+    Kept where those who can write the journal cannot, `runs verify --anchor FILE` proves with
+    them that no past event has been written anew.
+    """
+    from time import time  # noqa: PLC0415 - not for --help
+
+    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
+    from callsheet.store.anchors import anchors_of, append_anchors  # noqa: PLC0415 - brings the store
+
+    with options.open_to_read(journal) as opened, may_stay_unread():
+        infos = chosen(opened, runs)
+        bad = {info.run_id for info in infos if opened.verify(info.run_id) is not None}
+        for run_id in sorted(bad):
+            say(f"run {run_id} is damaged, and has no head: callsheet runs verify {run_id}")
+        found = anchors_of([info for info in infos if info.run_id not in bad], time())
+        if anchor is not None:
+            append_anchors(anchor, found)
+        if as_json:
+            print_json(
+                [{"run_id": a.run_id, "event": a.seq, "head": a.head, "time": iso(a.time)} for a in found]
+            )
+        else:
+            for a in found:
+                click.echo(f"{a.run_id:<22} {a.seq:>8} {a.head}")
+    return Exit.FAILED if bad else Exit.OK
+
+
+def _age(ctx: click.Context, param: click.Parameter, text: str) -> float | None:
+    """The seconds of an age as people write it; None for never."""
+    if text.strip().lower() == "never":
+        return None
+    found = _AGE.match(text.strip().lower())
+    if found is None:
+        raise click.BadParameter(f"{text!r} is no age; write 30d, 12h, 8w, 1y or never", ctx, param)
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+@click.command()
+@click.option(
+    "--done",
+    callback=_age,
+    metavar="AGE",
+    default="30d",
+    show_default=True,
+    help="How long runs that are done stay.",
+)
+@click.option(
+    "--failed",
+    callback=_age,
+    metavar="AGE",
+    default="90d",
+    show_default=True,
+    help="How long failed runs stay.",
+)
+@click.option(
+    "--cancelled",
+    callback=_age,
+    metavar="AGE",
+    default="90d",
+    show_default=True,
+    help="How long cancelled runs stay.",
+)
+@click.option("--values-only", is_flag=True, help="Let large values go, and no run.")
+@click.option("--dry-run", is_flag=True, help="Say what would go; change nothing.")
+@options.journal_path
+@options.as_json
+def prune(
+    done: float | None,
+    failed: float | None,
+    cancelled: float | None,
+    values_only: bool,
+    dry_run: bool,
+    journal: Path | None,
+    as_json: bool,
+) -> int:
+    """Let go of runs that ended long ago.
+
+    After the age given for its status, the values over 64 KiB of a run go; their hashes stay, and
+    the run still verifies. After twice that age the run goes. Runs that are going on, wait or are
+    in doubt are never touched, nor is a run that another came from. An AGE is 30d, 12h, 8w, 1y
+    or never.
+    """
+    from callsheet.store import retention  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store.writer import RunStatus  # noqa: PLC0415 - as above
+
+    kept = {RunStatus.DONE: done, RunStatus.FAILED: failed, RunStatus.CANCELLED: cancelled}
+    with options.open_journal(journal) as opened:
+        due = retention.due_now(opened.parts, kept, values_only=values_only)
+        pruned = retention.prune(opened.parts, due, dry_run=dry_run)
+    with may_stay_unread():
+        if as_json:
+            print_json({"dry_run": dry_run, **pruned._asdict()})
+        else:
+            _tell(pruned, dry_run=dry_run)
+    return Exit.OK
+
+
+def _tell(pruned: Pruned, *, dry_run: bool) -> None:
+    would = "would go" if dry_run else "gone"
+    for run_id in pruned.runs:
+        click.echo(f"{run_id:<22} the run {would}")
+    for run_id in pruned.values:
+        click.echo(f"{run_id:<22} its large values {would}")
+    megabytes = pruned.bytes / 1e6
+    text = f"{len(pruned.runs)} runs and {pruned.blobs} large values ({megabytes:.1f} MB) {would}"
+    if pruned.orphans:
+        text += f", {pruned.orphans} leftovers that nothing names"
+    say(text + ("; the file was compacted" if pruned.compacted else ""))

@@ -1,0 +1,234 @@
+"""The state of a machine as JSON data, and back: a run that goes on without its past events.
+
+In: all that a machine is made of (`State`). Out: data that a program of the same plan makes the
+same state of. Values are handed to the caller one by one, who may keep them elsewhere; what a
+program follows from its plan is not repeated, only its fingerprint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import groupby
+from typing import Any, TypeAlias
+
+from callsheet.ir import JSON
+from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
+from callsheet.machine.program import Program
+from callsheet.machine.result import Status
+from callsheet.machine.variables import Variables
+
+FORMAT = 1
+"""Of the data; another one cannot be read."""
+
+Keep: TypeAlias = "Callable[[JSON], JSON]"
+"""What stands in the data for a value, never null."""
+Give: TypeAlias = "Callable[[Any], JSON]"
+"""The value that something in the data stands for."""
+
+
+class NotRestorable(ValueError):
+    """Data that no state of this program can be made of."""
+
+
+@dataclass(slots=True)
+class State:
+    """All that a run has come to, as its machine has it."""
+
+    program: Program
+    variables: Variables
+    visits: list[int]
+    pc: int
+    generation: str
+    replans: int
+    steps_executed: int
+    calls: int
+    waited: float
+    last: JSON
+    group: Group | None
+    attempts: dict[str, Attempt]
+    asleep: dict[str, Attempt]
+    compiling: dict[str, Attempt]
+
+
+def state_to_json(state: State, keep: Keep = lambda value: [value]) -> dict[str, Any] | None:
+    """The data of a state; None where it cannot be said now, but will be after some more events.
+
+    That is while a new plan is there and other members of its group are still under way.
+    """
+    frames = _frames_of(state)
+    numbers = {id(frame): number for number, frame in enumerate(frames)}
+    if any(isinstance(frame.control, NewPlan) for frame in frames):
+        return None
+
+    def attempts(of: dict[str, Attempt]) -> list[list[Any]]:
+        return [_attempt_to_json(a, numbers[id(a.frame)], keep) for a in of.values()]
+
+    slots, was_set, extra = state.variables.parts()
+    group = state.group
+    return {
+        "format": FORMAT,
+        "program": _fingerprint(state.program),
+        "slots": [keep(value) if is_set else None for value, is_set in zip(slots, was_set, strict=True)],
+        "extra": {name: keep(value) for name, value in extra.items()},
+        "visits": [n for value, run in groupby(state.visits) for n in (value, sum(1 for _ in run))],
+        "pc": state.pc,
+        "generation": state.generation,
+        "replans": state.replans,
+        "steps_executed": state.steps_executed,
+        "calls": state.calls,
+        "waited": state.waited,
+        "last": keep(state.last),
+        "frames": [_frame_to_json(frame, keep) for frame in frames],
+        "group": None
+        if group is None
+        else [group.next, group.end, group.open, [numbers[id(frame)] for frame in group.frames]],
+        "attempts": attempts(state.attempts),
+        "asleep": attempts(state.asleep),
+        "compiling": attempts(state.compiling),
+    }
+
+
+def state_from_json(program: Program, data: Mapping[str, Any], give: Give = lambda kept: kept[0]) -> State:
+    """The state that data tells of; raises NotRestorable if it is not such of this program."""
+    try:
+        if data["format"] != FORMAT or data["program"] != _fingerprint(program):
+            raise NotRestorable("it is of another version, or of another plan")
+        return _read(program, data, give)
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        raise NotRestorable(f"its state cannot be read: {error!r}") from error
+
+
+def _read(program: Program, data: Mapping[str, Any], give: Give) -> State:
+    frames = [_frame_from_json(program, item, give) for item in data["frames"]]
+    values = [(kept is not None, None if kept is None else give(kept)) for kept in data["slots"]]
+    variables = Variables(program)
+    variables.put(
+        [value for _, value in values],
+        bytearray(is_set for is_set, _ in values),
+        {name: give(kept) for name, kept in data["extra"].items()},
+    )
+    visits = [
+        value
+        for value, times in zip(data["visits"][::2], data["visits"][1::2], strict=True)
+        for _ in range(times)
+    ]
+    if len(visits) != len(program.steps):
+        raise NotRestorable("it counts other steps than the plan has")
+    group: Group | None = None
+    if data["group"] is not None:
+        following, end, is_open, members = data["group"]
+        group = Group(following, end)
+        group.open = is_open
+        group.frames = [frames[n] for n in members]
+
+    def attempts(name: str) -> dict[str, Attempt]:
+        return {a.key: a for a in (_attempt_from_json(item, frames, give) for item in data[name])}
+
+    return State(
+        program,
+        variables,
+        visits,
+        data["pc"],
+        data["generation"],
+        data["replans"],
+        data["steps_executed"],
+        data["calls"],
+        data["waited"],
+        give(data["last"]),
+        group,
+        attempts("attempts"),
+        attempts("asleep"),
+        attempts("compiling"),
+    )
+
+
+def _fingerprint(program: Program) -> str:
+    """What the numbers in the data depend on: the ids of the steps and the names of the variables."""
+    texts: Iterable[str] = (*(code.id for code in program.steps), "", *program.names)
+    return sha256("\n".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _frames_of(state: State) -> list[Frame]:
+    """The frames that something refers to, each once."""
+    frames: dict[int, Frame] = {}
+    for frame in state.group.frames if state.group is not None else ():
+        frames[id(frame)] = frame
+    for attempts in (state.attempts, state.asleep, state.compiling):
+        for attempt in attempts.values():
+            frames[id(attempt.frame)] = attempt.frame
+    return list(frames.values())
+
+
+def _frame_to_json(frame: Frame, keep: Keep) -> list[Any]:
+    return [
+        frame.code.number,
+        frame.prefix,
+        frame.grouped,
+        None if frame.items is None else keep(frame.items),
+        [None if result is SKIPPED else keep(result) for result in frame.results],
+        frame.next,
+        frame.open,
+        frame.stopped,
+        frame.ran,
+        sorted(frame.failed),
+        keep(frame.value),
+        _control_to_json(frame.control),
+    ]
+
+
+def _frame_from_json(program: Program, data: list[Any], give: Give) -> Frame:
+    number: int = data[0]
+    _, prefix, grouped, items, results, following, is_open, stopped, ran, failed, value, control = data
+    frame = Frame(program.steps[number], prefix, grouped)
+    if items is not None:
+        whole = give(items)
+        if not isinstance(whole, list):
+            raise NotRestorable("the items of a loop are no list")
+        frame.items = whole
+    frame.results = [SKIPPED if kept is None else give(kept) for kept in results]
+    frame.next = following
+    frame.open = is_open
+    frame.stopped = stopped
+    frame.ran = ran
+    frame.failed = frozenset(failed)
+    frame.value = give(value)
+    frame.control = _control_from_json(control)
+    return frame
+
+
+def _control_to_json(control: Control | None) -> list[Any] | None:
+    match control:
+        case None:
+            return None
+        case Jump(number=number, target=target):
+            return ["jump", number, target]
+        case End():
+            return ["end", *control]
+        case NewPlan():
+            raise ValueError("a new plan is not said in the data")
+
+
+def _control_from_json(data: list[Any] | None) -> Control | None:
+    if data is None:
+        return None
+    kind, *rest = data
+    if kind == "jump":
+        return Jump(*rest)
+    status, *more = rest
+    return End(Status(status), *more)
+
+
+def _attempt_to_json(attempt: Attempt, frame: int, keep: Keep) -> list[Any]:
+    args = {name: keep(value) for name, value in attempt.args.items()}
+    return [frame, attempt.index, attempt.number, attempt.key, args, [keep(v) for v in attempt.inputs]]
+
+
+def _attempt_from_json(data: list[Any], frames: list[Frame], give: Give) -> Attempt:
+    at: int = data[0]
+    _, index, number, key, args, inputs = data
+    given = {name: give(kept) for name, kept in args.items()}
+    attempt = Attempt(frames[at], index, key, given, [give(kept) for kept in inputs])
+    attempt.number = number
+    return attempt

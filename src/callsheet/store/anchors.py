@@ -1,0 +1,82 @@
+"""Heads of runs, kept outside their journal: a journal that still has them was not written anew.
+
+A chain of hashes shows every change but one: that somebody made the whole chain again. An anchor
+file says, a JSON object a line, which hash a run's event had at what time. Keep it where those
+who can write the journal cannot write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from callsheet.store.errors import JournalError
+from callsheet.store.reader import Reader, RunInfo
+
+
+class Anchor(NamedTuple):
+    """The hash of a run at one of its events; `time` is in seconds since 1970."""
+
+    run_id: str
+    seq: int
+    head: str
+    time: float
+
+
+def anchors_of(runs: Iterable[RunInfo], now: float) -> list[Anchor]:
+    """The heads of runs as they are now; a run without an event has none."""
+    return [
+        Anchor(run.run_id, run.events, run.head_hash.hex(), now) for run in runs if run.head_hash is not None
+    ]
+
+
+def append_anchors(path: Path, anchors: Iterable[Anchor]) -> None:
+    """Add anchors at the end of a file, making it if need be; raises JournalError (JRN018)."""
+    text = "".join(json.dumps(_said(anchor)) + "\n" for anchor in anchors)
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise _unusable(path, str(error.strerror)) from error
+
+
+def read_anchors(path: Path) -> list[Anchor]:
+    """The anchors of a file; raises JournalError (JRN018) for one that cannot be read."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unusable(path, getattr(error, "strerror", None) or "it is not UTF-8 text") from error
+    found: list[Anchor] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            said: Any = json.loads(line)
+            found.append(Anchor(str(said["run"]), int(said["seq"]), str(said["head"]), float(said["time"])))
+        except (ValueError, KeyError, TypeError) as error:
+            raise _unusable(path, f"line {number} is no anchor") from error
+    return found
+
+
+def broken_anchor(reader: Reader, anchor: Anchor) -> str | None:
+    """Why the journal does not hold what was anchored; None if it does, on a chain that is whole."""
+    if reader.run(anchor.run_id) is None:
+        return "the run is not in this journal any more"
+    found = reader.hash_at(anchor.run_id, anchor.seq)
+    if found is None:
+        return f"its event {anchor.seq} is not there, or not the end of an entry"
+    if found.hex() != anchor.head:
+        return f"its event {anchor.seq} has another hash than was anchored"
+    return None
+
+
+def _said(anchor: Anchor) -> dict[str, Any]:
+    return {"run": anchor.run_id, "seq": anchor.seq, "head": anchor.head, "time": anchor.time}
+
+
+def _unusable(path: Path, reason: str) -> JournalError:
+    return JournalError(
+        "JRN018",
+        f"the anchor file {path} cannot be used: {reason}",
+        way_out="name a file of `callsheet runs heads --anchor FILE`",
+    )

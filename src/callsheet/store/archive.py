@@ -1,0 +1,333 @@
+"""Runs as one file, and back into a journal: nothing else is needed to show, verify or resume them.
+
+The file is JSON Lines. Of each run, in this order: a line `{"callsheet": "run", "version": 1,
+"run": {…}}` with the run's row; a line for each plan; a line for each large value; a line for
+each entry of its journal, as it is stored; and `{"end": {"entries": n, "sha256": …}}` over the bytes of
+all its lines before. Bytes are text where they are UTF-8, else `{"base64": …}`.
+
+An import checks all of it before anything is there: digests, plans, values, the whole chain.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from callsheet.store.blobs import CODEC, DROPPED, ROW_LIMIT, BlobDropped, read_blob, write_blob_file
+from callsheet.store.errors import JournalError
+from callsheet.store.events import GENESIS, EventType, decode_body, decode_intents
+from callsheet.store.ids import check_run_id
+from callsheet.store.journal import Parts
+from callsheet.store.ledger import run_exists
+from callsheet.store.reader import BadEvent, Reader
+from callsheet.store.schema import SEQ_BITS
+from callsheet.store.writer import RunStatus
+
+VERSION = 1
+_RUN = ("run_id", "parent_run", "forked_at", "plan_hash", "core_version", "status", "epoch", "wake_at",
+        "created", "updated")  # fmt: skip
+_ENTRY = ("epoch", "type", "key", "step", "idx", "attempt", "ts", "mono", "body", "blob", "covers", "intents",
+          "hash")  # fmt: skip
+_PLAN = ("plan_hash", "ir_version", "id", "title", "body", "source", "created")
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "created": (int, float), "updated": (int, float), "ts": (int, float), "mono": (int, float),
+    "epoch": int, "covers": int, "ir_version": int, "status": str, "type": str, "plan_hash": str,
+    "body": (bytes, type(None)), "source": bytes, "intents": (bytes, type(None)), "hash": bytes,
+}  # fmt: skip
+
+Row: TypeAlias = "tuple[Any, ...]"
+
+
+class Imported(NamedTuple):
+    """A run that is in the journal now."""
+
+    run_id: str
+    status: RunStatus
+    events: int
+
+
+# ---------------------------------------------------------------- export
+
+
+class Source(NamedTuple):
+    """A run on its way out: its row by the names of the columns, and its entries with their numbers."""
+
+    run: Mapping[str, Any]
+    entries: Iterable[tuple[int, Row]]
+
+
+def export_run(parts: Parts, run_id: str) -> Iterator[bytes]:
+    """The lines of a run whose chain is whole, each with its line feed.
+
+    Raises JournalError: JRN002 for an unknown run, JRN012 for one that is damaged.
+    """
+    reader = parts.reader
+    bad = reader.verify(run_id)
+    if bad is not None:
+        raise JournalError(
+            "JRN012",
+            f"run {run_id} is damaged at event {bad.seq}: {bad.why}",
+            way_out=f"`callsheet runs salvage {run_id}` exports the events before it",
+        )
+    number, run = run_row(reader, run_id)
+    return lines_of(parts, Source(run, entries_of(reader, number)))
+
+
+def run_row(reader: Reader, run_id: str) -> tuple[int, dict[str, Any]]:
+    """The number of a run and its row; raises JournalError (JRN002)."""
+    found = reader.select(f"SELECT number, {', '.join(_RUN)} FROM runs WHERE run_id = ?", (run_id,))
+    if not found:
+        raise reader.unknown_run(run_id)
+    ((number, *values),) = found
+    return number, dict(zip(_RUN, values, strict=True))
+
+
+def entries_of(reader: Reader, number: int, page: int = 500) -> Iterator[tuple[int, Row]]:
+    """The entries of a run as they are stored, each with the number of its event."""
+    base = number << SEQ_BITS
+    after, end = base, base + (1 << SEQ_BITS)
+    columns = ", ".join(_ENTRY)
+    while rows := reader.select(
+        f"SELECT id, {columns} FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?", (after, end, page)
+    ):
+        for row_id, *values in rows:
+            yield row_id - base, tuple(values)
+        after = rows[-1][0]
+
+
+def lines_of(parts: Parts, source: Source) -> Iterator[bytes]:
+    """The lines of a run with these entries; large values come before the entries that name them."""
+    digest, entries = sha256(), 0
+    said, plans = set[str](), {source.run["plan_hash"]}
+
+    def line(**what: Any) -> bytes:
+        data = json.dumps(what, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        digest.update(data)
+        return data
+
+    yield line(callsheet="run", version=VERSION, run=dict(source.run))
+    yield line(plan=_plan_row(parts.reader, source.run["plan_hash"]))
+    for seq, row in source.entries:
+        entry = dict(zip(_ENTRY, row, strict=True))
+        name = entry["blob"]
+        if name is not None and name not in said:
+            said.add(name)
+            yield line(value=_value_row(parts, name))
+        if entry["type"] == EventType.PLAN and entry["body"] is not None:
+            plan = decode_body(entry["body"])["plan"]
+            if plan not in plans:
+                plans.add(plan)
+                yield line(plan=_plan_row(parts.reader, plan))
+        entry |= {
+            "body": _to_json(entry["body"]),
+            "intents": _to_json(entry["intents"]),
+            "hash": entry["hash"].hex(),
+        }
+        yield line(seq=seq, entry=entry)
+        entries += 1
+    yield json.dumps({"end": {"entries": entries, "sha256": digest.hexdigest()}}).encode() + b"\n"
+
+
+def _plan_row(reader: Reader, name: str) -> dict[str, Any]:
+    found = reader.select(f"SELECT {', '.join(_PLAN)} FROM plans WHERE plan_hash = ?", (name,))
+    if not found:
+        raise JournalError("JRN014", f"there is no plan {name[:12]} in this journal")
+    row = dict(zip(_PLAN, found[0], strict=True))
+    return row | {"body": _to_json(row["body"]), "source": _to_json(row["source"])}
+
+
+def _value_row(parts: Parts, name: str) -> dict[str, Any]:
+    try:
+        with parts.reader.reading() as connection:
+            data = read_blob(connection, parts.place.blobs, name)
+    except BlobDropped as dropped:
+        return {"sha256": name, "size": dropped.size, "dropped": True}
+    return {"sha256": name, "size": len(data), "data": _to_json(data)}
+
+
+def _to_json(data: bytes | None) -> Any:
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(data).decode()}
+
+
+def _from_json(data: Any) -> bytes | None:
+    if data is None:
+        return None
+    return data.encode() if isinstance(data, str) else b64decode(data["base64"], validate=True)
+
+
+# ---------------------------------------------------------------- import
+
+
+def import_runs(parts: Parts, lines: Iterable[bytes]) -> list[Imported]:
+    """Take the runs of a file into the journal, all of them or none.
+
+    Raises JournalError: JRN016 for a file that is damaged or no export, JRN003 for a run that
+    is there already, JRN017 where the journal cannot be written.
+    """
+
+    def work(cursor: sqlite3.Cursor) -> list[Imported]:
+        taken: list[Imported] = []
+        intake: _Intake | None = None
+        for number, data in enumerate(lines, 1):
+            try:
+                if intake is None:
+                    intake = _Intake(parts, cursor, data)
+                elif intake.take(data):
+                    taken.append(intake.end())
+                    intake = None
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError, sqlite3.Error) as error:
+                raise _damaged(f"line {number} cannot be read: {error!r}"[:300]) from error
+        if intake is not None:
+            raise _damaged("it ends in the middle of a run")
+        if not taken:
+            raise _damaged("it holds no run")
+        return taken
+
+    return parts.ledger.maintain(work)
+
+
+class _Intake:
+    """One run on its way in, within a transaction that is undone if anything is wrong."""
+
+    def __init__(self, parts: Parts, cursor: sqlite3.Cursor, data: bytes) -> None:
+        said = _object(data)
+        if said.get("callsheet") != "run" or said.get("version") != VERSION:
+            raise ValueError(f"it is no export of a run of version {VERSION}")
+        self._parts, self._cursor = parts, cursor
+        self._digest = sha256(data)
+        self._entries = self._last = 0
+        self._hash = GENESIS
+        run = {name: said["run"][name] for name in _RUN}
+        _check_types(run)
+        RunStatus(run["status"])
+        self._run_id: str = check_run_id(run["run_id"])
+        if cursor.execute("SELECT 1 FROM runs WHERE run_id = ?", (self._run_id,)).fetchone():
+            raise run_exists(self._run_id)
+        self._run = run
+        self._base = 0
+
+    def take(self, data: bytes) -> bool:
+        """Take a line; whether it was the run's last."""
+        said = _object(data)
+        if "end" in said:
+            if said["end"] != {"entries": self._entries, "sha256": self._digest.hexdigest()}:
+                raise _damaged(f"run {self._run_id} is not what was exported")
+            return True
+        self._digest.update(data)
+        if "plan" in said:
+            self._take_plan(said["plan"])
+        elif "value" in said:
+            self._take_value(said["value"])
+        else:
+            self._take_entry(said["seq"], said["entry"])
+        return False
+
+    def end(self) -> Imported:
+        """Check the run as it is in the journal now."""
+        if not self._base:
+            raise ValueError("a run without a plan")
+        self._cursor.execute(
+            "UPDATE runs SET head_seq = ?, head_hash = ? WHERE run_id = ?",
+            (self._last, self._hash, self._run_id),
+        )
+        reader = Reader(self._parts.place, self._cursor.connection)
+        bad = reader.verify(self._run_id)
+        if bad is None:
+            bad = self._missing_plan(reader)
+        if bad is not None:
+            raise _damaged(f"run {self._run_id} is damaged at event {bad.seq}: {bad.why}")
+        return Imported(self._run_id, RunStatus(self._run["status"]), self._last)
+
+    def _missing_plan(self, reader: Reader) -> BadEvent | None:
+        reader.plan(self._run["plan_hash"])
+        for event in reader.events(self._run_id, lenient=True):
+            if event.type is EventType.PLAN and event.body is not None:
+                reader.plan(event.body["plan"])
+        return None
+
+    def _take_plan(self, said: dict[str, Any]) -> None:
+        row = {name: said[name] for name in _PLAN}
+        row |= {"body": _from_json(row["body"]), "source": _from_json(row["source"])}
+        _check_types(row)
+        if sha256(row["body"]).hexdigest() != row["plan_hash"]:
+            raise ValueError("a plan is not what its hash says")
+        self._cursor.execute(
+            f"INSERT OR IGNORE INTO plans ({', '.join(_PLAN)}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            tuple(row.values()),
+        )
+        if row["plan_hash"] == self._run["plan_hash"] and not self._base:
+            marks = ", ".join("?" * len(_RUN))
+            self._cursor.execute(
+                f"INSERT INTO runs ({', '.join(_RUN)}) VALUES ({marks})", tuple(self._run.values())
+            )
+            assert self._cursor.lastrowid is not None, "an INSERT gives a row id"
+            self._base = self._cursor.lastrowid << SEQ_BITS
+
+    def _take_value(self, said: dict[str, Any]) -> None:
+        name, size = str(said["sha256"]), int(said["size"])
+        if said.get("dropped") is True:
+            if len(bytes.fromhex(name)) != len(GENESIS):
+                raise ValueError("a large value without a hash")
+            codec, data = DROPPED, None
+        else:
+            codec, data = CODEC, _from_json(said["data"])
+            if data is None or sha256(data).hexdigest() != name or len(data) != size:
+                raise ValueError("a large value is not what its hash says")
+            if len(data) > ROW_LIMIT:
+                write_blob_file(self._parts.place.blobs, name, data, sync=True)
+                data = None
+        self._cursor.execute(
+            "INSERT INTO blobs (hash, size, codec, data, created) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (hash) DO UPDATE SET codec = excluded.codec, data = excluded.data"
+            f" WHERE codec = '{DROPPED}'",
+            (name, size, codec, data, self._parts.clock()),
+        )
+
+    def _take_entry(self, seq: int, said: dict[str, Any]) -> None:
+        row = {name: said[name] for name in _ENTRY}
+        row |= {
+            "body": _from_json(row["body"]),
+            "intents": _from_json(row["intents"]),
+            "hash": bytes.fromhex(row["hash"]),
+        }
+        _check_types(row)
+        if not self._base or seq != self._last + 1 or not 0 < seq < 1 << SEQ_BITS:
+            raise ValueError(f"event {seq} follows event {self._last}")
+        if row["intents"] is not None:
+            decode_intents(row["intents"])
+        self._cursor.execute(
+            f"INSERT INTO events (id, {', '.join(_ENTRY)}) VALUES ({', '.join('?' * (len(_ENTRY) + 1))})",
+            (self._base + seq, *row.values()),
+        )
+        self._entries += 1
+        self._last, self._hash = seq + row["covers"] - 1, row["hash"]
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    said: Any = json.loads(data)
+    if not isinstance(said, dict):
+        raise TypeError("it is no object")
+    return cast("dict[str, Any]", said)
+
+
+def _check_types(row: Mapping[str, Any]) -> None:
+    for name, value in row.items():
+        if name in _TYPES and (not isinstance(value, _TYPES[name]) or isinstance(value, bool)):
+            raise TypeError(f"{name} is not of its type")
+
+
+def _damaged(why: str) -> JournalError:
+    return JournalError(
+        "JRN016",
+        f"this is no whole export of runs: {why}",
+        way_out="export the runs again; nothing was imported",
+    )

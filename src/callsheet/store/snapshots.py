@@ -1,0 +1,257 @@
+"""Snapshots: what a run has come to, as one event, so that a long journal need not be folded from its start.
+
+In: a machine, and what is known of its run beside it. Out: the body of a `snapshot` event, and
+from such a body the same again. A value that an earlier event holds is not written again: the
+body names the event, and one digest covers all the bodies that are named. A body that does
+not fit raises Unfit; the run is then folded from its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from callsheet.ir import JSON, Plan
+from callsheet.machine import Machine, ToolFacts
+from callsheet.machine.snapshots import State, state_to_json
+from callsheet.store.events import EventType, Stored, decode_body, encode_body
+from callsheet.store.records import PlanOf, facts_from_json, facts_to_json
+
+FORMAT = 1
+_SHORT = 64
+"""A text of at most so many characters is written again."""
+_PRUNE_BYTES = 16 * 1024 * 1024
+
+
+class Unfit(Exception):
+    """A snapshot that the run cannot go on from; its events still tell all of it."""
+
+
+class Policy(NamedTuple):
+    """When snapshots are taken: from the event `first` on, `every` so many events.
+
+    After a large one it is more: at most a byte of a snapshot for `event_bytes` events' worth of
+    a hundred, so that all of them together stay a fraction of the journal.
+    """
+
+    first: int = 8_000
+    every: int = 1_000
+    event_bytes: int = 25
+
+    def next_after(self, seq: int, size: int) -> int:
+        """The event after which the next one is due, after one of `size` bytes at event `seq`."""
+        return max(self.first, seq + max(self.every, size // self.event_bytes))
+
+
+Fetch: TypeAlias = "Callable[[Iterable[int]], Iterable[Stored]]"
+"""The bodies of the events of these numbers, in their order, but for those that are gone."""
+
+
+class _Known(NamedTuple):
+    """A value that an event holds; the digest of the event's body may have to be made yet."""
+
+    value: JSON
+    seq: int
+    body: Mapping[str, JSON] | bytes
+
+
+class Values:
+    """Which values of a run stand in its journal already, by identity.
+
+    Values that the run has no use for any more are let go from time to time.
+    """
+
+    __slots__ = ("_bytes", "_inputs", "_known", "_most")
+
+    def __init__(self, inputs: Mapping[str, JSON]) -> None:
+        self._known: dict[int, _Known] = {}
+        self._inputs = {id(value): (name, value) for name, value in inputs.items() if _is_long(value)}
+        self._bytes = 0
+        self._most = _PRUNE_BYTES
+
+    def saw(self, value: JSON, seq: int, body: Mapping[str, JSON] | bytes, size: int) -> bool:
+        """Note a value of the event `seq`, whose body (or its digest) is given; whether to `prune` now."""
+        if not _is_long(value):
+            return False
+        self._known[id(value)] = _Known(value, seq, body)
+        self._bytes += size
+        return self._bytes > self._most
+
+    def prune(self, machine: Machine) -> None:
+        """Let go of what no part of the machine's state is."""
+        state = machine.state()
+        used = _Kept(self)
+        if machine.result is None and (state is None or state_to_json(state, used.keep) is None):
+            return
+        self.keep_only(used.seqs)
+
+    def keep_only(self, seqs: Iterable[int]) -> None:
+        """Let go of the values of all other events."""
+        wanted = frozenset(seqs)
+        before = len(self._known)
+        self._known = {i: known for i, known in self._known.items() if known.seq in wanted}
+        if before:
+            self._bytes = self._bytes * len(self._known) // before
+        self._most = max(_PRUNE_BYTES, 2 * self._bytes)
+
+    def place_of(self, value: JSON) -> int | str | None:
+        """The number of the event that holds the value, or the name of the input that it is."""
+        known = self._known.get(id(value))
+        if known is not None:
+            return known.seq
+        given = self._inputs.get(id(value))
+        return None if given is None else given[0]
+
+    def digest(self, seqs: Iterable[int]) -> str:
+        """The digest of the bodies of events that are known, in their order."""
+        by_seq = {known.seq: known for known in self._known.values()}
+        return _digest_of(_body_digest(by_seq[seq].body) for seq in seqs)
+
+
+def _is_long(value: JSON) -> bool:
+    return len(value) > _SHORT if isinstance(value, str) else isinstance(value, list | dict) and bool(value)
+
+
+def _body_digest(body: Mapping[str, JSON] | bytes) -> bytes:
+    return body if isinstance(body, bytes) else sha256(encode_body("ok", body)).digest()
+
+
+def _digest_of(digests: Iterable[bytes]) -> str:
+    whole = sha256()
+    for digest in digests:
+        whole.update(digest)
+    return whole.hexdigest()
+
+
+@dataclass(slots=True)
+class Book:
+    """What a run's events say of its calls, which its machine is not told.
+
+    `launched` holds the wall time at which calls left, `due` that at which timers are due,
+    `asked` the calls that the journal already says are in doubt; all by key. `plans` are the
+    new plans of re-plans, each with its hash and the facts it was compiled with.
+    """
+
+    facts: dict[str, ToolFacts]
+    values: Values
+    launched: dict[str, float] = field(default_factory=dict[str, float])
+    due: dict[str, float] = field(default_factory=dict[str, float])
+    asked: set[str] = field(default_factory=set[str])
+    plans: list[tuple[Plan, str, Mapping[str, Any]]] = field(
+        default_factory=list[tuple[Plan, str, Mapping[str, Any]]]
+    )
+
+    def close(self, key: str) -> None:
+        """A call has its outcome: it is not under way any more."""
+        self.launched.pop(key, None)
+        self.due.pop(key, None)
+        self.asked.discard(key)
+
+
+class _Kept:
+    """Makes of values what stands for them in a body, and notes the events that it names.
+
+    That is the number of an event, `[value]` for a value itself, `{"in": name}` for an input
+    and `{"list": […]}` for a list of such.
+    """
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        self._place_of = values.place_of
+        self.seqs: set[int] = set()
+
+    def keep(self, value: JSON) -> JSON:
+        if not _is_long(value):
+            return [value]
+        place = self._place_of(value)
+        if isinstance(place, int):
+            self.seqs.add(place)
+            return place
+        if place is not None:
+            return {"in": place}
+        if isinstance(value, list):
+            return {"list": [self.keep(item) for item in value]}
+        return [value]
+
+
+def body_of(machine: Machine, book: Book) -> dict[str, Any] | None:
+    """The body of a snapshot of a run as it stands; None where there cannot be one at this event."""
+    state = machine.state()
+    if state is None:
+        return None
+    plan = _plan_of(state, book)
+    kept = _Kept(book.values)
+    data = state_to_json(state, kept.keep)
+    if data is None or (plan is None and state.generation):
+        return None
+    open_keys = machine.open_keys()
+    seqs = sorted(kept.seqs)
+    book.values.keep_only(seqs)
+    return {
+        "format": FORMAT,
+        "state": data,
+        "launched": {key: book.launched[key] for key in open_keys if key in book.launched},
+        "due": {key: book.due[key] for key in open_keys if key in book.due},
+        "asked": [key for key in open_keys if key in book.asked],
+        "plan": plan,
+        "facts": facts_to_json(book.facts) if plan else None,
+        "seqs": [b - a for a, b in pairwise((0, *seqs))],
+        "values": book.values.digest(seqs),
+    }
+
+
+def _plan_of(state: State, book: Book) -> list[Any] | None:
+    """Hash and facts of the plan of the last re-plan."""
+    for plan, name, facts in reversed(book.plans):
+        if state.program.plan is plan:
+            return [name, facts]
+    return None
+
+
+class Given:
+    """The values that a body's parts stand for: `give` is for `state_from_json`.
+
+    Raises Unfit if the events that are named do not hold what they held.
+    """
+
+    def __init__(self, body: Mapping[str, Any], inputs: Mapping[str, JSON], fetch: Fetch) -> None:
+        self._inputs = inputs
+        self._by_seq: dict[int, JSON] = {}
+        self.values = Values(inputs)
+        self._load(list(accumulate(body["seqs"])), body["values"], fetch)
+
+    def _load(self, seqs: list[int], expected: str, fetch: Fetch) -> None:
+        digests: list[bytes] = []
+        for seq, kind, data in fetch(seqs):
+            digest = sha256(data).digest()
+            digests.append(digest)
+            body = decode_body(data)
+            self._by_seq[seq] = value = body["value" if kind == EventType.OK else "error"]
+            self.values.saw(value, seq, digest, len(data))
+        if _digest_of(digests) != expected:
+            raise Unfit("the values that it names are not what they were")
+
+    def give(self, kept: Any) -> JSON:
+        """The value that a part of the state stands for."""
+        if isinstance(kept, int):
+            return self._by_seq[kept]
+        if isinstance(kept, list):
+            (value,) = cast("list[JSON]", kept)
+            return value
+        ((kind, what),) = kept.items()
+        return self._inputs[what] if kind == "in" else [self.give(item) for item in what]
+
+
+def book_of(
+    body: Mapping[str, Any], start_facts: Mapping[str, ToolFacts], values: Values, plan_of: PlanOf
+) -> Book:
+    """What the body says of the calls."""
+    book = Book(dict(start_facts), values, dict(body["launched"]), dict(body["due"]), set(body["asked"]))
+    if body["plan"] is not None:
+        name, facts = body["plan"]
+        book.plans.append((plan_of(name), name, facts))
+        book.facts = facts_from_json(body["facts"])
+    return book

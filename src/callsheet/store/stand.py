@@ -1,0 +1,64 @@
+"""Where a run stands: its events folded from its last snapshot, or from its start where there is none.
+
+In: a journal, a run, its plan. Out: the run as its events leave it, or the first event that is not
+what was written. With a snapshot, the chain is checked from there, and of what comes before it the
+start and the values that the snapshot names; `Journal.verify` checks all of it. A snapshot that
+does not fit changes nothing: all events are checked and folded then.
+"""
+
+from __future__ import annotations
+
+from callsheet.ir import Plan
+from callsheet.machine.machine import Observer
+from callsheet.store.events import EventType, decode_body
+from callsheet.store.journal import Journal
+from callsheet.store.reader import BadEvent
+from callsheet.store.replay import Folded, fold, fold_on, restored, start_from
+from callsheet.store.snapshots import Unfit
+
+
+def stand_of(
+    journal: Journal,
+    run_id: str,
+    plan: Plan,
+    observer: Observer | None = None,
+    *,
+    from_start: bool = False,
+) -> Folded | BadEvent:
+    """The run as its events leave it, or the first bad one.
+
+    The observer hears of all that happened, or, with a snapshot, of what happened since;
+    `from_start` uses no snapshot. Raises
+    JournalError: JRN002 for an unknown run, JRN012 or JRN020 for events that cannot be read.
+    """
+    snapshot = None if from_start else journal.last_snapshot(run_id)
+    if snapshot is not None and journal.verify(run_id, snapshot) is None:
+        try:
+            return _from(journal, run_id, plan, snapshot, observer)
+        except Unfit:
+            pass  # all of its events tell the same
+    bad = journal.verify(run_id)
+    if bad is not None:
+        return bad
+    return fold(plan, journal.events(run_id), lambda name: journal.plan(name)[0], observer)
+
+
+def _from(journal: Journal, run_id: str, plan: Plan, snapshot: int, observer: Observer | None) -> Folded:
+    events = journal.events(run_id, snapshot - 1)
+    taken = next(events)
+    if taken.type is not EventType.SNAPSHOT:
+        raise Unfit("another event is in its place")
+    try:
+        ((_, kind, data),) = journal.bodies(run_id, [1])
+        start = start_from(kind, decode_body(data))
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unfit(f"the start of the run cannot be read: {error!r}") from error
+    folded = restored(
+        plan,
+        start,
+        taken.body or {},
+        lambda seqs: journal.bodies(run_id, seqs),
+        lambda name: journal.plan(name)[0],
+        observer,
+    )
+    return fold_on(folded, events, lambda name: journal.plan(name)[0])

@@ -1,0 +1,171 @@
+"""A machine restored from its state goes on as the one that went through all its events."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from tests.machine.driving import FACTS, Bench, plan_of
+from tests.machine.test_laws import SEEDS, driven, machine_of
+from tests.plans import INPUTS, plan_texts
+
+from callsheet.machine import Awaited, Decision, Event, Finish, Limits, Machine, compile_plan
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.snapshots import NotRestorable, state_from_json, state_to_json
+
+
+def through_json(machine: Machine) -> Machine | None:
+    """The machine made anew of its state as JSON text; None where it cannot be said now."""
+    state = machine.state()
+    data = None if state is None else state_to_json(state)
+    if state is None or data is None:
+        return None
+    read = state_from_json(state.program, json.loads(json.dumps(data)))
+    return Machine.at(read, machine.limits)
+
+
+def feed(machine: Machine, event: Event, waiting: dict[str, Awaited]) -> list[Any]:
+    waiting.pop(getattr(event, "key", ""), None)
+    commands = machine.feed(event)
+    waiting |= {c.key: c for c in commands if not isinstance(c, Finish)}
+    return list(commands)
+
+
+@given(plan_texts(), SEEDS, SEEDS)
+@settings(max_examples=150, deadline=None)
+def test_restored_at_any_event_it_goes_on_as_if_it_had_seen_them_all(
+    text: str, world: int, schedule: int
+) -> None:
+    """For every prefix of the events: the same open commands, and then command for command the same."""
+    run = driven(machine_of(text), world, schedule)
+    result = run.run(INPUTS)
+    whole, waiting, restored = machine_of(text), dict[str, Awaited](), 0
+    for number, event in enumerate(run.events):
+        feed(whole, event, waiting)
+        other = through_json(whole)
+        if other is None:
+            continue
+        restored += 1
+        assert other.open_commands() == waiting
+        assert list(other.open_keys()) == list(whole.open_keys())
+        reference = machine_of(text)
+        for past in run.events[: number + 1]:
+            reference.feed(past)
+        for later in run.events[number + 1 :]:
+            assert other.feed(later) == reference.feed(later)
+            assert list(other.variables().items()) == list(reference.variables().items())
+        assert other.result == reference.result == result
+    assert restored or len(run.events) <= 2
+
+
+@given(plan_texts(), SEEDS, SEEDS)
+@settings(max_examples=60, deadline=None)
+def test_restored_at_every_event_it_comes_to_the_same_end(text: str, world: int, schedule: int) -> None:
+    run = driven(machine_of(text), world, schedule)
+    result = run.run(INPUTS)
+    machine = machine_of(text)
+    for event in run.events:
+        machine = through_json(machine) or machine
+        machine.feed(event)
+    assert machine.result == result
+
+
+def test_a_wait_a_doubt_and_a_decision_outlive_it() -> None:
+    bench = Bench('S1: @WRITE (1) > $a ON_FAIL @RETRY(2, delay=2)\nS2: @RESPOND ("$a")')
+    bench.fail("S1.0.1")
+    bench.machine = through_json(bench.machine) or pytest.fail("nothing to restore")
+    assert bench.machine.open_commands() == bench.waiting
+    bench.fire("S1.0.2")
+    bench.machine = through_json(bench.machine) or pytest.fail("nothing to restore")
+    bench.decide("S1.0.2", Decision.RETRY)
+    assert bench.machine.open_commands() == bench.waiting
+    bench.ok("S1.0.2", "x")
+    assert bench.result.response == "x"
+
+
+def test_there_is_nothing_to_restore_before_the_start_and_after_the_end() -> None:
+    machine = Machine(compile_plan(plan_of("S1: @READ (1)"), FACTS))
+    assert machine.state() is None
+    bench = Bench("S1: @RESPOND (1)")
+    assert bench.machine.state() is None
+
+
+def test_values_are_handed_out_one_by_one() -> None:
+    bench = Bench('S1: @READ (1) > $a\nS2: ?FOREACH ($i IN $a) THEN @READ ($i) > $b\nS3: @READ ("$b")')
+    bench.ok("S1.0.1", ["large", "values"])
+    bench.ok("S2.0.1", "one")
+    state = bench.machine.state()
+    assert state is not None
+    seen: list[Any] = []
+
+    def keep(value: Any) -> int:
+        seen.append(value)
+        return len(seen) - 1
+
+    data = state_to_json(state, keep)
+    assert "large" not in json.dumps(data)
+    assert ["large", "values"] in seen
+    machine = Machine.at(state_from_json(state.program, data or {}, lambda n: seen[n]))
+    assert machine.open_commands() == bench.waiting
+
+
+def test_the_observer_hears_what_had_been_executed() -> None:
+    bench = Bench("S1: @READ (1) > $a\nS2: @READ (2) > $b\nS3: @READ (3) > $c")
+    bench.ok("S1.0.1", 1)
+    state, notes = bench.machine.state(), list[Note]()
+    assert state is not None
+    Machine.at(state, None, notes.append)
+    assert [(n.kind, n.step) for n in notes] == [(NoteKind.BEFORE, "S1"), (NoteKind.BEFORE, "S2")]
+
+
+def state_data(text: str = "S1: @READ (1) > $a\nS2: @READ (2) > $b") -> dict[str, Any]:
+    state = Bench(text).machine.state()
+    assert state is not None
+    data = state_to_json(state)
+    assert data is not None
+    return data
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 2},
+        {"program": "another"},
+        {"slots": [None]},
+        {"visits": [1, 1]},
+        {"frames": []},
+        {"frames": [[9, "", False, None, [], 0, 1, False, True, [], [None], None]]},
+        {"last": None},
+        {"group": 3},
+    ],
+)
+def test_data_that_does_not_fit_is_refused(change: dict[str, Any]) -> None:
+    program = compile_plan(plan_of("S1: @READ (1) > $a\nS2: @READ (2) > $b"), FACTS)
+    state_from_json(program, state_data())
+    with pytest.raises(NotRestorable):
+        state_from_json(program, state_data() | change)
+    with pytest.raises(NotRestorable):
+        state_from_json(program, {})
+
+
+def test_the_state_of_another_plan_is_refused() -> None:
+    program = compile_plan(plan_of("S1: @READ (1) > $b\nS2: @READ (2) > $a"), FACTS)
+    with pytest.raises(NotRestorable):
+        state_from_json(program, state_data())
+
+
+def test_all_that_a_machine_is_made_of_is_in_its_state() -> None:
+    """A new field of the machine has to be put into the state, or to be named here: it follows from it."""
+    follows = {"_observer", "_slots", "_is_started", "limits", "result", "_left", "_is_behind", "_unfilled"}
+    fields = {f"_{name}" for name in Bench("S1: @READ (1)").machine.state().__slots__}  # type: ignore[union-attr]
+    assert set(Machine.__slots__) - follows == fields
+
+
+def test_limits_hold_on() -> None:
+    bench = Bench("S1: @READ (1) > $a\nS2: GOTO S1", limits=Limits(max_steps=4))
+    bench.ok("S1.0.1", 1)
+    bench.machine = through_json(bench.machine) or pytest.fail("nothing to restore")
+    bench.ok("S1@2.0.1", 1)
+    assert "max_steps" in (bench.result.error or "")

@@ -1,0 +1,262 @@
+"""A run that is folded from a snapshot stands where one stands that is folded from its start."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.plans import FACTS, INPUTS, plan_of, plan_texts
+from tests.runtime.test_drivers_agree import ports_of, simulation
+
+from callsheet.ir import JSON, Effect, Plan
+from callsheet.machine import CallTool, Limits, ToolFacts
+from callsheet.ports.tools import CallContext
+from callsheet.runtime import recording
+from callsheet.runtime.gateway import Ports, Route
+from callsheet.runtime.runs import Launch, start_run
+from callsheet.store import Durability, EventType, Journal
+from callsheet.store.reader import BadEvent
+from callsheet.store.replay import Folded, fold, fold_on, restored, start_from
+from callsheet.store.snapshots import Policy, Unfit
+from callsheet.store.stand import stand_of
+
+LIMITS = Limits(max_steps=25, window=3, retry_delay=0.0)
+SEEDS = st.integers(0, 2**32 - 1)
+LONG = "a value that is long enough not to be written again and again, " * 4
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Snapshots wherever there can be one."""
+    monkeypatch.setattr(recording, "POLICY", Policy(first=1, every=1, event_bytes=1 << 60))
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with Journal.open(tmp_path / "journal.db", Durability.OFF) as opened:
+        yield opened
+
+
+def facts_of(folded: Folded) -> dict[str, Any]:
+    """All that a fold says, to compare."""
+    book, machine = folded.book, folded.machine
+    keys = folded.waiting.keys()
+    return {
+        "waiting": folded.waiting,
+        "variables": repr(machine.variables()),
+        "steps": machine.steps_executed,
+        "open": sorted(machine.open_keys()),
+        "result": machine.result,
+        "facts": book.facts,
+        "launched": {key: at for key, at in book.launched.items() if key in keys},
+        "due": {key: at for key, at in book.due.items() if key in keys},
+        "asked": {key for key in book.asked if key in keys},
+        "doubts": folded.in_doubt(),
+        "ended": folded.ended,
+    }
+
+
+@given(plan_texts(), SEEDS)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_from_any_snapshot_the_rest_leads_where_all_events_lead(
+    always: None, journal: Journal, text: str, world: int
+) -> None:
+    """For every snapshot and every later event: the same state, open calls, times and doubts."""
+    plan = plan_of(text)
+    run_id = f"run-{len(journal.runs())}"
+    launch = Launch(facts=FACTS, inputs={**INPUTS, "long": [LONG]}, limits=LIMITS, source=text)
+    ended = asyncio.run(start_run(plan, ports_of(world), launch, journal, run_id)).result
+    rows = list(journal.events(run_id))
+
+    def plan_by(name: str) -> Plan:
+        return journal.plan(name)[0]
+
+    start = start_from(rows[0].type, rows[0].body)
+    for at, row in enumerate(rows):
+        if row.type is not EventType.SNAPSHOT:
+            continue
+
+        def again(body: dict[str, Any] = row.body or {}) -> Folded:
+            return restored(plan, start, body, lambda seqs: journal.bodies(run_id, seqs), plan_by, None)
+
+        for upto in range(at + 1, len(rows) + 1):
+            from_it = fold_on(again(), rows[at:upto], plan_by)
+            assert facts_of(from_it) == facts_of(fold(plan, rows[:upto], plan_by))
+        machine = again().machine
+        assert simulation(machine, world).go_on(list(again().waiting.values())) == ended
+    assert journal.verify(run_id) is None
+    stands = stand_of(journal, run_id, plan)
+    assert isinstance(stands, Folded)
+    assert stands.machine.result == ended
+
+
+TEXT = """
+S1: @READ ("x") > $a
+S2: ?FOREACH ($i IN [1, 2, 3]) THEN @READ ($i) > $b
+S3: @READ ($a) > $c
+S4: @WRITE ("$c") > $d
+S5: @RESPOND ("$a $b $d")
+"""
+
+
+async def interrupted_at_the_write(journal: Journal, run_id: str = "r") -> Plan:
+    """A run whose process goes while its write is under way."""
+    plan = plan_of(TEXT)
+    under_way = asyncio.Event()
+
+    def route(name: str) -> Route:
+        async def call(args: dict[str, Any], context: CallContext) -> JSON:
+            if name == "WRITE":
+                under_way.set()
+                await asyncio.sleep(3600)
+            return [LONG, context.key]
+
+        return Route(call)
+
+    launch = Launch(facts=FACTS, inputs={"long": LONG}, limits=LIMITS)
+    running = asyncio.create_task(start_run(plan, Ports(route), launch, journal, run_id))
+    await under_way.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    return plan
+
+
+def snapshots(journal: Journal, run_id: str = "r") -> list[Any]:
+    return [event for event in journal.events(run_id) if event.type is EventType.SNAPSHOT]
+
+
+async def test_a_value_stands_in_the_journal_once(always: None, journal: Journal) -> None:
+    await interrupted_at_the_write(journal)
+    *_, last = snapshots(journal)
+    assert LONG not in json.dumps(last.body)
+    assert last.size < 1_500
+
+
+async def test_the_run_goes_on_from_its_last_snapshot(
+    always: None, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = await interrupted_at_the_write(journal)
+    whole = fold(plan, journal.events("r"), lambda name: journal.plan(name)[0])
+    read: list[int] = []
+    last = snapshots(journal)[-1].seq
+    events = Journal.events
+    monkeypatch.setattr(
+        Journal, "events", lambda self, run, after=0: read.append(after) or events(self, run, after)
+    )
+    stands = stand_of(journal, "r", plan)
+    assert isinstance(stands, Folded)
+    assert facts_of(stands) == facts_of(whole)
+    (command,) = stands.in_doubt().values()
+    assert isinstance(command, CallTool)
+    assert LONG in command.args["x"]
+    assert read == [last - 1]
+
+
+def change(journal: Journal, statement: str, *values: object) -> None:
+    with sqlite3.connect(journal.path) as connection:
+        assert connection.execute(statement, values).rowcount > 0
+    connection.close()
+
+
+async def test_a_value_that_changed_is_never_taken(always: None, journal: Journal) -> None:
+    """The snapshot names the event of the value; where that is another now, the first bad event is told."""
+    plan = await interrupted_at_the_write(journal)
+    change(
+        journal,
+        "UPDATE events SET body = CAST(replace(CAST(body AS TEXT), 'again', 'AGAIN') AS BLOB)"
+        " WHERE key = 'S1.0.1' AND type = 'ok'",
+    )
+    bad = stand_of(journal, "r", plan)
+    assert isinstance(bad, BadEvent)
+    assert bad == journal.verify("r")
+
+
+async def test_an_edited_snapshot_is_found(always: None, journal: Journal) -> None:
+    plan = await interrupted_at_the_write(journal)
+    last = snapshots(journal)[-1]
+    change(
+        journal,
+        """UPDATE events SET body = replace(CAST(body AS TEXT), '"steps_executed":', '"steps_executed":1')
+           WHERE id & 0xffffffff = ?""",
+        last.seq,
+    )
+    bad = stand_of(journal, "r", plan)
+    assert isinstance(bad, BadEvent)
+    assert bad.seq == last.seq
+
+
+@pytest.mark.parametrize("fault", ["format", "state", "values", "seqs"])
+async def test_a_snapshot_that_does_not_fit_is_passed_over(
+    always: None, journal: Journal, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is what another version wrote, say: all events tell the same."""
+    body_of = recording.body_of
+
+    def other(*given: Any) -> dict[str, Any] | None:
+        body = body_of(*given)
+        return (
+            None
+            if body is None
+            else {**body, fault: {"format": 9, "state": {}, "values": "", "seqs": [3]}[fault]}
+        )
+
+    monkeypatch.setattr(recording, "body_of", other)
+    plan = await interrupted_at_the_write(journal)
+    assert snapshots(journal)
+    start = start_from("start", next(journal.events("r")).body)
+    body = snapshots(journal)[-1].body
+    with pytest.raises(Unfit):
+        restored(plan, start, body, lambda seqs: journal.bodies("r", seqs), lambda name: plan, None)
+    stands = stand_of(journal, "r", plan)
+    whole = fold(plan, journal.events("r"), lambda name: journal.plan(name)[0])
+    assert isinstance(stands, Folded)
+    assert facts_of(stands) == facts_of(whole)
+
+
+def test_snapshots_stay_a_fraction_of_the_journal() -> None:
+    """The larger one is, the longer until the next: together at most a byte for 25 events' worth of one."""
+    policy = Policy()
+    assert policy.next_after(0, 0) == 8_000
+    assert policy.next_after(8_001, 500) == 9_001
+    assert policy.next_after(8_001, 1_000_000) == 48_001
+
+
+async def test_a_short_run_has_none(journal: Journal) -> None:
+    await interrupted_at_the_write(journal)
+    assert snapshots(journal) == []
+
+
+async def test_values_that_nothing_needs_any_more_are_let_go(
+    always: None, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loop that goes over one variable keeps no more of its results in memory than that one."""
+    from callsheet.store import snapshots as module
+
+    monkeypatch.setattr(module, "_PRUNE_BYTES", 10_000)
+    monkeypatch.setattr(recording, "POLICY", Policy(first=10**9))
+    sizes: list[int] = []
+    saw = module.Values.saw
+
+    def watched(self: Any, *given: Any) -> bool:
+        answer = saw(self, *given)
+        sizes.append(len(self._known))
+        return answer
+
+    monkeypatch.setattr(module.Values, "saw", watched)
+
+    async def long(args: dict[str, Any], context: CallContext) -> JSON:
+        return f"{context.key} {LONG}"
+
+    plan = plan_of("S1: @READ (1) > $a\nS2: GOTO S1")
+    launch = Launch(facts={"READ": ToolFacts(Effect.READ)}, limits=Limits(max_steps=2_000))
+    outcome = await start_run(plan, Ports(lambda name: Route(long)), launch, journal, "loop")
+    assert outcome.result is not None
+    assert len(sizes) > 900
+    assert max(sizes) < 60
