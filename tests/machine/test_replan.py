@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.machine.driving import Bench, plan_of, play
 
-from callsheet.ir import Effect, Literal, Order
+from callsheet.ir import Effect, Literal, Order, Plan
 from callsheet.machine import Compile, Limits, Started, Status, ToolFacts
 
 
@@ -109,7 +109,8 @@ def test_a_compilation_that_fails_is_tried_again_and_led_on_as_any_step() -> Non
 
 def test_a_new_plan_that_cannot_run_fails_the_run_with_the_reason() -> None:
     bench = Bench('S1: RE-PLAN ("x")')
-    bench.compiled("S1.0.1", replace(plan_of("S1: @A ()"), order=Order.DAG))
+    (step,) = plan_of("S1: @A ()").steps
+    bench.compiled("S1.0.1", Plan((replace(step, depends_on=("S1",)),), Order.DAG))
     assert bench.result.status is Status.FAILED
     assert bench.result.error
 

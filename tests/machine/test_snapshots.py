@@ -158,7 +158,17 @@ def test_the_state_of_another_plan_is_refused() -> None:
 
 def test_all_that_a_machine_is_made_of_is_in_its_state() -> None:
     """A new field of the machine has to be put into the state, or to be named here: it follows from it."""
-    follows = {"_observer", "_slots", "_is_started", "limits", "result", "_left", "is_paused", "_unfilled"}
+    follows = {
+        "_observer",
+        "_slots",
+        "_is_started",
+        "limits",
+        "result",
+        "_left",
+        "is_paused",
+        "_unfilled",
+        "_schedule",
+    }
     fields = {f"_{name}" for name in Bench("S1: @READ (1)").machine.state().__slots__}  # type: ignore[union-attr]
     counted_down = {"_calls_left": "_calls"}
     assert {counted_down.get(name, name) for name in set(Machine.__slots__) - follows} == fields

@@ -156,10 +156,7 @@ def _quotes_before(text: str, span: Span) -> int | None:
 
 
 def _what_cannot_run(plan: Plan, means: Means) -> Iterator[Diagnostic]:
-    """RUN010 for what nobody is there to carry out, RUN001 for a plan that cannot be run."""
-    if plan.order is not Order.TEXT:
-        message = "this plan is a graph of dependencies, and only plans of text order can be run"
-        yield Diagnostic("RUN001", Severity.WARNING, message)
+    """RUN010 for what nobody is there to carry out."""
     for step in plan.steps:
         what = _lacking(step, means)
         if what is not None:

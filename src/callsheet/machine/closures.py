@@ -25,7 +25,7 @@ from callsheet.ir import (
     Template,
     Value,
 )
-from callsheet.machine.values import compare, contains, equals, is_empty, to_text, walk
+from callsheet.machine.values import compare, contains, equals, is_empty, to_json_text, to_text, walk
 
 Slots: TypeAlias = "list[Any]"
 """The variables' values by slot; None where nothing was set."""
@@ -34,36 +34,58 @@ Test: TypeAlias = "Callable[[Slots], bool]"
 SlotOf: TypeAlias = "Callable[[str], int]"
 
 
-def compile_value(value: Value, slot_of: SlotOf) -> Eval:
-    """A function that gives the value; containers are new ones each time."""
+class Unresolved(Exception):
+    """A path that leads nowhere, in a plan that does not take that for null; the text names it."""
+
+
+def compile_value(value: Value, slot_of: SlotOf, *, exact: bool = False) -> Eval:
+    """A function that gives the value; containers are new ones each time.
+
+    `exact` is the rule of plans of dependencies: a path that leads nowhere raises Unresolved
+    instead of giving null, and inside a text a value is written as JSON.
+    """
     match value:
         case Literal(value=scalar):
             return lambda slots: scalar
         case Ref():
-            return _compile_ref(value, slot_of)
+            return _compile_ref(value, slot_of, exact)
         case Template(parts=parts):
-            return _compile_template(parts, slot_of)
+            return _compile_template(parts, slot_of, exact)
         case ListExpr(items=items):
-            inner = [compile_value(item, slot_of) for item in items]
+            inner = [compile_value(item, slot_of, exact=exact) for item in items]
             return lambda slots: [make(slots) for make in inner]
         case DictExpr(items=pairs):
-            made = [(key, compile_value(item, slot_of)) for key, item in pairs]
+            made = [(key, compile_value(item, slot_of, exact=exact)) for key, item in pairs]
             return lambda slots: {key: make(slots) for key, make in made}
     assert_never(value)
 
 
-def _compile_ref(ref: Ref, slot_of: SlotOf) -> Eval:
+def _compile_ref(ref: Ref, slot_of: SlotOf, exact: bool) -> Eval:
     slot, path = slot_of(ref.name), ref.path
     if not path:
         return lambda slots: slots[slot]
-    return lambda slots: walk(slots[slot], path)
+    if not exact:
+        return lambda slots: walk(slots[slot], path)
+    name = ".".join([ref.name, *map(str, path)])
+
+    def follow(slots: Slots) -> JSON:
+        found = walk(slots[slot], path, _NOTHING)
+        if found is _NOTHING:
+            raise Unresolved(name)
+        return found
+
+    return follow
 
 
-def _compile_template(parts: tuple[str | Ref, ...], slot_of: SlotOf) -> Eval:
-    made = [part if isinstance(part, str) else _compile_ref(part, slot_of) for part in parts]
+_NOTHING: Any = object()
+
+
+def _compile_template(parts: tuple[str | Ref, ...], slot_of: SlotOf, exact: bool) -> Eval:
+    made = [part if isinstance(part, str) else _compile_ref(part, slot_of, exact) for part in parts]
+    show = to_json_text if exact else to_text
 
     def fill(slots: Slots) -> str:
-        return "".join([part if isinstance(part, str) else to_text(part(slots)) for part in made])
+        return "".join([part if isinstance(part, str) else show(part(slots)) for part in made])
 
     return fill
 
@@ -104,7 +126,7 @@ def _compile_compare(op: CompareOp, left: Eval, right: Eval) -> Test:
 
 
 def compile_arguments(
-    arguments: tuple[tuple[str, Value], ...], slot_of: SlotOf
+    arguments: tuple[tuple[str, Value], ...], slot_of: SlotOf, *, exact: bool = False
 ) -> Callable[[Slots], dict[str, Any]]:
     """A function that gives the named arguments as a new dict, in their written order."""
     constants: dict[str, Any] = {}
@@ -119,7 +141,7 @@ def compile_arguments(
                 direct.append((name, slot_of(variable)))
             case _:
                 constants[name] = None
-                made.append((name, compile_value(value, slot_of)))
+                made.append((name, compile_value(value, slot_of, exact=exact)))
 
     def build(slots: Slots) -> dict[str, Any]:
         args = constants.copy()

@@ -76,4 +76,10 @@ class Cancelled(NamedTuple):
     reason: str
 
 
-Event: TypeAlias = "Started | Succeeded | Failed | TimerFired | PlanCompiled | Doubted | Decided | Cancelled"
+class Reopened(NamedTuple):
+    """A run of a plan of dependencies that failed goes on: what failed starts again."""
+
+
+Event: TypeAlias = (
+    "Started | Succeeded | Failed | TimerFired | PlanCompiled | Doubted | Decided | Cancelled | Reopened"
+)

@@ -18,6 +18,8 @@ class Limits:
     """Calls of tools, models and agents over the whole run, each retry one more; over it the run fails."""
     max_replans: int = 3
     """How often a run may compile a new plan."""
+    max_concurrency: int = 4
+    """Steps under way at once in a plan of dependencies."""
     window: int = 16
     """Items of one FOREACH that may be under way at once, at most 500."""
     retry_delay: float = 1.0
@@ -34,6 +36,8 @@ class Limits:
             raise ValueError("max_steps must be at least 1 and max_replans at least 0")
         if self.max_calls < 1 or self.max_waiting < 0:
             raise ValueError("max_calls must be at least 1 and max_waiting not negative")
+        if self.max_concurrency < 1:
+            raise ValueError("max_concurrency must be at least 1")
         if not 1 <= self.window <= MAX_WINDOW:
             raise ValueError(f"window must be from 1 to {MAX_WINDOW}")
         if self.retry_delay < 0 or self.retry_backoff < 1 or self.max_retry_delay < 0:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Cast
-from callsheet.machine.closures import Eval
+from callsheet.machine.closures import Eval, Unresolved
 from callsheet.machine.commands import Awaited, CallModel, CallTool, Command, Compile, Finish, RunAgent, Sleep
 from callsheet.machine.events import (
     Cancelled,
@@ -24,6 +24,7 @@ from callsheet.machine.events import (
     Event,
     Failed,
     PlanCompiled,
+    Reopened,
     Started,
     Succeeded,
     TimerFired,
@@ -34,6 +35,7 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode, compile_plan
 from callsheet.machine.remarks import Cut, Remark, describe_remark
 from callsheet.machine.result import Result, Status
+from callsheet.machine.schedule import Schedule
 from callsheet.machine.snapshots import State
 from callsheet.machine.values import cast_value, is_empty, items_of, to_text
 from callsheet.machine.variables import Variables
@@ -68,6 +70,7 @@ class Machine:
         "_pc",
         "_program",
         "_replans",
+        "_schedule",
         "_slots",
         "_steps_executed",
         "_unfilled",
@@ -113,7 +116,7 @@ class Machine:
         out: list[Command] = []
         if self.is_paused:
             out = self.go_on()
-        if self.result is not None:
+        if self.result is not None and not (type(event) is Reopened and self.may_reopen):
             return out
         self._left = units
         if type(event) is Succeeded:
@@ -148,6 +151,11 @@ class Machine:
         return self._variables.to_dict()
 
     @property
+    def may_reopen(self) -> bool:
+        """Whether a Reopened event would let the run go on: a graph, and it has failed."""
+        return self._schedule is not None and self.result is not None and self.result.status is Status.FAILED
+
+    @property
     def program(self) -> Program:
         """The program that runs now: the first one, or that of the last re-plan."""
         return self._program
@@ -164,9 +172,9 @@ class Machine:
     def state(self) -> State | None:
         """All that the run has come to, shared with this machine.
 
-        None before its start, in a pause, and after its end.
+        None before its start, in a pause, after its end, and for a graph, which is always folded.
         """
-        if not self._is_started or self.is_paused or self.result is not None:
+        if self._schedule is not None or not self._is_started or self.is_paused or self.result is not None:
             return None
         return State(
             self._program,
@@ -324,6 +332,13 @@ class Machine:
     def _on_doubted(self, event: Doubted, out: list[Command]) -> None:
         """A call that falls into doubt stays open, and is decided later."""
 
+    def _on_reopened(self, event: Reopened, out: list[Command]) -> None:
+        if self.result is None or self._schedule is None:
+            return
+        self.result = None
+        self._schedule.try_again()
+        self._advance(out)
+
     def _on_cancelled(self, event: Cancelled, out: list[Command]) -> None:
         self._attempts.clear()
         self._asleep.clear()
@@ -334,6 +349,9 @@ class Machine:
 
     def _advance(self, out: list[Command]) -> None:
         """Start steps in text order until one has to be waited for, or the run ends."""
+        if self._schedule is not None:
+            self._start_ready(self._schedule, out)
+            return
         steps = self._program.steps
         while self.result is None:
             if self._left <= 0:
@@ -355,6 +373,39 @@ class Machine:
             if frame.open:
                 return
             self._commit(frame, code.number + 1, out)
+
+    def _start_ready(self, schedule: Schedule, out: list[Command]) -> None:
+        """Start the steps of a graph whose dependencies are done, as many as may be under way."""
+        steps, most = self._program.steps, self.limits.max_concurrency
+        while self.result is None and schedule.open < most:
+            if self._left <= 0 and schedule.has_ready():
+                self.is_paused = True
+                return
+            number = schedule.next()
+            if number is None:
+                break
+            self._left -= 1
+            frame = self._start(steps[number], True, out)
+            if not frame.open:
+                self._collect(frame)
+                self._commit_node(schedule, frame)
+        if not schedule.open and self.result is None:
+            self._finish(schedule.end(steps, self._slots), out)
+
+    def _commit_node(self, schedule: Schedule, frame: Frame) -> None:
+        """A step of a graph is settled: what depends on it may start, or never will."""
+        code, observer, control = frame.code, self._observer, frame.control
+        end = control if isinstance(control, End) else None
+        if not frame.failed and (end is None or end.status is Status.DONE):
+            self._store(frame)
+            schedule.done(code.number)
+        else:
+            lost = schedule.failed(code.number, to_text(frame.value) if end is None else end.response)
+            if observer is not None:
+                for number in lost:
+                    observer(Note(NoteKind.SKIPPED, self._program.steps[number].id, f"{code.id} failed"))
+        if end is not None:
+            schedule.leads_to(code.number, end)
 
     def _start_members(self, group: Group, out: list[Command]) -> None:
         """Start the members of a group in text order, until a pause."""
@@ -448,8 +499,21 @@ class Machine:
             if self._observer is not None:
                 self._observer(Note(NoteKind.SKIPPED, code.id, why))
         elif self._count(frame):
-            self._perform(frame, 0, out)
+            try:
+                for slot, name in code.reads:
+                    if not self._variables.is_set(slot):
+                        raise Unresolved(name)
+                self._perform(frame, 0, out)
+            except Unresolved as error:
+                self._fail_unmade(frame, f"${{{error}}} has no value")
         return frame
+
+    def _fail_unmade(self, frame: Frame, error: str) -> None:
+        """A call whose arguments cannot be made has failed before it could leave."""
+        frame.failed |= {0}
+        frame.value = error
+        if self._observer is not None:
+            self._observer(Note(NoteKind.FAILED, frame.code.id, error))
 
     def _reason_to_skip(self, code: StepCode) -> str | None:
         """Why the step does nothing this time; None if it does something."""
@@ -512,18 +576,18 @@ class Machine:
         code, slots = frame.code, self._slots
         kind = code.kind
         if kind is _TOOL:
+            args = code.arguments(slots)
             if not self._count_call(frame):
                 return
             key = f"{frame.prefix}{index}.1"
-            args = code.arguments(slots)
             self._attempts[key] = Attempt(frame, index, key, args, _NO_INPUTS)
             frame.open += 1
             out.append(CallTool(key, code.id, code.tool, args, code.wants_data))
         elif kind is Kind.MODEL or kind is Kind.AGENT:
-            if not self._count_call(frame):
-                return
             inputs = [make(slots) for make in code.inputs]
             attempt = Attempt(frame, index, f"{frame.prefix}{index}.1", code.arguments(slots), inputs)
+            if not self._count_call(frame):
+                return
             frame.open += 1
             self._emit(attempt, out)
         elif kind is Kind.RESPOND:
@@ -601,6 +665,10 @@ class Machine:
         self._collect(frame)
         if not frame.grouped:
             self._commit(frame, frame.code.number + 1, out)
+            self._advance(out)
+            return
+        if self._schedule is not None:
+            self._commit_node(self._schedule, frame)
             self._advance(out)
             return
         group = self._group
@@ -681,6 +749,7 @@ class Machine:
         self._visits = [0] * len(program.steps)
         self._pc = 0
         self._group: Group | None = None
+        self._schedule = None if program.graph is None else Schedule(program.graph)
 
     def _replan(self, code: StepCode, program: Program) -> None:
         carried = self.variables()
@@ -717,6 +786,7 @@ class Machine:
         Decided: _on_decided,
         Doubted: _on_doubted,
         Cancelled: _on_cancelled,
+        Reopened: _on_reopened,
     }
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from callsheet.diagnostics import CallsheetError
 from callsheet.ir import (
     Call,
     CallKind,
@@ -22,6 +21,7 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.collecting import collector_rests
+from callsheet.ir.expr import refs_of
 from callsheet.machine.closures import (
     Eval,
     SlotOf,
@@ -31,6 +31,7 @@ from callsheet.machine.closures import (
     compile_condition,
     compile_value,
 )
+from callsheet.machine.graph import Graph, compile_graph
 
 NOWHERE = -1
 """The number of a step or slot that does not exist."""
@@ -87,6 +88,7 @@ class StepCode:
         "number",
         "out_slot",
         "prefix",
+        "reads",
         "retries",
         "source",
         "target",
@@ -111,6 +113,8 @@ class StepCode:
         self.out_slot = NOWHERE
         self.cast: Cast | None = None
         self.wants_data = False
+        self.reads: tuple[tuple[int, str], ...] = ()
+        """In a graph: the variables that must be set before it starts, by slot."""
         self.retries = 0
         self.delay: float | None = None
         self.backoff: float | None = None
@@ -131,21 +135,17 @@ class Program(NamedTuple):
     slot_of: dict[str, int]
     names: tuple[str, ...]
     """The variables' names in the order of their slots."""
+    graph: Graph | None = None
+    """What waits for what, in a plan of dependencies."""
 
 
 def compile_plan(plan: Plan, facts: Mapping[str, ToolFacts] | None = None) -> Program:
-    """The program of a plan of text order.
+    """The program of a plan.
 
     `facts` tell effects and parameter names by canonical tool name; a tool that is not there
     may do anything. Of two steps with one id a jump finds the first. Raises CallsheetError
-    (RUN001) for a plan of another order.
+    (RUN001) for a graph of dependencies that cannot be run: a circle, an unknown or doubled index.
     """
-    if plan.order is not Order.TEXT:
-        raise CallsheetError.single(
-            "RUN001",
-            "this plan is a graph of dependencies, and only plans of text order can be run",
-            help="write the plan as LTP text, with @PARALLEL { } around steps that may run together",
-        )
     with collector_rests(len(plan.steps) >= _LARGE):
         return _compile(plan, facts or {})
 
@@ -161,19 +161,32 @@ def _compile(plan: Plan, known: Mapping[str, ToolFacts]) -> Program:
     number_of: dict[str, int] = {}
     for number, step in enumerate(plan.steps):
         number_of.setdefault(step.id, number)
-    codes = tuple(_compile_step(n, step, slot_of, number_of, known) for n, step in enumerate(plan.steps))
+    graph = compile_graph(plan) if plan.order is Order.DAG else None
+    names = _Names(slot_of, number_of, known, graph is not None)
+    codes = tuple(_compile_step(n, step, names) for n, step in enumerate(plan.steps))
     for code in reversed(codes):
         follower = codes[code.number + 1] if code.number + 1 < len(codes) else None
         if code.group != NOWHERE and follower is not None and follower.group == code.group:
             code.group_end = follower.group_end
-    return Program(plan, codes, number_of, slots, tuple(slots))
+    return Program(plan, codes, number_of, slots, tuple(slots), graph)
 
 
-def _compile_step(
-    number: int, step: Step, slot_of: SlotOf, number_of: dict[str, int], facts: Mapping[str, ToolFacts]
-) -> StepCode:
+class _Names(NamedTuple):
+    """What the names in a plan stand for, and by which rule its values are made."""
+
+    slot_of: SlotOf
+    number_of: dict[str, int]
+    facts: Mapping[str, ToolFacts]
+    exact: bool
+
+    def all_of(self, values: tuple[Value, ...]) -> tuple[Eval, ...]:
+        return tuple(compile_value(value, self.slot_of, exact=self.exact) for value in values)
+
+
+def _compile_step(number: int, step: Step, names: _Names) -> StepCode:
+    slot_of = names.slot_of
     code = StepCode(number, step)
-    code.identity = number_of[step.id]
+    code.identity = names.number_of[step.id]
     if step.foreach is not None:
         code.source = compile_value(step.foreach.source, slot_of)
         code.loop_slot = slot_of(step.foreach.var)
@@ -183,45 +196,43 @@ def _compile_step(
         code.out_slot = slot_of(step.output.var)
         code.cast = step.output.cast
         code.wants_data = code.cast is Cast.LIST or code.cast is Cast.JSON
-    _compile_action(code, step, slot_of, number_of, facts)
-    _compile_failure(code, step, slot_of)
+    if names.exact:
+        read = dict.fromkeys(ref.name for value in step.values() for ref in refs_of(value))
+        code.reads = tuple((slot_of(name), name) for name in read)
+    _compile_action(code, step, names)
+    _compile_failure(code, step, names)
     return code
 
 
-def _compile_action(
-    code: StepCode, step: Step, slot_of: SlotOf, number_of: dict[str, int], facts: Mapping[str, ToolFacts]
-) -> None:
-    def all_of(values: tuple[Value, ...]) -> tuple[Eval, ...]:
-        return tuple(compile_value(value, slot_of) for value in values)
-
+def _compile_action(code: StepCode, step: Step, names: _Names) -> None:
     match step.action:
         case Call() as call:
-            _compile_call(code, call, slot_of, facts)
+            _compile_call(code, call, names)
         case Respond(values=values):
-            code.kind, code.inputs = Kind.RESPOND, all_of(values)
+            code.kind, code.inputs = Kind.RESPOND, names.all_of(values)
         case Terminate(values=values):
-            code.kind, code.inputs = Kind.TERMINATE, all_of(values)
+            code.kind, code.inputs = Kind.TERMINATE, names.all_of(values)
         case Replan(values=values):
-            code.kind, code.inputs = Kind.REPLAN, all_of(values)
+            code.kind, code.inputs = Kind.REPLAN, names.all_of(values)
         case Goto(target=target):
             code.kind, code.goto_name = Kind.GOTO, target
-            code.target = number_of.get(target, NOWHERE)
+            code.target = names.number_of.get(target, NOWHERE)
 
 
-def _compile_call(code: StepCode, call: Call, slot_of: SlotOf, facts: Mapping[str, ToolFacts]) -> None:
+def _compile_call(code: StepCode, call: Call, names: _Names) -> None:
     code.tool = call.tool
-    fact = facts.get(call.tool, _UNKNOWN)
+    fact = names.facts.get(call.tool, _UNKNOWN)
     kind = call.kind
     if kind is CallKind.MODEL or kind is CallKind.AGENT:
         code.kind = Kind.MODEL if kind is CallKind.MODEL else Kind.AGENT
-        code.inputs = tuple(compile_value(value, slot_of) for value in call.positional)
-        code.arguments = compile_arguments(call.named, slot_of)
+        code.inputs = names.all_of(call.positional)
+        code.arguments = compile_arguments(call.named, names.slot_of, exact=names.exact)
         code.concurrent = code.kind is Kind.MODEL
         return
     arguments = call.named
     if call.positional:
         arguments = (*zip(_positional_names(call, fact), call.positional, strict=True), *arguments)
-    code.arguments = compile_arguments(arguments, slot_of)
+    code.arguments = compile_arguments(arguments, names.slot_of, exact=names.exact)
     code.concurrent = fact.effect.only_reads or fact.effect is Effect.IDEMPOTENT
 
 
@@ -232,7 +243,7 @@ def _positional_names(call: Call, fact: ToolFacts) -> list[str]:
     return names + [f"arg{i}" for i in range(len(names), len(call.positional))]
 
 
-def _compile_failure(code: StepCode, step: Step, slot_of: SlotOf) -> None:
+def _compile_failure(code: StepCode, step: Step, names: _Names) -> None:
     if step.on_fail is None:
         return
     if step.on_fail.retry is not None:
@@ -243,6 +254,6 @@ def _compile_failure(code: StepCode, step: Step, slot_of: SlotOf) -> None:
         case Goto(target=target):
             code.fail_target = target
         case Terminate(values=values):
-            code.fail_message = tuple(compile_value(value, slot_of) for value in values)
+            code.fail_message = names.all_of(values)
         case None:
             pass

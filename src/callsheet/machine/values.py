@@ -15,6 +15,7 @@ from callsheet.ir import JSON, Cast, CompareOp, PathPart
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _MAX_NUMBER_LENGTH = 400
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_encode_spaced = json.JSONEncoder(ensure_ascii=False).encode
 _TRUE_WORDS = frozenset({"true", "yes", "1"})
 
 
@@ -46,23 +47,40 @@ def to_text(value: JSON) -> str:
         return f"<{type(value).__name__}>"
 
 
-def walk(value: JSON, path: tuple[PathPart, ...]) -> JSON:
-    """The value at a dot path, through dicts, lists and JSON texts; null where there is none."""
+def to_json_text(value: JSON) -> str:
+    """A value inside a text of a plan of dependencies: a str is itself, all else is JSON.
+
+    >>> to_json_text({"y": 2, "t": None})
+    '{"y": 2, "t": null}'
+    """
+    if isinstance(value, str):
+        return value
+    try:
+        return str(value) if type(value) is int else _encode_spaced(value)
+    except (ValueError, TypeError, RecursionError):
+        return f"<{type(value).__name__}>"
+
+
+def walk(value: JSON, path: tuple[PathPart, ...], nothing: JSON = None) -> JSON:
+    """The value at a dot path, through dicts, lists and JSON texts; `nothing` where there is none."""
     current: Any = value
     for part in path:
         if isinstance(current, str):
             found, current = parse_json(current)
             if not found:
-                return None
+                return nothing
         if isinstance(current, dict):
-            current = cast("dict[str, Any]", current).get(part if isinstance(part, str) else str(part))
+            name = part if isinstance(part, str) else str(part)
+            current = cast("dict[str, Any]", current).get(name, nothing)
+            if current is nothing:
+                return nothing
         elif isinstance(current, list) and isinstance(part, int):
             items = cast("list[Any]", current)
             if not -len(items) <= part < len(items):
-                return None
+                return nothing
             current = items[part]
         else:
-            return None
+            return nothing
     return current
 
 

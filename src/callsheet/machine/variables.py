@@ -29,6 +29,10 @@ class Variables:
         self.slots[slot] = value
         self._was_set[slot] = 1
 
+    def is_set(self, slot: int) -> bool:
+        """Whether the variable of a slot has been set."""
+        return bool(self._was_set[slot])
+
     def take_over(self, values: Mapping[str, JSON]) -> None:
         """Set variables by name; those that the program does not know are kept beside it."""
         for name, value in values.items():

@@ -20,6 +20,7 @@ from callsheet.machine import (
     Decision,
     Limits,
     Machine,
+    Reopened,
     Result,
     RunAgent,
     Sleep,
@@ -141,6 +142,7 @@ async def resume_run(
 ) -> RunOutcome:
     """Take a run up where its journal ends; a run that has ended gives its result again.
 
+    A plan of dependencies that failed goes on with what failed and what waited for that.
     No finished call is made again. Calls in doubt are decided by `in_doubt`; without it the
     outcome lists them and nothing is launched. Raises JournalError where the run is unknown,
     damaged, or owned by a process that lives.
@@ -148,7 +150,7 @@ async def resume_run(
     plan = _plan_of(journal, run_id)
     with journal.claim(run_id) as writer:
         folded = _stand(journal, writer, plan, watch)
-        if folded.machine.result is not None:
+        if folded.machine.result is not None and not folded.machine.may_reopen:
             return RunOutcome(run_id, _close(journal, writer, folded))
         doubtful = folded.in_doubt()
         if doubtful and in_doubt is None:
@@ -158,6 +160,8 @@ async def resume_run(
         for key in doubtful:
             assert in_doubt is not None
             commands += folded.machine.feed(recorder.event(Decided(key, in_doubt)))
+        if folded.machine.result is not None:
+            commands = folded.machine.feed(recorder.event(Reopened()))
         async with ports_for(folded.start, plan) as ports:
             writer.set_status(RunStatus.RUNNING)
             kept = _Kept(journal, writer, plan)

@@ -46,6 +46,7 @@ class EventType(StrEnum):
     SIGNAL = "signal"
     PLAN = "plan"
     CANCEL = "cancel"
+    REOPEN = "reopen"
     SNAPSHOT = "snapshot"
     END = "end"
 

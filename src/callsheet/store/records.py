@@ -24,6 +24,7 @@ from callsheet.machine import (
     Limits,
     PlanCompiled,
     Remark,
+    Reopened,
     Result,
     Started,
     Succeeded,
@@ -98,6 +99,8 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
             return EventType.IN_DOUBT, key, {"reason": reason}
         case Decided(key=key, decision=decision):
             return EventType.DECIDED, key, {"decision": str(decision)}
+        case Reopened():
+            return EventType.REOPEN, None, None
         case Cancelled(reason=reason):
             return EventType.CANCEL, None, {"reason": reason}
         case Started():
@@ -150,6 +153,8 @@ def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
             return Decided(key, Decision(body["decision"]))
         case EventType.CANCEL:
             return Cancelled(body["reason"])
+        case EventType.REOPEN:
+            return Reopened()
         case _:
             return None
 

@@ -226,6 +226,8 @@ def _note(folded: Folded, row: Row) -> None:
             raise ValueError("a run has one start")
         case EventType.END:
             folded.ended = True
+        case EventType.REOPEN:
+            folded.ended = False
         case _:
             pass
 

@@ -1,0 +1,66 @@
+"""What waits for what in a plan of dependencies, by number: compiled once, then only read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Plan
+
+
+class Graph(NamedTuple):
+    """The dependencies of a plan, by the numbers of its steps.
+
+    `waits` counts what a step waits for, `dependents` are those that wait for it, and `rank` is
+    the number of steps on the longest way from it to an end, itself counted.
+    """
+
+    waits: tuple[int, ...]
+    dependents: tuple[tuple[int, ...], ...]
+    rank: tuple[int, ...]
+
+
+def compile_graph(plan: Plan) -> Graph:
+    """The graph of a plan of dependencies; raises CallsheetError (RUN001) for one that has no start.
+
+    Linear in steps and dependencies.
+    """
+    number_of = {step.id: number for number, step in enumerate(plan.steps)}
+    if len(number_of) < len(plan.steps):
+        raise _unrunnable("two of its steps have one index")
+    dependents: list[list[int]] = [[] for _ in plan.steps]
+    waits: list[int] = []
+    for number, step in enumerate(plan.steps):
+        before = set(step.depends_on or ())
+        waits.append(len(before))
+        for name in before:
+            if name not in number_of:
+                raise _unrunnable(f"step {step.id} waits for {name}, which is no step")
+            dependents[number_of[name]].append(number)
+    for followers in dependents:
+        followers.sort()
+    order = _topological(waits, dependents)
+    if len(order) < len(waits):
+        raise _unrunnable("some of its steps wait for one another in a circle")
+    rank = [1] * len(waits)
+    for number in reversed(order):
+        rank[number] += max((rank[follower] for follower in dependents[number]), default=0)
+    return Graph(tuple(waits), tuple(map(tuple, dependents)), tuple(rank))
+
+
+def _topological(waits: Sequence[int], dependents: Sequence[Sequence[int]]) -> list[int]:
+    left = list(waits)
+    order = [number for number, count in enumerate(left) if not count]
+    for number in order:
+        for follower in dependents[number]:
+            left[follower] -= 1
+            if not left[follower]:
+                order.append(follower)
+    return order
+
+
+def _unrunnable(why: str) -> CallsheetError:
+    return CallsheetError.single(
+        "RUN001", f"this plan cannot be run: {why}", help="callsheet check says more"
+    )

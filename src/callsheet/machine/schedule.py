@@ -1,0 +1,118 @@
+"""Where a run of a plan of dependencies stands: what may start, what is under way, what has failed.
+
+In: which steps have ended, and how. Out: the step to start next, the one with the most still
+hanging on it first, then in the order of the plan. When a step ends is not decided here, and no
+result depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop, heappush
+
+from callsheet.ir import JSON
+from callsheet.machine.frames import End
+from callsheet.machine.graph import Graph
+from callsheet.machine.program import NOWHERE, StepCode
+from callsheet.machine.result import Status
+from callsheet.machine.values import to_text
+
+
+class Schedule:
+    """Where a run of a graph stands: what may start, what is under way, what has failed."""
+
+    __slots__ = ("_answer", "_done", "_graph", "_left", "_ready", "_stop", "dropped", "failures", "open")
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._left = list(graph.waits)
+        self._done = bytearray(len(graph.waits))
+        self._ready: list[tuple[int, int]] = []
+        self._find_ready()
+        self.open = 0
+        self.failures: dict[int, str] = {}
+        """The steps that failed, and why."""
+        self._answer: End | None = None
+        self._stop: tuple[int, End] | None = None
+        self.dropped: set[int] = set()
+        """The steps that wait for one that failed."""
+
+    def _find_ready(self) -> None:
+        rank, done = self._graph.rank, self._done
+        self._ready = [(-rank[n], n) for n, count in enumerate(self._left) if not count and not done[n]]
+        heapify(self._ready)
+
+    def next(self) -> int | None:
+        """The step that is to be started next, if one may."""
+        if not self._ready:
+            return None
+        self.open += 1
+        return heappop(self._ready)[1]
+
+    def leads_to(self, number: int, end: End) -> None:
+        """A step ends the plan: with its answer, once all is done, or for others that have not started."""
+        if end.status is Status.DONE and not end.terminated:
+            self._answer = end
+            return
+        self._ready.clear()
+        if self._stop is None or number < self._stop[0]:
+            self._stop = (number, end)
+
+    def end(self, steps: Sequence[StepCode], slots: Sequence[JSON]) -> End:
+        """How the run ends now that nothing is left to be done.
+
+        Failed, if a step has; else with the answer that a step gave, or the result of the last one.
+        """
+        if self._stop is not None:
+            return self._stop[1]
+        if self.failures:
+            return self._failure(steps)
+        if self._answer is not None:
+            return self._answer
+        slot = steps[-1].out_slot if steps else NOWHERE
+        return End(Status.DONE, "" if slot == NOWHERE else to_text(slots[slot]))
+
+    def _failure(self, steps: Sequence[StepCode]) -> End:
+        first, *more = sorted(self.failures)
+        error = f"step {steps[first].id} failed: {self.failures[first]}"
+        if more:
+            error += f" (and {len(more)} more failed)"
+        return End(Status.FAILED, error, error=error, ended_at=steps[first].id)
+
+    def has_ready(self) -> bool:
+        """Whether a step may start."""
+        return bool(self._ready)
+
+    def done(self, number: int) -> None:
+        """A step has ended well: what waited for it alone may start."""
+        self.open -= 1
+        self._done[number] = 1
+        for follower in self._graph.dependents[number]:
+            self._left[follower] -= 1
+            if not self._left[follower] and self._stop is None:
+                heappush(self._ready, (-self._graph.rank[follower], follower))
+
+    def failed(self, number: int, error: str) -> list[int]:
+        """A step has failed; gives the steps that can never start now, in the order of the plan."""
+        self.open -= 1
+        self.failures[number] = error
+        lost = sorted(n for n in self._reached(number) if n not in self.dropped)
+        self.dropped.update(lost)
+        return lost
+
+    def _reached(self, number: int) -> Iterator[int]:
+        """All that hangs on a step and was not dropped before."""
+        stack, seen = [number], set[int]()
+        while stack:
+            for follower in self._graph.dependents[stack.pop()]:
+                if follower not in seen and follower not in self.dropped:
+                    seen.add(follower)
+                    stack.append(follower)
+                    yield follower
+
+    def try_again(self) -> None:
+        """After a failure: let what failed start once more, and what waited for it wait again."""
+        self.failures.clear()
+        self.dropped.clear()
+        self._stop = None
+        self._find_ready()
