@@ -503,5 +503,5 @@ def _damaged(what: str) -> JournalError:
     return JournalError(
         "JRN012",
         f"the journal is damaged: {what}",
-        "restore it from a copy; `callsheet show RUN` verifies a run",
+        "restore it from a copy, or save what is whole of it: `callsheet runs salvage`",
     )
