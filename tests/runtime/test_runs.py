@@ -405,3 +405,35 @@ def test_tools_that_changed_since_the_start_are_refused() -> None:
     with pytest.raises(JournalError, match="@B") as refused:
         check_pins(begun, {"A": "1", "B": "2"})
     assert "JRN021" in str(refused.value)
+
+
+@pytest.mark.parametrize("days", [1, -1])
+async def test_a_clock_that_jumps_makes_no_wait_longer_and_no_event_come_earlier(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    """Set forward, the wait is over; set back, it lasts its delay and no longer."""
+    failed = asyncio.Event()
+
+    async def fail(args: dict[str, Any], context: CallContext) -> JSON:
+        failed.set()
+        raise RuntimeError("no")
+
+    text = "S1: @READ (1) > $a ON_FAIL @RETRY(1, delay=0.4)"
+    driving = asyncio.create_task(start(journal, text, {"READ": fail}))
+    await failed.wait()
+    await asyncio.sleep(0.05)
+    driving.cancel()
+    await asyncio.wait([driving])
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + days * 86_400)
+    path = journal.path
+    journal.close()
+    with Journal.open(path, clock=time.time) as later:
+        resumed = time.monotonic()
+        assert ended(await resume(later, {"READ": "later"})).variables == {"a": "later"}
+        took = time.monotonic() - resumed
+        assert took < 0.3 if days > 0 else 0.35 < took < 1.5
+        kinds = [event.type for event in later.events("run")]
+        assert kinds.count(EventType.FIRED) == 1
+        assert kinds[-1] is EventType.END
+        assert later.verify("run") is None

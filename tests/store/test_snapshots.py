@@ -260,3 +260,26 @@ async def test_values_that_nothing_needs_any_more_are_let_go(
     assert outcome.result is not None
     assert len(sizes) > 900
     assert max(sizes) < 60
+
+
+def written_bytes() -> int:
+    fields = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(fields["wchar"])
+
+
+async def test_a_run_writes_less_than_two_and_a_half_times_its_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Log, database, plan and snapshots together, with a snapshot every hundred events."""
+    monkeypatch.setattr(recording, "POLICY", Policy(first=100, every=100))
+
+    async def large(args: dict[str, Any], context: CallContext) -> JSON:
+        return context.key.ljust(10_000, "x")
+
+    steps = 400
+    plan = plan_of("\n".join(f"S{n}: @READ ({n}) > $v{n}" for n in range(steps)))
+    before = written_bytes()
+    with Journal.open(tmp_path / "journal.db", Durability.NORMAL) as journal:
+        await start_run(plan, Ports(lambda name: Route(large)), Launch(facts=FACTS), journal, "r")
+        assert len(snapshots(journal)) > 4
+    assert written_bytes() - before < 2.5 * steps * 10_000

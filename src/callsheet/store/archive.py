@@ -22,7 +22,6 @@ from callsheet.store.errors import JournalError
 from callsheet.store.events import GENESIS, EventType, decode_body, decode_intents
 from callsheet.store.ids import check_run_id
 from callsheet.store.journal import Parts
-from callsheet.store.ledger import run_exists
 from callsheet.store.reader import BadEvent, Reader
 from callsheet.store.schema import SEQ_BITS
 from callsheet.store.writer import RunStatus
@@ -211,7 +210,11 @@ class _Intake:
         RunStatus(run["status"])
         self._run_id: str = check_run_id(run["run_id"])
         if cursor.execute("SELECT 1 FROM runs WHERE run_id = ?", (self._run_id,)).fetchone():
-            raise run_exists(self._run_id)
+            raise JournalError(
+                "JRN003",
+                f"there is a run {self._run_id} in this journal already",
+                way_out="import the file into another journal: --journal PATH",
+            )
         self._run = run
         self._base = 0
 

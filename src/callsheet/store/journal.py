@@ -144,7 +144,8 @@ class Journal:
         """Take over a run that no process owns, to carry it on; its former owner is fenced off.
 
         Raises JournalError: JRN001 for an id that is none, JRN002 if there is no such run,
-        JRN004 if a process owns it; JournalWriteFailed if the journal cannot be written.
+        JRN004 if a process owns it; JournalWriteFailed if the journal cannot be written, or its disk
+        is so full that it soon could not: calls made then would be made again.
         """
         check_run_id(run_id)
         self._ledger.check_process()
@@ -152,6 +153,7 @@ class Journal:
             raise self._reader.unknown_run(run_id)
         lock = self._lock(run_id)
         try:
+            self._ledger.require_room(run_id)
             pending = self._ledger.claim(run_id, _owner())
             if pending is None:
                 raise self._reader.unknown_run(run_id)

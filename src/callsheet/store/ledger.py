@@ -17,7 +17,7 @@ from callsheet.store.errors import Fenced, JournalError, JournalWriteFailed, Wro
 from callsheet.store.events import GENESIS
 from callsheet.store.lock import WriteLock
 from callsheet.store.pending import PLAIN_ROWS, Blob, Pending, Portion, Row, RunRow
-from callsheet.store.place import Place
+from callsheet.store.place import Place, require_room
 from callsheet.store.schema import SEQ_BITS, Durability, connect_writing
 
 _T = TypeVar("_T")
@@ -41,6 +41,10 @@ _INSERT_RUN = (
     "INSERT INTO runs (run_id, plan_hash, parent_run, core_version, owner, status, epoch, created, updated)"
     " VALUES (?, ?, ?, ?, ?, 'running', 1, ?, ?)"
 )
+
+
+_FAILURES = (sqlite3.DatabaseError, OSError, UnicodeDecodeError)
+"""What a disk or a damaged file can bring; the last is the name of a table that is no text."""
 
 
 class _Due(NamedTuple):
@@ -116,6 +120,13 @@ class Ledger:
             raise pending.blocked from error
         return cursor.rowcount == len(rows)
 
+    def require_room(self, run_id: str) -> None:
+        """Raise JournalWriteFailed if the disk is full, or nearly."""
+        try:
+            require_room(self._place)
+        except OSError as error:
+            raise JournalWriteFailed(run_id, _reason(error)) from error
+
     def claim(self, run_id: str, owner: str) -> Pending | None:
         """Become the owner of a run, in the next epoch; None if there is no such run."""
 
@@ -136,7 +147,7 @@ class Ledger:
         with self._mutex:
             try:
                 return self._transact(work)
-            except (sqlite3.DatabaseError, OSError) as error:
+            except _FAILURES as error:
                 raise JournalWriteFailed(run_id, _reason(error)) from error
 
     def maintain(self, work: Callable[[sqlite3.Cursor], _T]) -> _T:
@@ -147,7 +158,7 @@ class Ledger:
         with self._mutex:
             try:
                 return self._transact(work)
-            except (sqlite3.DatabaseError, OSError) as error:
+            except _FAILURES as error:
                 raise _not_maintained(error) from error
 
     def compact(self) -> None:
@@ -164,7 +175,7 @@ class Ledger:
                 with lock:
                     cursor.execute("VACUUM")
                     cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            except (sqlite3.DatabaseError, OSError) as error:
+            except _FAILURES as error:
                 raise _not_maintained(error) from error
 
     def close(self) -> None:
@@ -192,7 +203,7 @@ class Ledger:
                 return [error for due in dues for error in self._write([due])]
             (pending, portion), *_ = dues
             return [_taken(pending, portion)]
-        except (sqlite3.DatabaseError, OSError) as error:
+        except _FAILURES as error:
             return [self._failed(due.pending, error) for due in dues]
         for (pending, portion), number, error in zip(dues, numbers, errors, strict=True):
             if error is None:

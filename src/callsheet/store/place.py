@@ -19,6 +19,8 @@ _NETWORK = frozenset(
         *("smb2", "smb3", "smbfs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs"),
     }
 )
+ROOM = 1024 * 1024
+"""Bytes that must be free where a run is taken up."""
 _MOUNTS = Path("/proc/self/mounts")
 
 
@@ -43,6 +45,21 @@ def place_of(path: Path) -> Place:
         database.with_name(f"{database.name}.runs"),
         database.with_name(f"{database.name}.blobs"),
     )
+
+
+def require_room(place: Place) -> None:
+    """Raise OSError if the disk does not take as much as a run may write soon; nothing is left there."""
+    path = place.database.with_name(f"{place.database.name}.{os.getpid()}.room")
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        path.unlink()
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(fd, 0, ROOM)
+        else:
+            os.write(fd, bytes(ROOM))
+            os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def default_journal_path() -> Path:

@@ -172,7 +172,11 @@ class Reader:
         body, source = row
         if not isinstance(body, bytes) or sha256(body).hexdigest() != plan_hash:
             raise _damaged(f"plan {plan_hash[:12]} is not what was written")
-        return plan_from_json(decode_body(body)), source.decode("utf-8", "surrogatepass")
+        try:
+            text = source.decode("utf-8", "surrogatepass")
+        except (UnicodeDecodeError, AttributeError) as error:
+            raise _damaged(f"the text of plan {plan_hash[:12]} is not what was written") from error
+        return plan_from_json(decode_body(body)), text
 
     def last_snapshot(self, run_id: str) -> int | None:
         """The number of the last event that is a snapshot; raises JournalError (JRN002)."""
@@ -392,7 +396,7 @@ class Reader:
                 yield
             except sqlite3.ProgrammingError:
                 raise
-            except sqlite3.DatabaseError as error:
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of a table's or column's name
                 raise _damaged(f"{self._place.database} cannot be read: {error}") from error
 
 
@@ -499,5 +503,5 @@ def _damaged(what: str) -> JournalError:
     return JournalError(
         "JRN012",
         f"the journal is damaged: {what}",
-        "restore it from a copy; `callsheet show RUN` verifies a run",
+        "restore it from a copy, or save what is whole of it: `callsheet runs salvage`",
     )

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""What a long run writes, and what taking it up again costs, folded from its start and from a snapshot.
+
+python3 benchmarks/resume.py                      10,000 steps that give 10 kB each
+python3 benchmarks/resume.py --loop --steps 50000 --bytes 100
+
+The run is interrupted before its last step. Times are wall times of one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import platform
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import plans
+from callsheet.ir import Call, Goto, Literal, Output, Plan, Step
+from callsheet.machine import Limits
+from callsheet.ports.tools import CallContext
+from callsheet.runtime.gateway import Ports, Route
+from callsheet.runtime.runs import Launch, start_run
+from callsheet.store import Durability, EventType, Journal
+from callsheet.store.stand import stand_of
+
+_T = TypeVar("_T")
+
+
+def plan_of(steps: int, *, loops: bool) -> Plan:
+    """So many steps one after another, or one that is gone back to."""
+
+    def step(n: int) -> Step:
+        return Step(f"S{n}", Call("LOOK", (), (("x", Literal(n)),)), output=Output(f"v{n}"))
+
+    return Plan((step(1), Step("S2", Goto("S1"))) if loops else tuple(step(n + 1) for n in range(steps + 1)))
+
+
+async def run_until(journal: Journal, plan: Plan, steps: int, size: int) -> None:
+    """Run until so many steps are done, and leave it there."""
+    done = asyncio.Event()
+    made = 0
+
+    async def look(args: dict[str, Any], context: CallContext) -> str:
+        nonlocal made
+        made += 1
+        if made > steps:
+            done.set()
+            await asyncio.sleep(3600)
+        return context.key.ljust(size, "x")
+
+    launch = Launch(facts=plans.FACTS, limits=Limits(max_steps=10_000_000, max_calls=10_000_000))
+    running = asyncio.create_task(start_run(plan, Ports({"LOOK": Route(look)}.get), launch, journal, "run"))
+    await asyncio.wait([running, asyncio.create_task(done.wait())], return_when=asyncio.FIRST_COMPLETED)
+    running.cancel()
+    await asyncio.wait([running])
+
+
+def written() -> int:
+    """The bytes that this process has handed to the system so far."""
+    fields = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(fields["wchar"])
+
+
+def timed(what: str, work: Callable[[], _T]) -> _T:
+    """Do it and print how long it took."""
+    began = time.perf_counter()
+    result = work()
+    print(f"{what:44}{(time.perf_counter() - began) * 1000:10.1f} ms")
+    return result
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--steps", type=int, default=10_000)
+    parser.add_argument("--bytes", type=int, default=10_000, help="of each result")
+    parser.add_argument("--loop", action="store_true", help="one step, gone back to, in place of a chain")
+    given = parser.parse_args()
+    print(f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.machine()}")
+    plan = plan_of(given.steps, loops=given.loop)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.db"
+        before = written()
+        with Journal.open(path, Durability.NORMAL) as journal:
+            asyncio.run(run_until(journal, plan, given.steps, given.bytes))
+        ratio = (written() - before) / (given.steps * given.bytes)
+        with Journal.open(path, Durability.NORMAL) as journal:
+            info = journal.find_run("run")
+            taken = [e.size for e in journal.events("run") if e.type is EventType.SNAPSHOT]
+            print(f"{info.events} events, {len(taken)} snapshots of {sum(taken)} bytes together")
+            print(f"written: {ratio:.2f} times the bytes of the results")
+            stored = timed("the plan, read", lambda: journal.plan(info.plan_hash)[0])
+            timed("taken up from the last snapshot", lambda: stand_of(journal, "run", stored))
+            timed("taken up from the start", lambda: stand_of(journal, "run", stored, from_start=True))
+            timed("every event verified", lambda: journal.verify("run"))
+
+
+if __name__ == "__main__":
+    main()
