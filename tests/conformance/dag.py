@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.conformance.dag_form import DagCase
 from tests.conformance.dag_pictures import RENDERINGS, batch_differences, picture_differences
+from tests.conformance.dag_runs import run_case, run_stages
 from tests.conformance.findings import difference, shown
 
 from callsheet.diagnostics import Diagnostic, render_all
@@ -114,5 +115,10 @@ def _save_load(case: DagCase, plan: Plan) -> list[str]:
     return out
 
 
-RUNNERS: dict[str, Runner] = {"render": _render, "save_load": _save_load}
+RUNNERS: dict[str, Runner] = {
+    "render": _render,
+    "save_load": _save_load,
+    "run": run_case,
+    "stages": run_stages,
+}
 """What carries out an accepted plan, by mode."""

@@ -324,6 +324,37 @@ def test_a_plan_that_is_saved_wrongly_fails() -> None:
     assert not dag.differences(dag_case({"saved_depends_on": {"2": ["1"]}}, "save_load"))
 
 
-@pytest.mark.parametrize("mode", ["run", "dry_run", "stages", "plan_tool", "tool_schemas"])
+@pytest.mark.parametrize(
+    ("expect", "holds"),
+    [
+        ({"success": True, "call_count": 2, "calls": ["one", "two"], "peak": 1}, True),
+        ({"success": False}, False),
+        ({"call_count": 3}, False),
+        ({"call_count": True}, False),
+        ({"calls": ["two", "one"]}, False),
+        ({"not_called": ["two"]}, False),
+        ({"args": {"2": {"x": "of one"}}}, True),
+        ({"args": {"2": {"x": "of two"}}}, False),
+        ({"makespan_ms": [300, 301]}, True),
+        ({"makespan_ms": [0, 299]}, False),
+        ({"variables": {"v": "of one"}}, True),
+        ({"variables_exact": {}}, False),
+        ({"steps": {"1": {"success": True}}}, True),
+        ({"steps": {"1": {"success": False}}}, False),
+        ({"callbacks_order": ["start:1", "done:1", "start:2", "done:2"]}, True),
+        ({"state": {"completed_steps": ["1", "2"], "status": "completed"}}, True),
+        ({"state": {"completed_steps": ["1"]}}, False),
+        ({"of_no_meaning": 1}, False),
+    ],
+)
+def test_a_run_is_held_against_what_is_expected(expect: dict[str, Any], holds: bool) -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": [], "result_variable": "v"}
+    two = {"index": "2", "title": "b", "tool": "two", "args": {"x": "${v}"}, "depends_on": ["1"]}
+    tools = {"one": {"output": "of one", "delay_ms": 100}, "two": {"output": "ok", "delay_ms": 200}}
+    case = dag_case(expect, plan={"title": "p", "steps": [one, two]}, tools=tools)
+    assert (not dag.differences(case)) == holds
+
+
+@pytest.mark.parametrize("mode", ["dry_run", "plan_tool", "tool_schemas"])
 def test_what_is_not_carried_out_fails(mode: str) -> None:
     assert "not supported" in dag.differences(dag_case({"success": True}, mode))[0]

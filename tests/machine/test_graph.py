@@ -159,7 +159,7 @@ def test_an_end_on_failure_waits_for_what_is_under_way_and_starts_nothing() -> N
     assert sorted(bench.asked) == ["1.0.1", "2.0.1"]
 
 
-def test_a_budget_that_is_spent_ends_the_run_without_a_call_more() -> None:
+def test_a_budget_that_is_spent_fails_the_steps_that_would_call() -> None:
     bench = Bench(*(step(n) for n in range(1, 7)), limits=Limits(max_calls=2, max_concurrency=6))
     for key in list(bench.open):
         bench.ok(key)

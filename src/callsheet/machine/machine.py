@@ -404,7 +404,7 @@ class Machine:
             if observer is not None:
                 for number in lost:
                     observer(Note(NoteKind.SKIPPED, self._program.steps[number].id, f"{code.id} failed"))
-        if end is not None:
+        if end is not None and (end.terminated or end.status is Status.DONE):
             schedule.leads_to(code.number, end)
 
     def _start_members(self, group: Group, out: list[Command]) -> None:

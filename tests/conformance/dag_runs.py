@@ -1,0 +1,341 @@
+"""Runs of the area `dag` in virtual time: what a case expects of them, held against what happened.
+
+A stage that takes a run up folds the events of the stages before into a new machine, as a journal
+would be; what was under way when a stage ended is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.conformance.dag_form import DagCase
+from tests.conformance.findings import difference
+
+from callsheet.frontends.dag import format_dag, parse_dag
+from callsheet.ir import Plan, canonical_tool_name
+from callsheet.machine import (
+    CallTool,
+    Command,
+    Event,
+    Failed,
+    Finish,
+    Limits,
+    Machine,
+    Reopened,
+    Sleep,
+    Started,
+    Status,
+    Succeeded,
+    TimerFired,
+    compile_plan,
+)
+from callsheet.machine.keys import step_of
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.ports.tools import CallContext
+from callsheet.runtime.gateway import Ports, Route
+from callsheet.runtime.runs import Launch, run_unrecorded
+
+
+@dataclass(slots=True)
+class Stage:
+    """What happened in one stage."""
+
+    calls: list[CallTool] = field(default_factory=list[CallTool])
+    notes: list[Note] = field(default_factory=list[Note])
+    milliseconds: float = 0.0
+    peak: int = 0
+    crashed: bool = False
+    cancelled: bool = False
+
+
+class Session:
+    """A run over its stages: the machine, the events that a journal would hold, the tools' scripts."""
+
+    def __init__(self, case: DagCase, plan: Plan) -> None:
+        self.case, self.plan = case, plan
+        self.events: list[Event] = []
+        self.machine = self._machine()
+        self.counts: dict[str, int] = {}
+        self.stage = Stage()
+        self._due: list[tuple[float, int, Event]] = []
+        self._launched = 0
+        self._open: dict[str, Command] = {}
+        steps = case.plan["steps"]
+        self.names = {canonical_tool_name(str(step["tool"])): str(step["tool"]) for step in steps}
+
+    def _machine(self) -> Machine:
+        run = self.case.run
+        limits: dict[str, Any] = {"max_concurrency": run.get("max_concurrency", 4)}
+        guards = run.get("guards") or {}
+        if run.get("enable_guards", True) and "budget_total" in guards:
+            left = guards["budget_total"] - guards.get("used_by_conversation", 0)
+            limits["max_calls"] = left
+        if run.get("enable_guards", True) and "per_tool_cap" in guards:
+            caps = {
+                canonical_tool_name(str(s["tool"])): guards["per_tool_cap"] for s in self.case.plan["steps"]
+            }
+            limits["max_calls_by_tool"] = caps
+        return Machine(compile_plan(self.plan), Limits(**limits), self._heard)
+
+    def _heard(self, note: Note) -> None:
+        self.stage.notes.append(note)
+
+    def run(self, stage: Mapping[str, Any]) -> Stage:
+        """Carry one stage out."""
+        self.stage, self._due = Stage(), []
+        resumes = stage.get("mode") == "resume" and bool(self.events)
+        commands = self._taken_up() if resumes else self._feed(Started(dict(stage.get("variables") or {})))
+        self.stage.calls.clear()
+        now = 0.0
+        self._launch(commands, now)
+        until = stage.get("cancel_at_ms", float("inf"))
+        while self._due and self.machine.result is None and not self.stage.crashed:
+            now, _, event = self._due[0]
+            if now > until:
+                now, self.stage.cancelled = until, True
+                break
+            heapq.heappop(self._due)
+            self._launch(self._feed(event), now)
+        self.stage.milliseconds = now
+        return self.stage
+
+    def _taken_up(self) -> list[Command]:
+        """The machine folded from the events, and the commands that it still waits for."""
+        self.machine, events = self._machine(), self.events
+        self._open.clear()
+        for event in events:
+            self._note(self.machine.feed(event), event)
+        self.stage = Stage()
+        again = list(self._open.values())
+        return self._feed(Reopened()) if self.machine.may_reopen else again
+
+    def _feed(self, event: Event) -> list[Command]:
+        self.events.append(event)
+        commands = self.machine.feed(event)
+        self._note(commands, event)
+        return commands
+
+    def _note(self, commands: list[Command], event: Event) -> None:
+        self._open.pop(getattr(event, "key", ""), None)
+        self._open.update((c.key, c) for c in commands if not isinstance(c, Finish))
+
+    def _launch(self, commands: list[Command], now: float) -> None:
+        for command in commands:
+            if isinstance(command, Finish):
+                continue
+            self._launched += 1
+            if isinstance(command, Sleep):
+                event: Event | None = TimerFired(command.key)
+                after = command.seconds * 1000
+            else:
+                assert isinstance(command, CallTool)
+                self.stage.calls.append(command)
+                after, event = self._answer(command)
+            if event is None:
+                self.stage.crashed = True
+                event, after = Failed(command.key, "the process died"), float("inf")
+            heapq.heappush(self._due, (now + after, self._launched, event))
+        self.stage.peak = max(self.stage.peak, len(self._due))
+
+    def _answer(self, command: CallTool) -> tuple[float, Event | None]:
+        script = dict(self.case.tools.get(self.names[command.tool], {}))
+        number = self.counts[command.tool] = self.counts.get(command.tool, 0) + 1
+        if "script" in script:
+            entries = script["script"]
+            script = dict(entries[min(number, len(entries)) - 1])
+        delay = float(script.get("delay_ms", 0))
+        if "exit" in script:
+            self._until_exit(delay)
+            return delay, None
+        for word in ("error", "raise"):
+            if word in script:
+                return delay, Failed(command.key, str(script[word]))
+        if "output_repeat" in script:
+            text, times = script["output_repeat"]
+            return delay, Succeeded(command.key, text * times)
+        value: Any = dict(command.args) if script.get("echo") else script.get("output", "ok")
+        return delay, Succeeded(command.key, value)
+
+    def _until_exit(self, delay: float) -> None:
+        """What answers before the process dies is kept."""
+        for due, _, event in sorted(self._due, key=lambda item: item[:2]):
+            if due <= delay:
+                self._feed(event)
+
+    @property
+    def completed(self) -> list[str]:
+        """The steps that are done, over all stages, in the order of the plan."""
+        done = {step_of(event.key) for event in self.events if isinstance(event, Succeeded)}
+        return [step.id for step in self.plan.steps if step.id in done]
+
+
+# ---------------------------------------------------------------- what is expected
+
+
+def run_case(case: DagCase, plan: Plan) -> list[str]:
+    """What speaks against a case of one run."""
+    session = Session(case, plan)
+    stage = session.run(case.run)
+    return _differences(session, stage, case.expect)
+
+
+def run_stages(case: DagCase, plan: Plan) -> list[str]:
+    """What speaks against a case of several stages; between them the plan is read again."""
+    session = Session(case, plan)
+    out: list[str] = []
+    for number, (given, expected) in enumerate(zip(case.run["stages"], case.expect["stages"], strict=True)):
+        stage = session.run(given)
+        out += [f"stage {number + 1}: {text}" for text in _differences(session, stage, expected)]
+        session.plan = parse_dag(format_dag(session.plan)).require()
+    return out
+
+
+def _differences(session: Session, stage: Stage, expect: Mapping[str, Any]) -> list[str]:
+    out: list[str] = []
+    for key, wanted in expect.items():
+        if key == "batches":
+            continue
+        look = LOOKS.get(key)
+        if look is None:
+            out.append(f"the expectation {key!r} is not looked at yet")
+            continue
+        found = look(session, stage, wanted)
+        if found is not None:
+            out.append(difference(key, wanted, found))
+    return out
+
+
+Look = Callable[[Session, Stage, Any], Any]
+"""None where the expectation is met, else what was found."""
+
+
+def _same(get: Callable[[Session, Stage], Any]) -> Look:
+    def look(session: Session, stage: Stage, wanted: Any) -> Any:
+        found = get(session, stage)
+        return None if found == wanted and type(found) is type(wanted) else repr(found)
+
+    return look
+
+
+def _names(session: Session, stage: Stage) -> list[str]:
+    return [session.names[call.tool] for call in stage.calls]
+
+
+def _steps(stage: Stage) -> list[str]:
+    return [call.step for call in stage.calls]
+
+
+def _args(session: Session, stage: Stage, wanted: Any) -> Any:
+    found = {call.step: call.args for call in stage.calls}
+    return None if all(found.get(step) == args for step, args in wanted.items()) else repr(found)
+
+
+def _within(session: Session, stage: Stage, wanted: Any) -> Any:
+    low, high = wanted
+    return None if low <= stage.milliseconds <= high else stage.milliseconds
+
+
+def _order_before(session: Session, stage: Stage, wanted: Any) -> Any:
+    order = _steps(stage)
+    return None if all(order.index(a) < order.index(b) for a, b in wanted) else order
+
+
+def _variables(session: Session, stage: Stage, wanted: Any) -> Any:
+    found = session.machine.variables()
+    return None if all(name in found and found[name] == value for name, value in wanted.items()) else found
+
+
+def _arg_length(session: Session, stage: Stage, wanted: Any) -> Any:
+    found = {call.step: {name: len(value) for name, value in call.args.items()} for call in stage.calls}
+    return None if all(found.get(step) == lengths for step, lengths in wanted.items()) else found
+
+
+def _each_step(session: Session, stage: Stage, wanted: Any) -> Any:
+    failed = {n.step: n.detail for n in stage.notes if n.kind is NoteKind.FAILED}
+    ended = {n.step for n in stage.notes if n.kind is NoteKind.FINISHED}
+    for step, expected in wanted.items():
+        if expected.get("success") != (step in ended) or (step in ended) == (step in failed):
+            return {"failed": failed, "finished": sorted(ended)}
+        if expected.get("error_contains", "") not in failed.get(step, ""):
+            return failed
+    return None
+
+
+def _callbacks(session: Session, stage: Stage) -> list[str]:
+    words = {NoteKind.STARTED: "start", NoteKind.FINISHED: "done", NoteKind.FAILED: "done"}
+    return [f"{words[note.kind]}:{note.step}" for note in stage.notes if note.kind in words]
+
+
+def _error(session: Session, stage: Stage, wanted: Any) -> Any:
+    found = "" if session.machine.result is None else session.machine.result.error or ""
+    return None if wanted in found else repr(found)
+
+
+def _bindings(session: Session, stage: Stage) -> dict[str, Any]:
+    values = [event.value for event in session.events if isinstance(event, Succeeded)]
+    return {f"v{number}": value for number, value in enumerate(values, 1)}
+
+
+def _no_reference(session: Session, stage: Stage, wanted: Any) -> Any:
+    said = repr([call.args for call in stage.calls])
+    return said if "${" in said else None
+
+
+def _state(session: Session, stage: Stage, wanted: Any) -> Any:
+    if wanted is None:
+        return _left_behind(session)
+    result = session.machine.result
+    found = {
+        "plan_id": session.plan.id,
+        "completed_steps": session.completed,
+        "status": "completed" if result is not None and result.status is Status.DONE else "failed",
+    }
+    has = wanted.get("variables_has", {})
+    plain = {name: value for name, value in wanted.items() if name != "variables_has"}
+    is_met = all(found.get(name) == value for name, value in plain.items())
+    return None if is_met and _variables(session, stage, has) is None else found
+
+
+def _left_behind(session: Session) -> list[str] | None:
+    """The files that a run of the library leaves in its folder without a journal; None for none."""
+
+    async def tool(args: dict[str, Any], context: CallContext) -> Any:
+        return "ok"
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        asyncio.run(run_unrecorded(session.plan, Ports(lambda name: Route(tool)), Launch()))
+        return os.listdir(folder) or None
+
+
+LOOKS: Mapping[str, Look] = {
+    "success": _same(lambda s, t: s.machine.result is not None and s.machine.result.status is Status.DONE),
+    "call_count": _same(lambda s, t: len(t.calls)),
+    "budget_used": _same(lambda s, t: len(t.calls)),
+    "calls": _same(_names),
+    "calls_set": lambda s, t, wanted: None if sorted(_names(s, t)) == sorted(wanted) else _names(s, t),
+    "not_called": lambda s, t, wanted: _names(s, t) if set(wanted) & set(_names(s, t)) else None,
+    "order": _same(lambda s, t: _steps(t)),
+    "step_order": _same(lambda s, t: _steps(t)),
+    "order_before": _order_before,
+    "args": _args,
+    "arg_len": _arg_length,
+    "variables": _variables,
+    "bindings": _same(_bindings),
+    "variables_exact": _same(lambda s, t: s.machine.variables()),
+    "makespan_ms": _within,
+    "peak": _same(lambda s, t: t.peak),
+    "steps": _each_step,
+    "callbacks_order": _same(_callbacks),
+    "error_contains": _error,
+    "no_literal_refs": _no_reference,
+    "crashed": _same(lambda s, t: t.crashed),
+    "cancelled": _same(lambda s, t: t.cancelled),
+    "state": _state,
+}
