@@ -69,7 +69,7 @@ class JournalRecorder:
             self._note(event)
         except NotStorable as error:
             assert isinstance(event, Succeeded)
-            event = Failed(event.key, f"the result is not JSON data: {error}")
+            event = Failed(event.key, f"the result is not JSON data: {error}", spent=event.spent)
             self._note(event)
         return event
 

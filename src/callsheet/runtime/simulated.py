@@ -8,11 +8,12 @@ schedules and crashes, and for estimates.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
-from callsheet.machine import Command, Event, Finish, Machine, Result, Sleep, Started, TimerFired
+from callsheet.machine import Command, Event, Finish, Machine, Result, Sleep, Started, TimerFired, TimeUp
 
 Respond: TypeAlias = "Callable[[Command], tuple[float, Event]]"
 """How many virtual seconds a command takes, and the event that it ends with."""
@@ -26,14 +27,20 @@ class Launch(NamedTuple):
 
 
 class Simulation:
-    """One run in virtual time. Events of the same time happen in the order they were launched."""
+    """One run in virtual time. Events of the same time happen in the order they were launched.
 
-    def __init__(self, machine: Machine, respond: Respond) -> None:
+    `seconds` is how long the run has taken before: it counts against its limit.
+    """
+
+    def __init__(self, machine: Machine, respond: Respond, seconds: float = 0.0) -> None:
         self.now = 0.0
         self.launched: list[Launch] = []
         self.events: list[Event] = []
         self._machine = machine
         self._respond = respond
+        limit = machine.limits.max_seconds
+        self._deadline = math.inf if limit is None else limit - seconds
+        self._before = seconds
         self._due: list[tuple[float, int, Event]] = []
 
     def run(self, inputs: Mapping[str, JSON] | None = None) -> Result:
@@ -53,6 +60,10 @@ class Simulation:
         """Let the next event happen; False when none is due."""
         if not self._due:
             return False
+        if self._due[0][0] > self._deadline:
+            self.now = max(self.now, self._deadline)
+            self._launch(self._feed(TimeUp(self._before + self.now)))
+            return True
         self.now, _, event = heapq.heappop(self._due)
         self._launch(self._feed(event))
         return True

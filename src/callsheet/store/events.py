@@ -46,6 +46,8 @@ class EventType(StrEnum):
     SIGNAL = "signal"
     PLAN = "plan"
     CANCEL = "cancel"
+    TIME_UP = "time_up"
+    LIMITS = "limits"
     SNAPSHOT = "snapshot"
     END = "end"
 

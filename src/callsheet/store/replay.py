@@ -7,7 +7,7 @@ with every command that has no outcome yet. Nothing is carried out here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from callsheet.ir import Effect, Plan
 from callsheet.machine import (
@@ -21,6 +21,7 @@ from callsheet.machine import (
     RunAgent,
     Sleep,
     ToolFacts,
+    Usage,
     compile_plan,
 )
 from callsheet.machine.machine import Observer
@@ -48,6 +49,12 @@ class Folded:
     """Keys for which the journal already says that they are in doubt."""
     ended: bool = False
     """Whether the journal holds the end of the run."""
+    seconds: float = 0.0
+    """How long processes have worked on the run, from their first event each to their last."""
+
+    def usage(self) -> Usage:
+        """What the run has used."""
+        return replace(self.machine.usage(), seconds=round(self.seconds, 3))
 
     def effect_of(self, command: Awaited) -> Effect:
         """What carrying out this command may do to the world."""
@@ -77,12 +84,16 @@ def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | 
     cannot be read by this version.
     """
     folded: Folded | None = None
+    epoch, mono = 0, 0.0
     for row in rows:
         try:
             if folded is None:
                 folded = _begin(plan, row, observer)
             else:
                 _note(folded, row)
+            if row.epoch == epoch and row.type is not EventType.END:
+                folded.seconds += max(0.0, row.mono - mono)
+            epoch, mono = row.epoch, row.mono
             event = recorded_event(row, plan_of)
         except (KeyError, TypeError, ValueError) as error:
             raise JournalError(
@@ -124,6 +135,8 @@ def _note(folded: Folded, row: Row) -> None:
             folded.facts.update(facts_from_json(body["facts"]))
         case EventType.END:
             folded.ended = True
+            if "usage" in body:
+                folded.seconds = float(body["usage"]["seconds"])
         case _:
             pass
 
