@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     )
     from callsheet.api.findings import Findings
     from callsheet.api.handle import RunHandle
-    from callsheet.api.models import AgentTask, ChatModel, ModelRequest, OperationModel, ReplanRequest
+    from callsheet.api.models import (
+        AgentTask,
+        ChatModel,
+        ModelAnswer,
+        ModelRequest,
+        OperationModel,
+        ReplanRequest,
+    )
     from callsheet.api.oneshot import arun, run
     from callsheet.api.plan import Plan, parse
     from callsheet.api.result import RunResult
@@ -61,7 +68,14 @@ _NAMES = {
     ),
     "callsheet.api.findings": ("Findings",),
     "callsheet.api.handle": ("RunHandle",),
-    "callsheet.api.models": ("AgentTask", "ChatModel", "ModelRequest", "OperationModel", "ReplanRequest"),
+    "callsheet.api.models": (
+        "AgentTask",
+        "ChatModel",
+        "ModelAnswer",
+        "ModelRequest",
+        "OperationModel",
+        "ReplanRequest",
+    ),
     "callsheet.api.oneshot": ("arun", "run"),
     "callsheet.api.plan": ("Plan", "parse"),
     "callsheet.api.result": ("RunResult",),
@@ -92,11 +106,13 @@ __all__ = [
     "Findings",
     "Journal",
     "Limits",
+    "ModelAnswer",
     "ModelRequest",
     "OperationModel",
     "Plan",
     "PlanDiff",
     "PlanError",
+    "Refusal",
     "ReplanRequest",
     "Replanned",
     "RunEnded",
@@ -115,6 +131,7 @@ __all__ = [
     "StepSkipped",
     "StepStarted",
     "ToolFailed",
+    "Usage",
     "arun",
     "parse",
     "run",

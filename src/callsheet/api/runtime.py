@@ -181,9 +181,9 @@ class Runtime:
         `run_id` is an id, the beginning of one, or `last`. No finished call is made again.
         `in_doubt` decides what becomes of calls that may or may not have taken place; without
         it the result lists them and nothing is called. The limits are those that the run has,
-        unless `limits` are given: what has been used counts against them. Raises CallsheetError: no such run, a
-        damaged journal, another process that owns the run, tools that are gone or (JRN021) have
-        changed, unless `accept_changed_tools`.
+        unless `limits` are given: what has been used counts against them. Raises CallsheetError:
+        no such run, a damaged journal, another process that owns the run, tools that are gone or
+        (JRN021) have changed, unless `accept_changed_tools`.
         """
         self._require_journal()
         decision = None if in_doubt is None else Decision(in_doubt)

@@ -169,7 +169,9 @@ class Session:
                     check_pins(start, pins_of(plan, self._registry))
             yield self._ports(stream)
 
-        change = None if limits is None else lambda before: limits
+        def change(before: Limits) -> Limits:
+            return before if limits is None else limits
+
         return await resume_run(journal, run_id, ports_for, decision, watch, change)
 
     def _ports(self, stream: EventStream | None) -> Ports:

@@ -34,7 +34,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
 
     def to_json(self) -> dict[str, Any]:
-        """What the tools may do, as JSON data; `read_settings` reads it back. A run keeps its limits itself."""
+        """What tools may do, as JSON data that `read_settings` reads; a run keeps its limits itself."""
         tables = asdict(self)
         del tables["limits"]
         return cast("dict[str, Any]", _listed(tables))

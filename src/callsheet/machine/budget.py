@@ -241,7 +241,7 @@ class Budget:
 def _fingerprint(made_of: object) -> str:
     """The same text for the same data, in every process; data that is nested too deep goes by its size."""
     try:
-        data = marshal.dumps(made_of, _WITHOUT_REFERENCES)
+        data = marshal.dumps(cast("Any", made_of), _WITHOUT_REFERENCES)
     except ValueError:
         data = b"%d" % size_of(cast("JSON", made_of))
     return sha256(data).hexdigest()[:32]

@@ -98,7 +98,8 @@ class Limits:
 
         Raises TypeError or ValueError for data that is none.
         """
-        return cls(**{**dict.fromkeys(_OPTIONAL), **data})
+        bounds: dict[str, Any] = dict.fromkeys(_OPTIONAL)
+        return cls(**{**bounds, **data})
 
 
 _ENDLESS = 2**62

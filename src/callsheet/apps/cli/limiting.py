@@ -23,7 +23,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)", re.ASCII)
 _COUNT = re.compile(r"(?:@?([A-Za-z_][A-Za-z0-9_]*)=)?(\d+)", re.ASCII)
 
 
-class _Duration(click.ParamType):
+class _Duration(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -33,7 +33,7 @@ class _Duration(click.ParamType):
         return float(found[1]) * _UNITS[found[2]]
 
 
-class _Count(click.ParamType):
+class _Count(click.ParamType[tuple[str | None, int]]):
     name = "count"
 
     def convert(

@@ -90,8 +90,8 @@ def _print(story: Story, hint: str) -> None:
     click.echo(
         f"time     {iso(info.created)} to {iso(info.updated)} ({seconds(info.updated - info.created)})"
     )
-    click.echo(f"used     {account.folded.usage().describe()}")
     click.echo(f"journal  {story.journal}, {info.events} events, {_chain(story.bad)}")
+    click.echo(f"used     {account.folded.usage().describe()}")
     click.echo()
     actions = {step.id: describe_action(step.action) for step in story.steps}
     for visit in account.steps:
