@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     )
     from callsheet.api.findings import Findings
     from callsheet.api.handle import RunHandle
-    from callsheet.api.models import AgentTask, ChatModel, ModelRequest, OperationModel, ReplanRequest
+    from callsheet.api.models import (
+        AgentTask,
+        ChatModel,
+        ModelAnswer,
+        ModelRequest,
+        OperationModel,
+        ReplanRequest,
+    )
     from callsheet.api.oneshot import arun, run
     from callsheet.api.plan import Plan, parse
     from callsheet.api.result import RunResult
@@ -34,7 +41,7 @@ if TYPE_CHECKING:
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
     from callsheet.ir.diff import PlanDiff
-    from callsheet.machine import Limits
+    from callsheet.machine import Limits, Refusal, Usage
     from callsheet.ports.builtin import BuiltinSettings
     from callsheet.ports.python_tools import tool
     from callsheet.ports.tools import CallContext, ToolFailed
@@ -62,7 +69,14 @@ _NAMES = {
     ),
     "callsheet.api.findings": ("Findings",),
     "callsheet.api.handle": ("RunHandle",),
-    "callsheet.api.models": ("AgentTask", "ChatModel", "ModelRequest", "OperationModel", "ReplanRequest"),
+    "callsheet.api.models": (
+        "AgentTask",
+        "ChatModel",
+        "ModelAnswer",
+        "ModelRequest",
+        "OperationModel",
+        "ReplanRequest",
+    ),
     "callsheet.api.oneshot": ("arun", "run"),
     "callsheet.api.plan": ("Plan", "parse"),
     "callsheet.api.result": ("RunResult",),
@@ -70,7 +84,7 @@ _NAMES = {
     "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),
     "callsheet.ir": ("Effect",),
     "callsheet.ir.diff": ("PlanDiff",),
-    "callsheet.machine": ("Limits",),
+    "callsheet.machine": ("Limits", "Refusal", "Usage"),
     "callsheet.ports.builtin": ("BuiltinSettings",),
     "callsheet.ports.python_tools": ("tool",),
     "callsheet.ports.tools": ("CallContext", "ToolFailed"),
@@ -94,11 +108,13 @@ __all__ = [
     "Findings",
     "Journal",
     "Limits",
+    "ModelAnswer",
     "ModelRequest",
     "OperationModel",
     "Plan",
     "PlanDiff",
     "PlanError",
+    "Refusal",
     "ReplanRequest",
     "Replanned",
     "RunEnded",
@@ -117,6 +133,7 @@ __all__ = [
     "StepSkipped",
     "StepStarted",
     "ToolFailed",
+    "Usage",
     "arun",
     "calc",
     "format_text",

@@ -21,7 +21,7 @@ def test_the_answer_is_on_standard_output_and_the_steps_on_standard_error(machin
     result = machine("run", plan, "--tools", machine.tools, "--run-id", "r1")
     assert result.exit_code == 0
     assert result.stdout == "a=2 c=[2,3]\n"
-    said = re.sub(r"\(\d+ ms\)", "(T)", result.stderr)
+    said = re.sub(r"\d+ ms|[\d.]+ s$", "T", result.stderr, flags=re.MULTILINE)
     assert said.splitlines() == [
         "S1    started  @ADD (a=1)",
         "S1    ok       $a = 2  (T)",
@@ -30,6 +30,7 @@ def test_the_answer_is_on_standard_output_and_the_steps_on_standard_error(machin
         "S3    ok       $c = [2,3]  (T)",
         'S4    started  @RESPOND ("a=$a c=$c")',
         "S4    ok  (T)",
+        "used 3 steps · 3 calls (ADD 3) · T",
         "run r1 · callsheet show r1",
     ]
 
@@ -38,7 +39,11 @@ def test_json_is_one_object_and_says_everything(machine):
     plan = machine.plan('S1: @CHAT (text="hi") > $a', "S2: @RESPOND ($a)")
     result = machine("run", plan, "--tools", machine.tools, "--json", "--run-id", "r1")
     assert result.stderr == "chatter hi\n"
-    assert json.loads(result.stdout) == {
+    told = json.loads(result.stdout)
+    usage = told.pop("usage")
+    assert (usage["steps"], usage["calls_by_tool"], usage["bytes"]) == (2, {"CHAT": 1}, 2)
+    assert 0 < usage["seconds"] < 60
+    assert told == {
         "run_id": "r1",
         "status": "done",
         "response": "hi",
@@ -47,6 +52,7 @@ def test_json_is_one_object_and_says_everything(machine):
         "terminated": False,
         "error": None,
         "ended_at": "S2",
+        "refusal": None,
         "in_doubt": [],
         "journal": str(machine.journal),
         "diagnostics": [],

@@ -13,6 +13,8 @@ from callsheet.compat import LTPCompiler, LTPPlan, LTPRuntime
 
 async def test_a_result_has_the_documented_keys() -> None:
     result = await Callbacks().run('S1: @GET_V () > $v\nS2: @RESPOND ("It is", $v)')
+    used = result.pop("usage")
+    assert (used["steps"], used["calls_by_tool"]) == (2, {"GET_V": 1})
     assert result == {
         "response": "It is out of get_v",
         "variables": {"v": "out of get_v"},

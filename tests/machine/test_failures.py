@@ -136,7 +136,7 @@ def test_retries_end_with_the_budget_of_waiting() -> None:
     played = play("S1: @A () ON_FAIL @RETRY(100000) GOTO S2\nS2: @B ()", {"A": failing()})
     assert played.result.status is Status.FAILED
     assert played.result.error == (
-        "the run has waited 3600 s between attempts, and its limit is 3600 s (max_waiting)"
+        "the run has waited 3600 s between attempts, its limit is 3600; a higher max_waiting allows more"
     )
     assert (len(played.calls), played.seconds) == (3_601, 3_600 + 3_601)
 
@@ -144,7 +144,9 @@ def test_retries_end_with_the_budget_of_waiting() -> None:
 def test_retries_without_a_wait_end_with_the_budget_of_calls() -> None:
     text = "S1: @A () ON_FAIL @RETRY(100000, delay=0)\nS2: @B ()"
     played = play(text, {"A": failing()}, limits=Limits(max_calls=50))
-    assert played.result.error == "the run has made 50 calls, its limit (max_calls)"
+    assert played.result.error == (
+        "@A is refused: the run has made 50 calls, its limit is 50; a higher max_calls allows more"
+    )
     assert played.names == ["A"] * 50
 
 

@@ -118,7 +118,7 @@ class Turns:
 
 
 MANY = list(range(100_000))
-FEW_STEPS = Limits(max_steps=20_000)
+FEW_STEPS = Limits(max_steps=20_000, max_repeats=None)
 
 
 @pytest.mark.parametrize(

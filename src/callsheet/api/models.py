@@ -19,13 +19,15 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.ir import Plan as Steps
 from callsheet.machine import CallModel, Compile, RunAgent, to_text
-from callsheet.ports.models.operations import Complete, ModelOperations
+from callsheet.ports.models.operations import Complete, ModelAnswer, ModelOperations, text_of
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.python_tools import to_json
 from callsheet.ports.tools import CallContext
 from callsheet.runtime.gateway import AgentPort, ModelPort
 
-PromptFunction: TypeAlias = "Callable[[str], str | Awaitable[str]]"
+Answer: TypeAlias = "str | ModelAnswer"
+"""A model's answer, alone or with the tokens and the cost that it took."""
+PromptFunction: TypeAlias = "Callable[[str], Answer | Awaitable[Answer]]"
 """Takes a prompt, gives the model's answer."""
 
 
@@ -37,7 +39,7 @@ class ChatModel:
     FALSE): an answer that is not is asked for once more, then the step fails.
     """
 
-    complete: Callable[[list[dict[str, str]]], str | Awaitable[str]]
+    complete: Callable[[list[dict[str, str]]], Answer | Awaitable[Answer]]
     strict: bool = True
 
 
@@ -130,7 +132,7 @@ def replan_by(compiler: Compiler | None, model: Model | None) -> Replan | None:
     async def ask(command: Compile, context: CallContext) -> Steps:
         prompt = replan_prompt(command.reason, command.variables)
         context.remark(*prompt.remarks)
-        answer = await complete(prompt.messages)
+        answer = text_of(await complete(prompt.messages), context)
         return read_answer_plan(answer, command.variables).require()
 
     return ask

@@ -7,6 +7,7 @@ from typing import Self
 
 from callsheet.api.errors import RunFailed
 from callsheet.ir import JSON
+from callsheet.machine import Refusal, Usage
 from callsheet.runtime.runs import DoubtfulCall, RunOutcome
 from callsheet.store import RunStatus
 
@@ -33,13 +34,18 @@ class RunResult:
     error: str | None = None
     ended_at: str | None = None
     in_doubt: tuple[DoubtfulCall, ...] = ()
+    refusal: Refusal | None = None
+    """The limit that the run would have gone over, where one ended it."""
+    usage: Usage = field(default_factory=Usage, compare=False)
+    """What the run has used: steps, calls by tool, tokens, cost, bytes, seconds."""
 
     @classmethod
     def of(cls, outcome: RunOutcome) -> RunResult:
         """The result that a driver's outcome tells of."""
         result = outcome.result
         if result is None:
-            return cls(outcome.run_id, RunStatus.IN_DOUBT, in_doubt=outcome.in_doubt)
+            status = RunStatus.IN_DOUBT
+            return cls(outcome.run_id, status, in_doubt=outcome.in_doubt, usage=outcome.usage)
         return cls(
             outcome.run_id,
             RunStatus(result.status),
@@ -49,6 +55,8 @@ class RunResult:
             result.terminated,
             result.error,
             result.ended_at,
+            refusal=result.refusal,
+            usage=outcome.usage,
         )
 
     @property

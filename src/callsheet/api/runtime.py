@@ -169,26 +169,42 @@ class Runtime:
         return self._handle(RunHandle(name, stream, work, values, is_recorded=self._is_recorded))
 
     async def resume(
-        self, run_id: str, *, in_doubt: InDoubt | None = None, accept_changed_tools: bool = False
+        self,
+        run_id: str,
+        *,
+        in_doubt: InDoubt | None = None,
+        accept_changed_tools: bool = False,
+        limits: Limits | None = None,
     ) -> RunResult:
         """Carry a run on where its journal ends; a run that has ended gives its result again.
 
         `run_id` is an id, the beginning of one, or `last`. No finished call is made again.
         `in_doubt` decides what becomes of calls that may or may not have taken place; without
-        it the result lists them and nothing is called. Raises CallsheetError: no such run, a
-        damaged journal, another process that owns the run, tools that are gone or (JRN021) have
-        changed, unless `accept_changed_tools`.
+        it the result lists them and nothing is called. The limits are those that the run has,
+        unless `limits` are given: what has been used counts against them. Raises CallsheetError:
+        no such run, a damaged journal, another process that owns the run, tools that are gone or
+        (JRN021) have changed, unless `accept_changed_tools`.
         """
         self._require_journal()
         decision = None if in_doubt is None else Decision(in_doubt)
         async with self._opened() as session:
             outcome = await session.resume(
-                session.find(run_id), decision, None, Watch(), accepts_changed_tools=accept_changed_tools
+                session.find(run_id),
+                decision,
+                None,
+                Watch(),
+                accepts_changed_tools=accept_changed_tools,
+                limits=limits,
             )
         return RunResult.of(outcome)
 
     def start_resume(
-        self, run_id: str, *, in_doubt: InDoubt | None = None, accept_changed_tools: bool = False
+        self,
+        run_id: str,
+        *,
+        in_doubt: InDoubt | None = None,
+        accept_changed_tools: bool = False,
+        limits: Limits | None = None,
     ) -> RunHandle:
         """As `resume`, with a handle: the events begin with those of the past, marked `replayed`.
 
@@ -203,7 +219,12 @@ class Runtime:
         async def work(watch: Watch) -> RunOutcome:
             async with self._opened() as session:
                 return await session.resume(
-                    run_id, decision, stream, watch, accepts_changed_tools=accept_changed_tools
+                    run_id,
+                    decision,
+                    stream,
+                    watch,
+                    accepts_changed_tools=accept_changed_tools,
+                    limits=limits,
                 )
 
         return self._handle(RunHandle(run_id, stream, work, {}, is_recorded=True))
@@ -229,10 +250,17 @@ class Runtime:
         return self._run_sync(self.run(plan, inputs, run_id=run_id, limits=limits), "run")
 
     def resume_sync(
-        self, run_id: str, *, in_doubt: InDoubt | None = None, accept_changed_tools: bool = False
+        self,
+        run_id: str,
+        *,
+        in_doubt: InDoubt | None = None,
+        accept_changed_tools: bool = False,
+        limits: Limits | None = None,
     ) -> RunResult:
         """As `resume`, for programs without an event loop."""
-        work = self.resume(run_id, in_doubt=in_doubt, accept_changed_tools=accept_changed_tools)
+        work = self.resume(
+            run_id, in_doubt=in_doubt, accept_changed_tools=accept_changed_tools, limits=limits
+        )
         return self._run_sync(work, "resume")
 
     def _run_sync(self, work: Coroutine[Any, Any, _T], name: str) -> _T:

@@ -135,7 +135,7 @@ class Session:
         if journal is not None:
             return await start_run(plan.ir, self._ports(stream), launch, journal, run_id, watch)
         result = await run_unrecorded(plan.ir, self._ports(stream), launch, watch, run_id)
-        return RunOutcome(run_id, result)
+        return RunOutcome(run_id, result, usage=result.usage)
 
     def find(self, text: str) -> str:
         """The id of a run of the journal, from its beginning or `last`; raises JournalError (JRN002)."""
@@ -150,6 +150,7 @@ class Session:
         watch: Watch,
         *,
         accepts_changed_tools: bool,
+        limits: Limits | None = None,
     ) -> RunOutcome:
         """Carry a run of the journal on; raises CallsheetError if that cannot be."""
         journal = self.journal
@@ -168,7 +169,10 @@ class Session:
                     check_pins(start, pins_of(plan, self._registry))
             yield self._ports(stream)
 
-        return await resume_run(journal, run_id, ports_for, decision, watch)
+        def change(before: Limits) -> Limits:
+            return before if limits is None else limits
+
+        return await resume_run(journal, run_id, ports_for, decision, watch, change)
 
     def _ports(self, stream: EventStream | None) -> Ports:
         """The ways out of a run."""

@@ -1,4 +1,4 @@
-"""The user's configuration file: what the built-in tools may do, beyond the careful defaults.
+"""The user's configuration file: what the built-in tools may do, and the limits of runs.
 
 In: a TOML file, or the same tables from a run's journal. Out: settings, or CallsheetError
 (CFG016) that names the key. The file is the user's own and never looked for in a project: a
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.machine.limits import Limits
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
 
 VARIABLE = "CALLSHEET_CONFIG"
@@ -25,15 +26,18 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The tables of the file: `[fetch]`, `[search]` and `[execution]`."""
+    """The tables of the file: `[fetch]`, `[search]`, `[execution]` and `[limits]`."""
 
     fetch: FetchSettings = field(default_factory=FetchSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
+    limits: Limits = field(default_factory=Limits)
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as JSON data; `read_settings` reads them back."""
-        return cast("dict[str, Any]", _listed(asdict(self)))
+        """What tools may do, as JSON data that `read_settings` reads; a run keeps its limits itself."""
+        tables = asdict(self)
+        del tables["limits"]
+        return cast("dict[str, Any]", _listed(tables))
 
 
 def settings_path(environ: Mapping[str, str] | None = None) -> Path:
@@ -89,7 +93,10 @@ def _read(kind: type[_T], data: object, where: str, path: str) -> _T:
             way_out = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
             raise _wrong(where, f"there is no key {name}", way_out)
         values[key] = _value(hints[key], value, where, name)
-    return kind(**values)
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise _wrong(where, f"{path}: {error}") from error
 
 
 def _value(hint: Any, value: object, where: str, name: str) -> Any:
@@ -105,6 +112,11 @@ def _value(hint: Any, value: object, where: str, name: str) -> Any:
         if value not in get_args(hint):
             raise _wrong(where, f"{name} must be one of {', '.join(map(str, get_args(hint)))}")
         return value
+    if origin is Mapping:
+        if not isinstance(value, Mapping):
+            raise _wrong(where, f"{name} must be a table")
+        named = cast("Mapping[str, object]", value).items()
+        return {key: _scalar(get_args(hint)[1], each, where, f"{name}.{key}") for key, each in named}
     if origin is tuple:
         items = cast("list[object]", value)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in items):

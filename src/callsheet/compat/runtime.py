@@ -71,8 +71,9 @@ class LTPRuntime:
 
         Gives a dict with `response` (str), `variables` (readable with and without `$`),
         `steps_executed` (int) and `terminated` (bool), and beside them `status` (`done` or
-        `failed`) and `error`, the text of the failure that ended the run or None. Whatever the
-        plan, the tools or the model do, it is told there and nothing is raised.
+        `failed`), `error`, the text of the failure that ended the run or None, and `usage`, a dict
+        of what the run has used. Whatever the plan, the tools or the model do, it is told there
+        and nothing is raised.
         """
         ir = plan_of(plan)
         listeners = [fn for fn in (self._audit, progress_callback) if fn is not None]
@@ -93,6 +94,7 @@ class LTPRuntime:
             "terminated": result.terminated,
             "error": result.error,
             "status": str(result.status),
+            "usage": result.usage.to_json(),
         }
 
 

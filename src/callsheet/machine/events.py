@@ -7,8 +7,10 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from callsheet.ir import JSON, Plan
+from callsheet.machine.limits import Limits
 from callsheet.machine.program import ToolFacts
 from callsheet.machine.remarks import Remark
+from callsheet.machine.usage import Spent
 
 
 class Started(NamedTuple):
@@ -18,11 +20,15 @@ class Started(NamedTuple):
 
 
 class Succeeded(NamedTuple):
-    """The call of this key gave a value; `remarks` say what is to be known beside it."""
+    """The call of this key gave a value.
+
+    `remarks` say what is to be known beside it, `spent` what it took, where that is known.
+    """
 
     key: str
     value: JSON
     remarks: tuple[Remark, ...] = ()
+    spent: Spent | None = None
 
 
 class Failed(NamedTuple):
@@ -31,6 +37,7 @@ class Failed(NamedTuple):
     key: str
     error: str
     remarks: tuple[Remark, ...] = ()
+    spent: Spent | None = None
 
 
 class TimerFired(NamedTuple):
@@ -46,6 +53,7 @@ class PlanCompiled(NamedTuple):
     plan: Plan
     facts: Mapping[str, ToolFacts]
     remarks: tuple[Remark, ...] = ()
+    spent: Spent | None = None
 
 
 class Decision(StrEnum):
@@ -80,6 +88,19 @@ class Reopened(NamedTuple):
     """A run of a plan of dependencies that failed goes on: what failed starts again."""
 
 
-Event: TypeAlias = (
-    "Started | Succeeded | Failed | TimerFired | PlanCompiled | Doubted | Decided | Cancelled | Reopened"
-)
+class TimeUp(NamedTuple):
+    """The run has taken so many seconds, resumes included, and may take no more."""
+
+    seconds: float
+
+
+class LimitsChanged(NamedTuple):
+    """Other limits hold from now on; what has been used counts against them."""
+
+    limits: Limits
+
+
+Event: TypeAlias = """
+    Started | Succeeded | Failed | TimerFired | PlanCompiled | Doubted | Decided | Cancelled | TimeUp
+    | LimitsChanged | Reopened
+"""

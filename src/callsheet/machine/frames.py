@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
+from callsheet.machine.budget import Refusal
 from callsheet.machine.program import Program, StepCode
 from callsheet.machine.result import Status
 
@@ -26,6 +27,7 @@ class End(NamedTuple):
     terminated: bool = False
     error: str | None = None
     ended_at: str | None = None
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)

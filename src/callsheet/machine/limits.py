@@ -1,21 +1,46 @@
-"""What bounds a run: steps, calls, re-plans, items at once, the pace of retries and all their waits."""
+"""What bounds a run: steps, calls, what they cost, time, items at once, the pace of retries."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Self
 
 MAX_WINDOW = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds of one run; they are recorded with it, so that a resumed run keeps them."""
+    """The bounds of one run; they are recorded with it, so that a resumed run keeps them.
+
+    A bound of 0 allows none of its kind, None is no bound. A run that would go over one fails,
+    and says which. Raises ValueError for a bound that is none.
+
+    >>> Limits(max_calls=20, max_calls_by_tool={"send_mail": 1}).max_calls_by_tool
+    {'SEND_MAIL': 1}
+    """
 
     max_steps: int = 10_000
-    """Executed steps over the whole run, re-plans included; over it the run fails."""
-    max_calls: int = 500_000
-    """Calls of tools, models and agents over the whole run, each retry one more; over it the run fails."""
+    """Executed steps over the whole run, re-plans included."""
+    max_calls: int | None = 500_000
+    """Calls of tools, models and agents over the whole run, re-plans and each retry one more."""
+    max_calls_by_tool: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Calls of single tools, by name."""
+    max_model_calls: int | None = 10_000
+    """Operations asked of models and agents, re-plans among them."""
+    max_tokens: int | None = 50_000_000
+    """Tokens in and out, as far as they are reported; the call that goes over is the last."""
+    max_cost: float | None = 100.0
+    """What calls may cost, in the unit in which they report it; the call that goes over is the last."""
+    max_bytes: int | None = 1_000_000_000
+    """Bytes of the texts, lists and objects that calls give; the call that goes over is the last."""
+    max_seconds: float | None = 86_400.0
+    """Seconds that processes may work on the run, those before a resume included."""
+    max_items: int | None = 100_000
+    """Items of one FOREACH."""
+    max_repeats: int | None = 1_000
+    """How often steps that a jump leads back to may make a call with the same arguments again."""
     max_replans: int = 3
     """How often a run may compile a new plan."""
     max_concurrency: int = 4
@@ -28,20 +53,30 @@ class Limits:
     """Each further wait is this many times the one before, where the plan does not say."""
     max_retry_delay: float = 300.0
     """Seconds that no single wait exceeds."""
-    max_waiting: float = 3_600.0
-    """Seconds that the waits between attempts may come to in one run; over it the run fails."""
+    max_waiting: float | None = 3_600.0
+    """Seconds that the waits between attempts may come to in one run."""
 
     def __post_init__(self) -> None:
-        if self.max_steps < 1 or self.max_replans < 0:
-            raise ValueError("max_steps must be at least 1 and max_replans at least 0")
-        if self.max_calls < 1 or self.max_waiting < 0:
-            raise ValueError("max_calls must be at least 1 and max_waiting not negative")
+        if self.max_steps < 1:
+            raise ValueError("max_steps must be at least 1")
         if self.max_concurrency < 1:
             raise ValueError("max_concurrency must be at least 1")
         if not 1 <= self.window <= MAX_WINDOW:
             raise ValueError(f"window must be from 1 to {MAX_WINDOW}")
         if self.retry_delay < 0 or self.retry_backoff < 1 or self.max_retry_delay < 0:
             raise ValueError("retry delays are not negative and a backoff is at least 1")
+        caps = {name.strip().removeprefix("@").upper(): most for name, most in self.max_calls_by_tool.items()}
+        object.__setattr__(self, "max_calls_by_tool", caps)
+        bounds = {f.name: getattr(self, f.name) for f in fields(self) if f.name.startswith("max_")}
+        del bounds["max_calls_by_tool"]
+        for name, bound in (*bounds.items(), *caps.items()):
+            if bound is not None and not (bound >= 0 and math.isfinite(bound)):
+                raise ValueError(f"{name} must not be negative: it is {bound}")
+
+    def without_guards(self) -> Self:
+        """These limits at their pace, with no bound that a run could go over."""
+        bounds: dict[str, Any] = {**dict.fromkeys(_OPTIONAL), "max_steps": _ENDLESS, "max_replans": _ENDLESS}
+        return replace(self, max_calls_by_tool={}, **bounds)
 
     def pause(self, failures: int, delay: float | None, backoff: float | None) -> float:
         """Seconds to wait after so many failures; None takes what the run is set to."""
@@ -52,6 +87,28 @@ class Limits:
         except OverflowError:
             return self.max_retry_delay
 
+    def changed(self, changes: Mapping[str, Any]) -> Self:
+        """These limits with other values for some; those of single tools are added to the others."""
+        by_tool = {**self.max_calls_by_tool, **changes.get("max_calls_by_tool", {})}
+        return replace(self, **{**changes, "max_calls_by_tool": by_tool})
+
     def to_json(self) -> dict[str, Any]:
         """The limits as JSON data."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The limits that data tells of; a bound that it does not name did not hold then.
+
+        Raises TypeError or ValueError for data that is none.
+        """
+        bounds: dict[str, Any] = dict.fromkeys(_OPTIONAL)
+        return cls(**{**bounds, **data})
+
+
+_ENDLESS = 2**62
+_OPTIONAL = (
+    "max_calls", "max_model_calls", "max_tokens", "max_cost", "max_bytes", "max_seconds", "max_items",
+    "max_repeats", "max_waiting",
+)  # fmt: skip
+"""The bounds that may be None."""

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Cast
+from callsheet.machine.budget import REPLAN, SIZED, Budget, Refusal
 from callsheet.machine.closures import Eval, Unresolved
 from callsheet.machine.commands import Awaited, CallModel, CallTool, Command, Compile, Finish, RunAgent, Sleep
 from callsheet.machine.events import (
@@ -23,11 +24,13 @@ from callsheet.machine.events import (
     Doubted,
     Event,
     Failed,
+    LimitsChanged,
     PlanCompiled,
     Reopened,
     Started,
     Succeeded,
     TimerFired,
+    TimeUp,
 )
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits
@@ -37,6 +40,7 @@ from callsheet.machine.remarks import Cut, Remark, describe_remark
 from callsheet.machine.result import Result, Status
 from callsheet.machine.schedule import Schedule
 from callsheet.machine.snapshots import State
+from callsheet.machine.usage import Usage
 from callsheet.machine.values import cast_value, is_empty, items_of, to_text
 from callsheet.machine.variables import Variables
 
@@ -59,7 +63,7 @@ class Machine:
     __slots__ = (
         "_asleep",
         "_attempts",
-        "_calls_left",
+        "_budget",
         "_compiling",
         "_generation",
         "_group",
@@ -69,14 +73,11 @@ class Machine:
         "_observer",
         "_pc",
         "_program",
-        "_replans",
         "_schedule",
         "_slots",
-        "_steps_executed",
         "_unfilled",
         "_variables",
         "_visits",
-        "_waited",
         "is_paused",
         "limits",
         "result",
@@ -93,10 +94,7 @@ class Machine:
         self._compiling: dict[str, Attempt] = {}
         self._is_started = False
         self._generation = ""
-        self._replans = 0
-        self._steps_executed = 0
-        self._calls_left = self.limits.max_calls
-        self._waited = 0.0
+        self._budget = Budget(self.limits)
         self._last: JSON = None
         self._left = ALL
         self.is_paused = False
@@ -163,7 +161,11 @@ class Machine:
     @property
     def steps_executed(self) -> int:
         """How many steps have been executed, over all plans of the run."""
-        return self._steps_executed
+        return self._budget.steps
+
+    def usage(self) -> Usage:
+        """What the run has used so far, but for the time, which drivers know."""
+        return self._budget.usage()
 
     def open_keys(self) -> tuple[str, ...]:
         """The keys of all that is under way."""
@@ -182,10 +184,7 @@ class Machine:
             self._visits,
             self._pc,
             self._generation,
-            self._replans,
-            self._steps_executed,
-            self.limits.max_calls - self._calls_left,
-            self._waited,
+            self._budget,
             self._last,
             self._group,
             self._attempts,
@@ -194,19 +193,16 @@ class Machine:
         )
 
     @classmethod
-    def at(cls, state: State, limits: Limits | None = None, observer: Observer | None = None) -> Machine:
+    def at(cls, state: State, observer: Observer | None = None) -> Machine:
         """A machine in a state; the observer hears which steps had been executed, and what comes."""
-        machine = cls(state.program, limits, observer)
+        machine = cls(state.program, state.budget.limits, observer)
         machine._is_started = True
         machine._variables = state.variables
         machine._slots = state.variables.slots
         machine._visits = state.visits
         machine._pc = state.pc
         machine._generation = state.generation
-        machine._replans = state.replans
-        machine._steps_executed = state.steps_executed
-        machine._calls_left = machine.limits.max_calls - state.calls
-        machine._waited = state.waited
+        machine._budget = state.budget
         machine._last = state.last
         machine._group = state.group
         machine._attempts = state.attempts
@@ -242,37 +238,42 @@ class Machine:
         if attempt is None:
             return
         frame = attempt.frame
-        if event.remarks:
-            self._tell(attempt, event.remarks)
+        value = event.value
+        if type(value) in SIZED:
+            self._budget.measure(value)
+        if event.remarks or event.spent is not None:
+            self._note_beside(attempt, event)
         if frame.items is not None or frame.grouped:
-            self._settle(attempt, event.value, out)
+            self._settle(attempt, value, out)
             return
-        frame.value = event.value
-        self._commit(frame, frame.code.number + 1, out)
+        frame.value = value
+        self._store(frame)
+        self._pc = frame.code.number + 1
         self._advance(out)
 
     def _on_failed(self, event: Failed, out: list[Command]) -> None:
         attempt = self._attempts.pop(event.key, None) or self._compiling.pop(event.key, None)
         if attempt is None:
             return
-        self._tell(attempt, event.remarks)
+        self._budget.measure(event.error)
+        self._note_beside(attempt, event)
         if attempt.number <= attempt.frame.code.retries and self._may_retry(attempt):
             self._retry(attempt, event.error, out)
         else:
             self._fail(attempt, event.error, out)
 
     def _may_retry(self, attempt: Attempt) -> bool:
-        """Whether the budgets of calls and of waiting have room for one more attempt."""
-        code, limits = attempt.frame.code, self.limits
-        waited = self._waited + limits.pause(attempt.number, code.delay, code.backoff)
-        if waited > limits.max_waiting:
-            spent, limit = f"{self._waited:g} s", f"{limits.max_waiting:g} s (max_waiting)"
-            self._exhaust(
-                attempt.frame, f"the run has waited {spent} between attempts, and its limit is {limit}"
-            )
-            return False
-        self._waited = waited
-        return self._count_call(attempt.frame)
+        """Whether the budget has room for one more attempt and the wait before it."""
+        code, budget = attempt.frame.code, self._budget
+        seconds = self.limits.pause(attempt.number, code.delay, code.backoff)
+        refusal = budget.reserve_wait(seconds)
+        if refusal is None and code.kind is _TOOL:
+            refusal = budget.reserve(code.tool)
+        elif refusal is None:
+            refusal = budget.reserve_model(code.tool or REPLAN)
+        if refusal is None:
+            budget.retries += 1
+        return self._has_room(attempt.frame, refusal)
 
     def _fail(self, attempt: Attempt, error: str, out: list[Command]) -> None:
         """A call has failed for good: its error stands where its result would."""
@@ -286,6 +287,12 @@ class Machine:
         if self._observer is not None:
             self._observer(Note(NoteKind.FAILED, code.id, error))
         self._settle(attempt, error, out)
+
+    def _note_beside(self, attempt: Attempt, event: Succeeded | Failed | PlanCompiled) -> None:
+        """Count what a call has spent, and tell the observer what else stands beside its outcome."""
+        if event.spent is not None:
+            self._budget.spend(event.spent)
+        self._tell(attempt, event.remarks)
 
     def _tell(self, attempt: Attempt, remarks: tuple[Remark, ...]) -> None:
         """Tell the observer what is to be known of an outcome beside its value."""
@@ -306,7 +313,7 @@ class Machine:
         attempt = self._compiling.pop(event.key, None)
         if attempt is None:
             return
-        self._tell(attempt, event.remarks)
+        self._note_beside(attempt, event)
         try:
             attempt.frame.control = NewPlan(compile_plan(event.plan, event.facts))
         except CallsheetError as error:
@@ -340,10 +347,24 @@ class Machine:
         self._advance(out)
 
     def _on_cancelled(self, event: Cancelled, out: list[Command]) -> None:
+        self._break_off(End(Status.CANCELLED, "", error=event.reason or "cancelled"), out)
+
+    def _on_time_up(self, event: TimeUp, out: list[Command]) -> None:
+        limit = self.limits.max_seconds
+        refusal = Refusal("max_seconds", event.seconds if limit is None else limit, event.seconds)
+        why = refusal.describe()
+        self._break_off(End(Status.FAILED, why, error=why, refusal=refusal), out)
+
+    def _on_limits_changed(self, event: LimitsChanged, out: list[Command]) -> None:
+        self.limits = event.limits
+        self._budget.change(event.limits)
+
+    def _break_off(self, end: End, out: list[Command]) -> None:
+        """End the run with whatever is under way."""
         self._attempts.clear()
         self._asleep.clear()
         self._compiling.clear()
-        self._finish(End(Status.CANCELLED, "", error=event.reason or "cancelled"), out)
+        self._finish(end, out)
 
     # ------------------------------------------------------------ going on
 
@@ -438,11 +459,14 @@ class Machine:
         self._group = None
         for frame in group.frames:
             self._store(frame)
-        for frame in group.frames:
-            if frame.control is not None:
-                self._obey(frame.code, frame.control, out)
-                return
-        self._pc = group.end
+        led = [frame for frame in group.frames if frame.control is not None]
+        if not led:
+            self._pc = group.end
+            return
+        refused = (f for f in led if isinstance(f.control, End) and f.control.refusal is not None)
+        frame = next(refused, led[0])
+        assert frame.control is not None
+        self._obey(frame.code, frame.control, out)
 
     def _store(self, frame: Frame) -> None:
         """Put the frame's value into its variable and tell the observer how the step ended."""
@@ -488,9 +512,9 @@ class Machine:
             prefix = self._generation + prefix
         frame = Frame(code, prefix, grouped)
         if code.source is not None:
-            frame.items = items_of(code.source(self._slots))
-            frame.results = [SKIPPED] * len(frame.items)
-            if self._count(frame):
+            frame.items = items = items_of(code.source(self._slots))
+            if self._has_room(frame, self._budget.refuse_items(len(items))) and self._count(frame):
+                frame.results = [SKIPPED] * len(items)
                 self._fill(frame, out)
                 self._collect(frame)
             return frame
@@ -525,29 +549,22 @@ class Machine:
 
     def _count(self, frame: Frame) -> bool:
         """Count an executed step; False where the run has no step left."""
-        if self._steps_executed >= self.limits.max_steps:
-            limit = self.limits.max_steps
-            self._exhaust(frame, f"the run has executed {limit} steps, its limit (max_steps)")
-            return False
-        self._steps_executed += 1
+        budget = self._budget
+        if budget.steps >= self.limits.max_steps:
+            return self._has_room(frame, Refusal("max_steps", self.limits.max_steps, budget.steps))
+        budget.steps += 1
         frame.ran = True
         if self._observer is not None:
             self._observer(Note(NoteKind.STARTED, frame.code.id))
         return True
 
-    def _count_call(self, frame: Frame) -> bool:
-        """Count a call; False where the run has none left, and ends."""
-        if self._calls_left <= 0:
-            limit = self.limits.max_calls
-            self._exhaust(frame, f"the run has made {limit} calls, its limit (max_calls)")
-            return False
-        self._calls_left -= 1
-        return True
-
-    def _exhaust(self, frame: Frame, message: str) -> None:
-        """A budget is spent: the frame starts nothing more, and the run ends behind it."""
+    def _has_room(self, frame: Frame, refusal: Refusal | None) -> bool:
+        """Whether nothing was refused; else the frame starts nothing more, and the run fails behind it."""
+        if refusal is None:
+            return True
         frame.stopped = True
-        frame.control = self._failure(frame.code, message)
+        frame.control = self._failure(frame.code, refusal.describe(), refusal)
+        return False
 
     def _fill(self, frame: Frame, out: list[Command]) -> None:
         """Start items of a FOREACH, in order, as long as the window has room.
@@ -577,17 +594,22 @@ class Machine:
         kind = code.kind
         if kind is _TOOL:
             args = code.arguments(slots)
-            if not self._count_call(frame):
+            budget = self._budget
+            if budget.ahead > 0 and not code.recurs:  # as `reserve` does it, a tenth of a step faster
+                budget.ahead -= 1
+                budget.calls[code.tool] += 1
+            elif not self._has_room(frame, budget.reserve(code.tool, args if code.recurs else None)):
                 return
             key = f"{frame.prefix}{index}.1"
             self._attempts[key] = Attempt(frame, index, key, args, _NO_INPUTS)
             frame.open += 1
             out.append(CallTool(key, code.id, code.tool, args, code.wants_data))
         elif kind is Kind.MODEL or kind is Kind.AGENT:
-            inputs = [make(slots) for make in code.inputs]
-            attempt = Attempt(frame, index, f"{frame.prefix}{index}.1", code.arguments(slots), inputs)
-            if not self._count_call(frame):
+            inputs, args = [make(slots) for make in code.inputs], code.arguments(slots)
+            refusal = self._budget.reserve_model(code.tool, [inputs, args] if code.recurs else None)
+            if not self._has_room(frame, refusal):
                 return
+            attempt = Attempt(frame, index, f"{frame.prefix}{index}.1", args, inputs)
             frame.open += 1
             self._emit(attempt, out)
         elif kind is Kind.RESPOND:
@@ -637,9 +659,12 @@ class Machine:
     def _ask_replan(self, frame: Frame, index: int, out: list[Command]) -> None:
         code = frame.code
         frame.stopped = True
-        if self._replans >= self.limits.max_replans:
-            message = f"the run has compiled {self._replans} new plans, its limit (max_replans)"
-            frame.control = End(Status.FAILED, message, True, error=message, ended_at=code.id)
+        refusal = self._budget.reserve_replan()
+        if refusal is not None:
+            why = refusal.describe()
+            frame.control = End(Status.FAILED, why, True, error=why, ended_at=code.id, refusal=refusal)
+            return
+        if not self._has_room(frame, self._budget.reserve_model(REPLAN)):
             return
         attempt = Attempt(frame, index, f"{frame.prefix}{index}.1", {}, [_joined(code.inputs, self._slots)])
         frame.open += 1
@@ -753,8 +778,8 @@ class Machine:
 
     def _replan(self, code: StepCode, program: Program) -> None:
         carried = self.variables()
-        self._replans += 1
-        self._generation = f"r{self._replans}/"
+        self._budget.replans += 1
+        self._generation = f"r{self._budget.replans}/"
         self._load(program)
         self._variables.take_over(carried)
         self._variables.set_initial()
@@ -766,13 +791,14 @@ class Machine:
             return self._failure(code, f"there is no step {target} to go to")
         return Jump(number, target)
 
-    def _failure(self, code: StepCode, message: str) -> End:
-        return End(Status.FAILED, message, error=message, ended_at=code.id)
+    def _failure(self, code: StepCode, message: str, refusal: Refusal | None = None) -> End:
+        return End(Status.FAILED, message, error=message, ended_at=code.id, refusal=refusal)
 
     def _finish(self, end: End, out: list[Command]) -> None:
-        status, response, terminated, error, ended_at = end
+        status, response, terminated, error, ended_at, refusal = end
+        variables, steps, usage = self.variables(), self._budget.steps, self._budget.usage()
         self.result = final = Result(
-            status, response, self.variables(), self._steps_executed, terminated, error, ended_at
+            status, response, variables, steps, terminated, error, ended_at, refusal, usage
         )
         if self._observer is not None:
             self._observer(Note(NoteKind.ENDED, final.ended_at or "", final.status))
@@ -787,6 +813,8 @@ class Machine:
         Doubted: _on_doubted,
         Cancelled: _on_cancelled,
         Reopened: _on_reopened,
+        TimeUp: _on_time_up,
+        LimitsChanged: _on_limits_changed,
     }
 
 

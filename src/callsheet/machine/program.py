@@ -89,6 +89,7 @@ class StepCode:
         "out_slot",
         "prefix",
         "reads",
+        "recurs",
         "retries",
         "source",
         "target",
@@ -115,6 +116,7 @@ class StepCode:
         self.wants_data = False
         self.reads: tuple[tuple[int, str], ...] = ()
         """In a graph: the variables that must be set before it starts, by slot."""
+        self.recurs = False
         self.retries = 0
         self.delay: float | None = None
         self.backoff: float | None = None
@@ -168,6 +170,7 @@ def _compile(plan: Plan, known: Mapping[str, ToolFacts]) -> Program:
         follower = codes[code.number + 1] if code.number + 1 < len(codes) else None
         if code.group != NOWHERE and follower is not None and follower.group == code.group:
             code.group_end = follower.group_end
+    _mark_circles(codes, number_of)
     return Program(plan, codes, number_of, slots, tuple(slots), graph)
 
 
@@ -181,6 +184,24 @@ class _Names(NamedTuple):
 
     def all_of(self, values: tuple[Value, ...]) -> tuple[Eval, ...]:
         return tuple(compile_value(value, self.slot_of, exact=self.exact) for value in values)
+
+
+def _mark_circles(codes: tuple[StepCode, ...], number_of: dict[str, int]) -> None:
+    """Mark the steps that a jump back can lead to once more: those between it and its target."""
+    edges = [0] * (len(codes) + 1)
+    for code in codes:
+        jumps = [code.target] if code.kind is Kind.GOTO else []
+        if code.fail_target is not None:
+            jumps.append(number_of.get(code.fail_target, NOWHERE))
+        for target in jumps:
+            if NOWHERE < target < code.group_end:
+                edges[target] += 1
+                edges[code.group_end] -= 1
+    if any(edges):
+        around = 0
+        for code, edge in zip(codes, edges, strict=False):
+            around += edge
+            code.recurs = around > 0
 
 
 def _compile_step(number: int, step: Step, names: _Names) -> StepCode:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from callsheet.ir import JSON
+from callsheet.machine.budget import Refusal
+from callsheet.machine.usage import Usage
 
 
 class Status(StrEnum):
@@ -35,3 +37,7 @@ class Result:
     error: str | None = None
     ended_at: str | None = None
     """The step at which the run ended."""
+    refusal: Refusal | None = None
+    """The limit that the run would have gone over, where one ended it."""
+    usage: Usage = field(default_factory=Usage, compare=False, repr=False)
+    """What the run has used: no part of what it led to, so that equal results are equal."""

@@ -14,7 +14,9 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from callsheet.ir import JSON
+from callsheet.machine.budget import Budget
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
+from callsheet.machine.limits import Limits
 from callsheet.machine.program import Program
 from callsheet.machine.result import Status
 from callsheet.machine.variables import Variables
@@ -41,10 +43,7 @@ class State:
     visits: list[int]
     pc: int
     generation: str
-    replans: int
-    steps_executed: int
-    calls: int
-    waited: float
+    budget: Budget
     last: JSON
     group: Group | None
     attempts: dict[str, Attempt]
@@ -75,10 +74,8 @@ def state_to_json(state: State, keep: Keep = lambda value: [value]) -> dict[str,
         "visits": [n for value, run in groupby(state.visits) for n in (value, sum(1 for _ in run))],
         "pc": state.pc,
         "generation": state.generation,
-        "replans": state.replans,
-        "steps_executed": state.steps_executed,
-        "calls": state.calls,
-        "waited": state.waited,
+        "limits": state.budget.limits.to_json(),
+        "used": state.budget.counts(),
         "last": keep(state.last),
         "frames": [_frame_to_json(frame, keep) for frame in frames],
         "group": None
@@ -132,10 +129,7 @@ def _read(program: Program, data: Mapping[str, Any], give: Give) -> State:
         visits,
         data["pc"],
         data["generation"],
-        data["replans"],
-        data["steps_executed"],
-        data["calls"],
-        data["waited"],
+        Budget.at(Limits.from_json(data["limits"]), data["used"]),
         give(data["last"]),
         group,
         attempts("attempts"),

@@ -6,6 +6,7 @@ for a canonical name, or a diagnostic. Nothing here chooses a tool by an argumen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -13,7 +14,7 @@ from typing import Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, Effect
-from callsheet.machine import Remark
+from callsheet.machine import Remark, Spent
 
 
 class ToolFailed(Exception):
@@ -33,20 +34,34 @@ class CallContext:
 
     `key` is the call's name in the run: step, visit, item and attempt. `idempotency_key` is the
     same for every delivery of this call, also after a crash, and new for a planned retry; it
-    is made from the two others unless it is given. `remarks` are what has been told with `remark`.
+    is made from the two others unless it is given. `remarks` are what has been told with `remark`,
+    `spent` what was reported with `spend`.
     """
 
-    __slots__ = ("_idempotency_key", "key", "remarks", "run_id")
+    __slots__ = ("_idempotency_key", "key", "remarks", "run_id", "spent")
 
     def __init__(self, run_id: str, key: str, idempotency_key: str | None = None) -> None:
         self.run_id = run_id
         self.key = key
         self.remarks: tuple[Remark, ...] = ()
+        self.spent: Spent | None = None
         self._idempotency_key = idempotency_key
 
     def remark(self, *remarks: Remark) -> None:
         """Tell what is to be known of the outcome beside its value; it is kept in the journal."""
         self.remarks += remarks
+
+    def spend(self, *, input_tokens: int = 0, output_tokens: int = 0, cost: float = 0.0) -> None:
+        """Report what the call has spent, for the budget of the run; what is reported adds up.
+
+        `cost` is in the unit of `Limits(max_cost=…)`. Raises ValueError for less than nothing.
+        """
+        before = self.spent or Spent()
+        if min(input_tokens, output_tokens) < 0 or not 0 <= cost < math.inf:
+            raise ValueError("what a call has spent is a number of at least 0")
+        self.spent = Spent(
+            before.input_tokens + input_tokens, before.output_tokens + output_tokens, before.cost + cost
+        )
 
     @property
     def idempotency_key(self) -> str:

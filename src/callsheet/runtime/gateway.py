@@ -103,35 +103,35 @@ class Gateway:
                     raise ToolFailed(failure_text(value))
             if self._unsettled:
                 self._unsettled.pop(_place(key), None)
-            return Succeeded(key, value, context.remarks)
+            return Succeeded(key, value, context.remarks, context.spent)
         except ToolFailed as error:
             reason = str(error) or "the tool failed without saying why"
             if error.in_doubt and isinstance(command, CallTool):
                 return self._unknown(command, reason, context)
             self._unsettled.pop(_place(key), None)
-            return Failed(key, reason, context.remarks)
+            return Failed(key, reason, context.remarks, context.spent)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            return Failed(key, "the call was cancelled from inside the tool", context.remarks)
+            return Failed(key, "the call was cancelled from inside the tool", context.remarks, context.spent)
         except CallsheetError as error:
-            return Failed(key, str(error), context.remarks)
+            return Failed(key, str(error), context.remarks, context.spent)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            return Failed(key, describe(error), context.remarks)
+            return Failed(key, describe(error), context.remarks, context.spent)
 
     def _unknown(self, command: CallTool, reason: str, context: CallContext) -> Outcome:
         """The outcome of a call that may have happened: in doubt, or a failure if it may be repeated."""
         if self._facts is None:
-            return Failed(command.key, reason, context.remarks)
+            return Failed(command.key, reason, context.remarks, context.spent)
         effect = self._facts.get(command.tool, ToolFacts()).effect
         if not effect.may_rerun:
             return Doubted(command.key, reason)
         first = CallContext(self._run_id, command.key)
         self._unsettled.setdefault(_place(command.key), first.idempotency_key)
-        return Failed(command.key, reason, context.remarks)
+        return Failed(command.key, reason, context.remarks, context.spent)
 
     def _find(self, tool: str, *, as_data: bool = False) -> Route:
         route = self._ports.route(tool)
@@ -152,12 +152,12 @@ class Gateway:
                 if ports.model is None:
                     raise ToolFailed(f"@{command.tool} asks a language model, and this run was given none")
                 value = as_json(await ports.model(_own_inputs(command), context))
-                return Succeeded(key, value, context.remarks)
+                return Succeeded(key, value, context.remarks, context.spent)
             case RunAgent():
                 if ports.agent is None:
                     raise ToolFailed(f"@{command.tool} needs an agent, and this run was given none")
                 value = as_json(await ports.agent(_own_inputs(command), context))
-                return Succeeded(key, value, context.remarks)
+                return Succeeded(key, value, context.remarks, context.spent)
             case Compile():
                 if ports.compiler is None:
                     raise ToolFailed("RE-PLAN needs a language model, and this run was given none")
@@ -165,7 +165,7 @@ class Gateway:
                 plan, facts = await ports.compiler(own, context)
                 if self._facts is not None:
                     self._facts.update(facts)
-                return PlanCompiled(key, plan, facts, context.remarks)
+                return PlanCompiled(key, plan, facts, context.remarks, context.spent)
 
 
 def _cleaning(tool: str, handler: Handler, as_data: bool) -> Handler:

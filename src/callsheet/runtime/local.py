@@ -23,6 +23,7 @@ from callsheet.machine import (
     Result,
     Sleep,
     TimerFired,
+    TimeUp,
 )
 from callsheet.runtime.crew import Crew
 from callsheet.runtime.gateway import Gateway
@@ -55,6 +56,7 @@ class LocalDriver:
     """Drives one machine to its end.
 
     `after_batch` is awaited after each batch of events, for progress that has to be sent on.
+    `seconds` is how long the run has been worked on before: it counts against its limit.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class LocalDriver:
         gateway: Gateway,
         recorder: Recorder | None = None,
         after_batch: Callable[[], Awaitable[None]] | None = None,
+        seconds: float = 0.0,
     ) -> None:
         self._machine = machine
         self._gateway = gateway
@@ -70,13 +73,39 @@ class LocalDriver:
         self._after_batch = after_batch
         self._crew = Crew(self._begin)
         self._driving: asyncio.Task[object] | None = None
-        self._cancel_reason: str | None = None
+        self._ending: Cancelled | TimeUp | None = None
+        self._seconds = seconds
+        self._since: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has been worked on, by this driver and before."""
+        if self._since is None:
+            return self._seconds
+        return self._seconds + time.monotonic() - self._since
 
     def cancel(self, reason: str = "cancelled") -> None:
         """End the run: calls under way are cancelled, none is made any more."""
-        self._cancel_reason = reason
+        self._end_by(Cancelled(reason))
+
+    def _end_by(self, ending: Cancelled | TimeUp) -> None:
+        self._ending = self._ending or ending
         if self._driving is not None:
             self._driving.cancel()
+
+    def _watch_time(self) -> asyncio.TimerHandle | None:
+        """See to it that the run ends when its time is up."""
+        self._since = time.monotonic()
+        limit = self._machine.limits.max_seconds
+        if limit is None:
+            return None
+        if limit <= self._seconds:
+            self._ending = self._ending or TimeUp(round(self._seconds, 3))
+            return None
+        loop = asyncio.get_running_loop()
+        return loop.call_later(
+            limit - self._seconds, lambda: self._end_by(TimeUp(max(limit, round(self.seconds, 3))))
+        )
 
     async def run(self, commands: Sequence[Command]) -> Result | None:
         """Carry out commands until the machine has its result; None where a decision is needed.
@@ -85,21 +114,24 @@ class LocalDriver:
         that were under way have been cancelled.
         """
         self._driving = asyncio.current_task()
+        timer = self._watch_time()
         try:
-            if self._cancel_reason is not None:
-                return await self._end_cancelled(self._cancel_reason)
+            if self._ending is not None:
+                return await self._end_with(self._ending)
             return await self._drive(commands)
         except asyncio.CancelledError:
             await self._crew.dismiss()
-            if self._cancel_reason is None:
+            if self._ending is None:
                 await self._keep_arrived()
                 raise
             assert self._driving is not None
             while self._driving.cancelling():
                 self._driving.uncancel()
-            return await self._end_cancelled(self._cancel_reason)
+            return await self._end_with(self._ending)
         finally:
             self._driving = None
+            if timer is not None:
+                timer.cancel()
             await self._crew.dismiss()
 
     async def _drive(self, commands: Sequence[Command]) -> Result | None:
@@ -119,7 +151,7 @@ class LocalDriver:
                     event: Event = await carry_out(command)
                 else:
                     event = await self._begin(command)
-                if self._cancel_reason is not None:
+                if self._ending is not None:
                     crew.arrived.append(event)
                     raise asyncio.CancelledError
                 if not is_watched:
@@ -206,8 +238,8 @@ class LocalDriver:
             self._crew.arrived = []
             await self._settled(())
 
-    async def _end_cancelled(self, reason: str) -> Result:
-        self._apply([*self._crew.arrived, Cancelled(reason)])
+    async def _end_with(self, ending: Cancelled | TimeUp) -> Result:
+        self._apply([*self._crew.arrived, ending])
         self._crew.arrived = []
         await self._settled(())
         result = self._machine.result

@@ -58,6 +58,7 @@ class JournalRecorder:
         self._folded = folded
         self._policy = policy or POLICY
         self._should_prune = False
+        self._began = time.monotonic()
         self._next_snapshot = NEVER if folded is None else self._policy.next_after(writer.last_seq, 0)
 
     def intent(self, command: Awaited) -> None:
@@ -86,7 +87,7 @@ class JournalRecorder:
             self._note(event)
         except NotStorable as error:
             assert isinstance(event, Succeeded)
-            event = Failed(event.key, f"the result is not JSON data: {error}")
+            event = Failed(event.key, f"the result is not JSON data: {error}", spent=event.spent)
             self._note(event)
         return event
 
@@ -106,7 +107,8 @@ class JournalRecorder:
 
     def _take_snapshot(self, folded: Folded) -> None:
         """Write down what the run has come to, unless that cannot be said at this event."""
-        body = body_of(folded.machine, folded.book)
+        seconds = folded.seconds + time.monotonic() - self._began
+        body = body_of(folded.machine, folded.book, seconds)
         if body is None:
             self._next_snapshot += 1
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from callsheet.ir import JSON, Plan
@@ -19,6 +19,7 @@ from callsheet.machine import (
     Decided,
     Decision,
     Limits,
+    LimitsChanged,
     Machine,
     Reopened,
     Result,
@@ -26,6 +27,7 @@ from callsheet.machine import (
     Sleep,
     Started,
     ToolFacts,
+    Usage,
     compile_plan,
 )
 from callsheet.machine.machine import Observer
@@ -60,6 +62,8 @@ class RunOutcome:
     run_id: str
     result: Result | None
     in_doubt: tuple[DoubtfulCall, ...] = ()
+    usage: Usage = field(default_factory=Usage, compare=False, repr=False)
+    """What the run has used so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,12 @@ async def run_unrecorded(
         watch.on_driver(driver)
     result = await driver.run(machine.feed(Started(launch.inputs), SLICE))
     assert result is not None  # without a journal nothing falls into doubt
-    return result
+    return _timed(result, driver)
+
+
+def _timed(result: Result, driver: LocalDriver) -> Result:
+    """The result with the time that the run has taken."""
+    return replace(result, usage=replace(result.usage, seconds=round(driver.seconds, 3)))
 
 
 async def start_run(
@@ -139,23 +148,27 @@ async def resume_run(
     ports_for: PortsFor,
     in_doubt: Decision | None = None,
     watch: Watch = _NOBODY,
+    limits: Callable[[Limits], Limits] | None = None,
 ) -> RunOutcome:
     """Take a run up where its journal ends; a run that has ended gives its result again.
 
     A plan of dependencies that failed goes on with what failed and what waited for that.
     No finished call is made again. Calls in doubt are decided by `in_doubt`; without it the
-    outcome lists them and nothing is launched. Raises JournalError where the run is unknown,
+    outcome lists them and nothing is launched. `limits` makes, of the limits that the run has,
+    those that hold from now on. Raises JournalError where the run is unknown,
     damaged, or owned by a process that lives.
     """
     plan = _plan_of(journal, run_id)
     with journal.claim(run_id) as writer:
         folded = _stand(journal, writer, plan, watch)
         if folded.machine.result is not None and not folded.machine.may_reopen:
-            return RunOutcome(run_id, _close(journal, writer, folded))
+            return RunOutcome(run_id, _close(journal, writer, folded), usage=folded.usage())
         doubtful = folded.in_doubt()
         if doubtful and in_doubt is None:
-            return RunOutcome(run_id, None, _ask(writer, folded))
+            return RunOutcome(run_id, None, _ask(writer, folded), folded.usage())
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
+        if limits is not None and limits(folded.machine.limits) != folded.machine.limits:
+            folded.machine.feed(recorder.event(LimitsChanged(limits(folded.machine.limits))))
         commands: list[Command] = [_rest(folded, key) for key in folded.waiting if key not in doubtful]
         for key in doubtful:
             assert in_doubt is not None
@@ -165,7 +178,8 @@ async def resume_run(
         async with ports_for(folded.start, plan) as ports:
             writer.set_status(RunStatus.RUNNING)
             kept = _Kept(journal, writer, plan)
-            return await _drive(kept, folded, commands, Gateway(ports, run_id, folded.facts), watch)
+            gateway = Gateway(ports, run_id, folded.facts)
+            return await _drive(kept, folded, commands, gateway, watch)
 
 
 def _stand(journal: Journal, writer: RunWriter, plan: Plan, watch: Watch = _NOBODY) -> Folded:
@@ -202,24 +216,25 @@ async def _drive(
 ) -> RunOutcome:
     journal, writer, plan = kept
     recorder = JournalRecorder(writer, journal.durability, folded=folded)
-    driver = LocalDriver(folded.machine, gateway, recorder, watch.after_batch)
+    driver = LocalDriver(folded.machine, gateway, recorder, watch.after_batch, folded.seconds)
     if watch.on_driver is not None:
         watch.on_driver(driver)
     result = await driver.run(commands)
     if result is None:
-        doubtful = _ask(writer, _stand(journal, writer, plan))
-        return RunOutcome(writer.run_id, None, doubtful)
+        stands = _stand(journal, writer, plan)
+        return RunOutcome(writer.run_id, None, _ask(writer, stands), stands.usage())
+    result = _timed(result, driver)
     recorder.end(result)
     unsettled = recorder.commit()
     if unsettled is not None:
         await unsettled
-    return RunOutcome(writer.run_id, result)
+    return RunOutcome(writer.run_id, result, usage=result.usage)
 
 
 def _close(journal: Journal, writer: RunWriter, folded: Folded) -> Result:
     """The result of a run whose events lead to its end, written down if that was still missing."""
-    result = folded.machine.result
-    assert result is not None
+    assert folded.machine.result is not None
+    result = replace(folded.machine.result, usage=folded.usage())
     if not folded.ended:
         JournalRecorder(writer, journal.durability).end(result)
         writer.commit()

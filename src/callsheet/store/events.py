@@ -47,6 +47,8 @@ class EventType(StrEnum):
     PLAN = "plan"
     CANCEL = "cancel"
     REOPEN = "reopen"
+    TIME_UP = "time_up"
+    LIMITS = "limits"
     SNAPSHOT = "snapshot"
     END = "end"
 

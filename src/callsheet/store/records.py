@@ -2,8 +2,9 @@
 
 The bodies: start {inputs, facts, limits, pins, launch}, intent {tool} or none, ok {value},
 err {error}, timer {due}, plan {plan, facts}, each of ok, err and plan with {remarks} where
-there are any: {cut, kept, whole, unit} or {fact, text}; in_doubt {reason} or {tool}, decided {decision},
-cancel {reason}, end {status, response, terminated, error, steps_executed}.
+there are any: {cut, kept, whole, unit} or {fact, text}, and with {spent} where that is known: tokens in,
+out, cost; in_doubt {reason} or {tool}, decided {decision}, cancel {reason}, time_up {seconds}, limits
+{limits}, end {status, response, terminated, error, steps_executed, ended_at, refusal, usage}.
 """
 
 from __future__ import annotations
@@ -22,13 +23,16 @@ from callsheet.machine import (
     Fact,
     Failed,
     Limits,
+    LimitsChanged,
     PlanCompiled,
     Remark,
     Reopened,
     Result,
+    Spent,
     Started,
     Succeeded,
     TimerFired,
+    TimeUp,
     ToolFacts,
 )
 from callsheet.store.events import Event as Row
@@ -67,7 +71,7 @@ class Start(NamedTuple):
         return cls(
             inputs=dict(body["inputs"]),
             facts=facts_from_json(body["facts"]),
-            limits=Limits(**body["limits"]),
+            limits=Limits.from_json(body["limits"]),
             pins=dict(body["pins"]),
             launch=dict(body["launch"]),
         )
@@ -86,15 +90,16 @@ def facts_from_json(data: Mapping[str, Any]) -> dict[str, ToolFacts]:
 def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | None]:
     """The type, key and body under which the journal keeps an event of the machine."""
     match event:
-        case Succeeded(key=key, value=value, remarks=remarks):
-            return EventType.OK, key, _with({"value": value}, remarks) if remarks else {"value": value}
-        case Failed(key=key, error=error, remarks=remarks):
-            return EventType.ERR, key, _with({"error": error}, remarks)
+        case Succeeded(key=key, value=value, remarks=remarks, spent=spent):
+            body: dict[str, Any] = {"value": value}
+            return EventType.OK, key, _with(body, remarks, spent) if remarks or spent else body
+        case Failed(key=key, error=error, remarks=remarks, spent=spent):
+            return EventType.ERR, key, _with({"error": error}, remarks, spent)
         case TimerFired(key=key):
             return EventType.FIRED, key, None
-        case PlanCompiled(key=key, plan=plan, facts=facts, remarks=remarks):
+        case PlanCompiled(key=key, plan=plan, facts=facts, remarks=remarks, spent=spent):
             body = {"plan": plan_hash(plan), "facts": facts_to_json(facts)}
-            return EventType.PLAN, key, _with(body, remarks)
+            return EventType.PLAN, key, _with(body, remarks, spent)
         case Doubted(key=key, reason=reason):
             return EventType.IN_DOUBT, key, {"reason": reason}
         case Decided(key=key, decision=decision):
@@ -103,15 +108,21 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
             return EventType.REOPEN, None, None
         case Cancelled(reason=reason):
             return EventType.CANCEL, None, {"reason": reason}
+        case TimeUp(seconds=seconds):
+            return EventType.TIME_UP, None, {"seconds": seconds}
+        case LimitsChanged(limits=limits):
+            return EventType.LIMITS, None, {"limits": limits.to_json()}
         case Started():
             raise ValueError("a start is recorded with all that the run was started with")
     assert_never(event)
 
 
-def _with(body: dict[str, Any], remarks: Iterable[Remark]) -> dict[str, Any]:
-    """A body with its remarks; the body itself where there are none."""
+def _with(body: dict[str, Any], remarks: Iterable[Remark], spent: Spent | None) -> dict[str, Any]:
+    """A body with what stands beside it; the body itself where there is nothing."""
     told = [_remark_to_json(remark) for remark in remarks]
-    return {**body, "remarks": told} if told else body
+    if told:
+        body = {**body, "remarks": told}
+    return body if spent is None else {**body, "spent": list(spent)}
 
 
 def _remark_to_json(remark: Remark) -> dict[str, JSON]:
@@ -134,6 +145,10 @@ def _remarks(body: Mapping[str, Any]) -> tuple[Remark, ...]:
     )
 
 
+def _spent(body: Mapping[str, Any]) -> Spent | None:
+    return Spent(*body["spent"]) if "spent" in body else None
+
+
 def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
     """The event that a journal event tells the machine of; None for one that it is not told of."""
     body = row.body or {}
@@ -142,19 +157,31 @@ def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
         case EventType.START:
             return Started(Start.from_json(body).inputs)
         case EventType.OK:
-            return Succeeded(key, body["value"], _remarks(body))
+            return Succeeded(key, body["value"], _remarks(body), _spent(body))
         case EventType.ERR:
-            return Failed(key, body["error"], _remarks(body))
+            return Failed(key, body["error"], _remarks(body), _spent(body))
         case EventType.FIRED:
             return TimerFired(key)
         case EventType.PLAN:
-            return PlanCompiled(key, plan_of(body["plan"]), facts_from_json(body["facts"]), _remarks(body))
+            facts = facts_from_json(body["facts"])
+            return PlanCompiled(key, plan_of(body["plan"]), facts, _remarks(body), _spent(body))
         case EventType.DECIDED:
             return Decided(key, Decision(body["decision"]))
+        case _:
+            return _event_of_the_run(row.type, body)
+
+
+def _event_of_the_run(kind: EventType, body: Mapping[str, Any]) -> Event | None:
+    """As `recorded_event`, for what is about the run as a whole."""
+    match kind:
         case EventType.CANCEL:
             return Cancelled(body["reason"])
         case EventType.REOPEN:
             return Reopened()
+        case EventType.TIME_UP:
+            return TimeUp(body["seconds"])
+        case EventType.LIMITS:
+            return LimitsChanged(Limits.from_json(body["limits"]))
         case _:
             return None
 
@@ -168,4 +195,6 @@ def result_body(result: Result) -> dict[str, Any]:
         "error": result.error,
         "steps_executed": result.steps_executed,
         "ended_at": result.ended_at,
+        "refusal": None if result.refusal is None else result.refusal._asdict(),
+        "usage": result.usage.to_json(),
     }

@@ -8,7 +8,7 @@ out here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from callsheet.diagnostics import CallsheetError
@@ -31,6 +31,7 @@ from callsheet.machine import (
     Succeeded,
     TimerFired,
     ToolFacts,
+    Usage,
     compile_plan,
 )
 from callsheet.machine.machine import Observer
@@ -40,6 +41,21 @@ from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 from callsheet.store.records import PlanOf, Start, facts_from_json, facts_to_json, recorded_event
 from callsheet.store.snapshots import FORMAT, Book, Fetch, Given, Unfit, Values, book_of
+
+
+@dataclass(slots=True)
+class Clock:
+    """Adds up how long processes have worked on a run, by the times of their events."""
+
+    seconds: float = 0.0
+    _epoch: int = 0
+    _mono: float = 0.0
+
+    def tick(self, row: Row) -> None:
+        """Take the next event."""
+        if row.epoch == self._epoch and row.type is not EventType.END:
+            self.seconds += max(0.0, row.mono - self._mono)
+        self._epoch, self._mono = row.epoch, row.mono
 
 
 @dataclass(slots=True)
@@ -56,6 +72,16 @@ class Folded:
     waiting: dict[str, Awaited] = field(default_factory=dict[str, Awaited])
     ended: bool = False
     """Whether the journal holds the end of the run."""
+    clock: Clock = field(default_factory=Clock)
+
+    @property
+    def seconds(self) -> float:
+        """How long processes have worked on the run, from their first event each to their last."""
+        return self.clock.seconds
+
+    def usage(self) -> Usage:
+        """What the run has used."""
+        return replace(self.machine.usage(), seconds=round(self.seconds, 3))
 
     @property
     def facts(self) -> dict[str, ToolFacts]:
@@ -112,6 +138,7 @@ def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | 
         folded = begin(plan, start_from(first.type, first.body), observer)
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(first, error) from error
+    folded.clock.tick(first)
     _await(folded, folded.machine.feed(Started(folded.start.inputs)))
     return fold_on(folded, rest, plan_of)
 
@@ -120,6 +147,7 @@ def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
     """Fold further events of a run; raises as `fold` does."""
     machine, book, waiting = folded.machine, folded.book, folded.waiting
     for row in rows:
+        folded.clock.tick(row)
         try:
             _note(folded, row)
             event = recorded_event(row, plan_of)
@@ -170,8 +198,8 @@ def restored(
         state = state_from_json(program, body["state"], given.give)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, CallsheetError) as error:
         raise Unfit(f"it cannot be read: {error!r}") from error
-    machine = Machine.at(state, start.limits, observer)
-    return Folded(start, machine, book, machine.open_commands())
+    machine = Machine.at(state, observer)
+    return Folded(start, machine, book, machine.open_commands(), clock=Clock(float(body["seconds"])))
 
 
 class Place(NamedTuple):
@@ -226,6 +254,9 @@ def _note(folded: Folded, row: Row) -> None:
             raise ValueError("a run has one start")
         case EventType.END:
             folded.ended = True
+            usage = (row.body or {}).get("usage")
+            if usage is not None:
+                folded.clock.seconds = float(usage["seconds"])
         case EventType.REOPEN:
             folded.ended = False
         case _:

@@ -177,8 +177,11 @@ class _Kept:
         return [value]
 
 
-def body_of(machine: Machine, book: Book) -> dict[str, Any] | None:
-    """The body of a snapshot of a run as it stands; None where there cannot be one at this event."""
+def body_of(machine: Machine, book: Book, seconds: float) -> dict[str, Any] | None:
+    """The body of a snapshot of a run as it stands; None where there cannot be one at this event.
+
+    `seconds` is how long processes have worked on the run.
+    """
     state = machine.state()
     if state is None:
         return None
@@ -193,6 +196,7 @@ def body_of(machine: Machine, book: Book) -> dict[str, Any] | None:
     return {
         "format": FORMAT,
         "state": data,
+        "seconds": seconds,
         "launched": {key: book.launched[key] for key in open_keys if key in book.launched},
         "due": {key: book.due[key] for key in open_keys if key in book.due},
         "asked": [key for key in open_keys if key in book.asked],

@@ -61,4 +61,5 @@ def _from(journal: Journal, run_id: str, plan: Plan, snapshot: int, observer: Ob
         lambda name: journal.plan(name)[0],
         observer,
     )
+    folded.clock.tick(taken)
     return fold_on(folded, events, lambda name: journal.plan(name)[0])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.limiting import way_out
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Result, Status
@@ -38,6 +39,7 @@ def report(
             _print_doubts(outcome, hint)
         else:
             _print_result(result)
+            say(f"used {outcome.usage.describe()}")
             if journal is not None:
                 say(f"run {outcome.run_id} · callsheet show {outcome.run_id}{hint}")
     if result is None:
@@ -74,6 +76,8 @@ def _print_result(result: Result) -> None:
         print_text(result.response)
     why = f": {result.error}" if result.error and result.error != result.response else ""
     say(f"the plan {result.status}{where}{without_controls(why)}")
+    if result.refusal is not None:
+        say(f"limits are set by options of `callsheet run` and in config.toml: {way_out(result.refusal)}")
 
 
 def _print_doubts(outcome: RunOutcome, hint: str) -> None:
@@ -112,6 +116,8 @@ def _json(
         "terminated": None if result is None else result.terminated,
         "error": None if result is None else result.error,
         "ended_at": None if result is None else result.ended_at,
+        "refusal": None if result is None or result.refusal is None else result.refusal._asdict(),
+        "usage": outcome.usage.to_json(),
         "in_doubt": doubts,
         "journal": None if journal is None else str(journal),
         "diagnostics": list(diagnostics),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import limiting, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics
 from callsheet.apps.cli.progress import Progress, choose_progress
@@ -20,7 +20,7 @@ from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.ir import Plan
-    from callsheet.machine import Decision
+    from callsheet.machine import Decision, Limits
     from callsheet.runtime.gateway import Ports
     from callsheet.runtime.runs import RunOutcome
     from callsheet.store.journal import Journal
@@ -37,6 +37,7 @@ class Resumption:
     accepts_changed_tools: bool
     progress: Progress
     quiet: bool
+    limits: Callable[[Limits], Limits]
 
 
 @click.command()
@@ -48,6 +49,7 @@ class Resumption:
 )
 @click.option("--accept-changed-tools", is_flag=True, help="Go on although a tool's declaration has changed.")
 @options.journal_path
+@limiting.changes
 @options.progress
 @options.as_json
 def resume(
@@ -55,13 +57,15 @@ def resume(
     in_doubt: str | None,
     accept_changed_tools: bool,
     journal: Path | None,
+    changes: Callable[[Limits], Limits],
     progress: str,
     as_json: bool,
 ) -> int:
     """Carry on RUN, an id, the beginning of one, or `last`.
 
     No finished call is made again. A call that was under way and may have changed something is
-    in doubt: without --in-doubt it is shown, nothing is run, and the exit status is 4.
+    in doubt: without --in-doubt it is shown, nothing is run, and the exit status is 4. The limits
+    are those of the start, unless one is given anew; what has been used counts against them.
     """
     from callsheet.machine import Decision  # noqa: PLC0415 - not for --help
 
@@ -74,6 +78,7 @@ def resume(
             accepts_changed_tools=accept_changed_tools,
             progress=choose_progress(Stage(progress), opened.plan(info.plan_hash)[0], as_json=as_json),
             quiet=as_json,
+            limits=changes,
         )
         return _carry_on(job, hint=options.journal_hint(journal), as_json=as_json)
 
@@ -102,7 +107,7 @@ async def _resume(job: Resumption) -> RunOutcome:
             yield ports
 
     watch = Watch(observer=job.progress.note, hears_all=False, on_driver=job.progress.begin)
-    return await resume_run(job.journal, job.run_id, ports_for, job.decision, watch)
+    return await resume_run(job.journal, job.run_id, ports_for, job.decision, watch, job.limits)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import limiting, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.progress import Progress, choose_progress
@@ -21,39 +21,12 @@ from callsheet.apps.cli.reading import PlanText
 from callsheet.apps.cli.stage import Stage
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import Plan
-from callsheet.machine.limits import MAX_WINDOW, Limits
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup, Toolbox
+    from callsheet.machine.limits import Limits
     from callsheet.runtime.runs import Launch, RunOutcome
     from callsheet.store.journal import Journal
-
-_DEFAULTS = Limits()
-_limits = options.folded(
-    "limits",
-    Limits,
-    max_steps=click.option(
-        "--max-steps",
-        type=click.IntRange(1),
-        default=_DEFAULTS.max_steps,
-        show_default=True,
-        help="Executed steps after which the run fails.",
-    ),
-    window=click.option(
-        "--window",
-        type=click.IntRange(1, MAX_WINDOW),
-        default=_DEFAULTS.window,
-        show_default=True,
-        help="Items of a FOREACH that may be under way at once.",
-    ),
-    retry_delay=click.option(
-        "--retry-delay",
-        type=click.FloatRange(0, _DEFAULTS.max_retry_delay),
-        default=_DEFAULTS.retry_delay,
-        show_default=True,
-        help="Seconds before a step is tried again.",
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +50,7 @@ class Job:
 @options.variables
 @click.option("--run-id", metavar="ID", help="The run's id; default: a new one.")
 @options.recording
-@_limits
+@limiting.limits
 @options.progress
 @options.as_json
 def run(
@@ -156,7 +129,7 @@ async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
         job.progress.begin()
         if job.journal is None:
             result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id)
-            outcome = RunOutcome(job.run_id, result)
+            outcome = RunOutcome(job.run_id, result, usage=result.usage)
         else:
             outcome = await start_run(job.plan, ports, launch, job.journal, job.run_id, watch)
         job.progress.end()

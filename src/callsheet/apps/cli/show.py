@@ -91,6 +91,7 @@ def _print(story: Story, hint: str) -> None:
         f"time     {iso(info.created)} to {iso(info.updated)} ({seconds(info.updated - info.created)})"
     )
     click.echo(f"journal  {story.journal}, {info.events} events, {_chain(story.bad)}")
+    click.echo(f"used     {account.folded.usage().describe()}")
     click.echo()
     actions = {step.id: describe_action(step.action) for step in story.steps}
     for visit in account.steps:
@@ -177,6 +178,9 @@ def _json(story: Story) -> dict[str, Any]:
         "error": None if result is None else result.error,
         "terminated": None if result is None else result.terminated,
         "steps_executed": folded.machine.steps_executed,
+        "refusal": None if result is None or result.refusal is None else result.refusal._asdict(),
+        "usage": folded.usage().to_json(),
+        "limits": folded.machine.limits.to_json(),
     }
 
 

@@ -7,6 +7,7 @@ remarks, which prompt was answered, what was cut, and whether the model was aske
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from callsheet.ir import JSON
@@ -15,8 +16,19 @@ from callsheet.ports.models.checks import categories_of, checked, reminder, with
 from callsheet.ports.models.prompts import MAX_CHARACTERS, Messages, Prompt, asked_again, prompt_for
 from callsheet.ports.tools import CallContext, ToolFailed
 
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """An answer that tells what it has spent: tokens, and the cost in the unit of `Limits(max_cost=…)`."""
+
+    text: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+
+
 Complete: TypeAlias = "Callable[[Messages], Awaitable[object]]"
-"""Asks a model to go on with a conversation and gives its text."""
+"""Asks a model to go on with a conversation and gives its text, or a ModelAnswer."""
 
 MAX_ROUNDS = 20
 MAX_ANSWER = 2_000_000
@@ -61,12 +73,12 @@ class ModelOperations:
         """One prompt, and one more where its answer is not what was asked for."""
         prompt = prompt_for(command.tool, command.inputs, command.args, self._most)
         context.remark(*(remark for remark in prompt.remarks if remark not in context.remarks))
-        answer = await self._ask(prompt, prompt.messages)
+        answer = await self._ask(prompt, prompt.messages, context)
         value = checked(command, answer)
         if value is not None or not self._strict:
             return answer if value is None else value
         context.remark(Fact("asked again", f"the first answer was {_excerpt(answer)}"))
-        answer = await self._ask(prompt, asked_again(prompt, answer, reminder(command)))
+        answer = await self._ask(prompt, asked_again(prompt, answer, reminder(command)), context)
         value = checked(command, answer)
         if value is None:
             raise ToolFailed(
@@ -74,13 +86,21 @@ class ModelOperations:
             )
         return value
 
-    async def _ask(self, prompt: Prompt, messages: Messages) -> str:
-        answer = await self._complete(messages)
+    async def _ask(self, prompt: Prompt, messages: Messages, context: CallContext) -> str:
+        answer = text_of(await self._complete(messages), context)
         if not isinstance(answer, str):
             raise ToolFailed(f"the model answered with {type(answer).__name__} instead of text")
         if len(answer) > MAX_ANSWER:
             raise ToolFailed(f"the model's answer is longer than {MAX_ANSWER:,} characters")
         return without_marks(answer.strip(), prompt.mark)
+
+
+def text_of(answer: object, context: CallContext) -> object:
+    """The text of an answer; what it has spent is reported for the call."""
+    if not isinstance(answer, ModelAnswer):
+        return answer
+    context.spend(input_tokens=answer.input_tokens, output_tokens=answer.output_tokens, cost=answer.cost)
+    return answer.text
 
 
 def _excerpt(answer: str) -> str:

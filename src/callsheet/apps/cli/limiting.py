@@ -1,0 +1,138 @@
+"""The options that bound a run, on top of the `[limits]` of the configuration file.
+
+`limits` gives a command the limits of a new run, `changes` what a resumed run changes of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.machine.limits import MAX_WINDOW, Limits
+
+if TYPE_CHECKING:
+    from callsheet.machine.budget import Refusal
+
+_DEFAULTS = Limits()
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)", re.ASCII)
+_COUNT = re.compile(r"(?:@?([A-Za-z_][A-Za-z0-9_]*)=)?(\d+)", re.ASCII)
+
+
+class _Duration(click.ParamType[float]):
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = _DURATION.fullmatch(str(value))
+        if found is None:
+            self.fail(f"{value!r} is no time; write seconds, or a number with s, m, h or d: 10m", param, ctx)
+        return float(found[1]) * _UNITS[found[2]]
+
+
+class _Count(click.ParamType[tuple[str | None, int]]):
+    name = "count"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str | None, int]:
+        found = _COUNT.fullmatch(str(value))
+        if found is None:
+            self.fail(f"{value!r} is no number of calls; write N, or TOOL=N for one tool", param, ctx)
+        return found[1], int(found[2])
+
+
+_bounds = {
+    "max_steps": click.option(
+        "--max-steps", type=click.IntRange(1), metavar="N", help="Steps that the run may execute."
+    ),
+    "max_calls": click.option(
+        "--max-calls",
+        type=_Count(),
+        multiple=True,
+        metavar="N|TOOL=N",
+        help="Calls that the run may make in all, or of one tool; may be repeated.",
+    ),
+    "max_tokens": click.option(
+        "--max-tokens", type=click.IntRange(0), metavar="N", help="Tokens that the run may use."
+    ),
+    "max_cost": click.option(
+        "--max-cost", type=click.FloatRange(0), metavar="X", help="What the calls of the run may cost."
+    ),
+    "max_seconds": click.option(
+        "--max-time",
+        "max_seconds",
+        type=_Duration(),
+        metavar="TIME",
+        help="Time the run may take: 90, 10m, 2h.",
+    ),
+    "no_guards": click.option(
+        "--no-guards", is_flag=True, help="No limits but those that are named beside it; for trusted plans."
+    ),
+}
+_pace = {
+    "window": click.option(
+        "--window",
+        type=click.IntRange(1, MAX_WINDOW),
+        help=f"Items of a FOREACH that may be under way at once; default: {_DEFAULTS.window}.",
+    ),
+    "retry_delay": click.option(
+        "--retry-delay",
+        type=click.FloatRange(0, _DEFAULTS.max_retry_delay),
+        help=f"Seconds before a step is tried again; default: {_DEFAULTS.retry_delay:g}.",
+    ),
+}
+
+
+def _changes(
+    *, max_calls: tuple[tuple[str | None, int], ...] = (), no_guards: bool = False, **given: Any
+) -> Callable[[Limits], Limits]:
+    """What the options make of limits."""
+    named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    by_tool: dict[str, int] = {}
+    for tool, most in max_calls:
+        if tool is None:
+            named["max_calls"] = most
+        else:
+            by_tool[tool.upper()] = most
+
+    def change(limits: Limits) -> Limits:
+        before = limits.without_guards() if no_guards else limits
+        return before.changed({**named, "max_calls_by_tool": by_tool})
+
+    return change
+
+
+def _limits(**given: Any) -> Limits:
+    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - brings the built-in tools
+
+    return _changes(**given)(load_settings().limits)
+
+
+limits = options.folded("limits", _limits, **_bounds, **_pace)
+"""The limits of a new run, as `limits`."""
+changes = options.folded("changes", _changes, **_bounds)
+"""What a resumed run makes of its limits, as `changes`."""
+
+_OPTIONS = {
+    "max_steps": "--max-steps N",
+    "max_calls": "--max-calls N",
+    "max_tokens": "--max-tokens N",
+    "max_cost": "--max-cost X",
+    "max_seconds": "--max-time TIME",
+}
+
+
+def way_out(refusal: Refusal) -> str:
+    """The option, or the line of the configuration file, that sets the limit of a refusal.
+
+    >>> from callsheet.machine import Refusal
+    >>> way_out(Refusal("max_calls_by_tool", 1, 1, "SEND")), way_out(Refusal("max_items", 5, 6))
+    ('--max-calls SEND=N', '[limits] max_items = N')
+    """
+    if refusal.budget == "max_calls_by_tool":
+        return f"--max-calls {refusal.tool}=N"
+    return _OPTIONS.get(refusal.budget, f"[limits] {refusal.budget} = N")

@@ -1,0 +1,310 @@
+"""What a run has used, held against its limits: a call is reserved here before it leaves.
+
+In: what is about to happen, and what came of it. Out: nothing where there is room, else a
+refusal that says which limit stands in the way. The counts are a function of the events that
+the machine was fed, so they are the same on every schedule that makes the same calls, and after
+a resume.
+"""
+
+from __future__ import annotations
+
+import marshal
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple, cast
+
+from callsheet.ir import JSON
+from callsheet.machine.limits import Limits
+from callsheet.machine.usage import Spent, Usage
+
+REPLAN = "RE-PLAN"
+"""What a compilation is counted as."""
+SIZED = frozenset({str, list, dict})
+"""The types of values that have a size to count."""
+
+_WORDS = {
+    "max_steps": "the run has executed {} steps",
+    "max_calls": "the run has made {} calls",
+    "max_calls_by_tool": "the run has called @{tool} {} times",
+    "max_model_calls": "the run has asked models {} times",
+    "max_tokens": "the run has used {} tokens",
+    "max_cost": "the calls of the run have cost {}",
+    "max_bytes": "the results of the run have come to {} bytes",
+    "max_seconds": "the run has taken {} s",
+    "max_items": "the loop has {} items",
+    "max_repeats": "this call has been made again with the same arguments {} times",
+    "max_replans": "the run has compiled {} new plans",
+    "max_waiting": "the run has waited {} s between attempts",
+}
+
+
+class Refusal(NamedTuple):
+    """Why something is not done: `budget` is the name of the limit, `used` what stands against it.
+
+    `tool` is what was to be called, empty for a step or a run as a whole.
+    """
+
+    budget: str
+    limit: float
+    used: float
+    tool: str = ""
+
+    def describe(self) -> str:
+        """The refusal in words, with the way out.
+
+        >>> Refusal("max_calls", 2, 2, "SEND").describe()
+        '@SEND is refused: the run has made 2 calls, its limit is 2; a higher max_calls allows more'
+        """
+        what = _WORDS[self.budget].format(f"{self.used:.12g}", tool=self.tool)
+        head = f"@{self.tool} is refused: " if self.tool else ""
+        return f"{head}{what}, its limit is {self.limit:.12g}; a higher {self.budget} allows more"
+
+
+class Budget:
+    """The counts of one run and the room that its limits leave.
+
+    Room is looked for only now and then: so many calls as `ahead` says may be counted before any
+    limit can be in the way. What calls spend sets it to zero as soon as it goes over a limit.
+    """
+
+    __slots__ = (
+        "ahead",
+        "bytes",
+        "calls",
+        "cost",
+        "input_tokens",
+        "limits",
+        "model_calls",
+        "output_tokens",
+        "repeats",
+        "replans",
+        "retries",
+        "steps",
+        "waited",
+        "waits",
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.steps = 0
+        self.calls: defaultdict[str, int] = defaultdict(int)
+        self.model_calls = 0
+        self.retries = 0
+        self.waits = 0
+        self.waited = 0.0
+        self.replans = 0
+        self.input_tokens = 0
+        self.output_tokens = 0
+        self.cost = 0.0
+        self.bytes = 0
+        self.repeats: dict[str, int] = {}
+        """By a fingerprint of tool and arguments: how often steps in circles have made that call."""
+        self.ahead = 0
+
+    def change(self, limits: Limits) -> None:
+        """Hold what is used against other limits from now on."""
+        self.limits = limits
+        self.ahead = 0
+
+    def counts(self) -> dict[str, Any]:
+        """All that has been counted, as JSON data; `at` makes a budget of it again."""
+        return {name: _plain(getattr(self, name)) for name in _COUNTS}
+
+    @classmethod
+    def at(cls, limits: Limits, counts: Mapping[str, Any]) -> Budget:
+        """The budget of a run that has come so far; raises KeyError or TypeError for other data."""
+        budget = cls(limits)
+        for name in _COUNTS:
+            count: Any = getattr(budget, name)
+            if isinstance(count, dict):
+                count.update(counts[name])  # pyright: ignore[reportUnknownMemberType]
+            else:
+                setattr(budget, name, type(count)(counts[name]))
+        return budget
+
+    # ------------------------------------------------------------ before
+
+    def reserve(self, tool: str, made_of: object = None) -> Refusal | None:
+        """Count a call that is about to leave; the refusal where a limit stands in its way.
+
+        `made_of` is what a step in a circle calls with, as data.
+        """
+        if self.ahead <= 0 or made_of is not None:
+            refusal = self._look(tool, made_of)
+            if refusal is not None:
+                return refusal
+        self.ahead -= 1
+        self.calls[tool] += 1
+        return None
+
+    def reserve_model(self, tool: str, made_of: object = None) -> Refusal | None:
+        """As `reserve`, for a call that asks a model: it needs tokens and money to be left."""
+        limits = self.limits
+        for name, limit, used in (
+            ("max_model_calls", limits.max_model_calls, self.model_calls),
+            ("max_tokens", limits.max_tokens, self.input_tokens + self.output_tokens),
+            ("max_cost", limits.max_cost, self.cost),
+        ):
+            if limit is not None and used >= limit:
+                return Refusal(name, limit, used, tool)
+        refusal = self.reserve(tool, made_of)
+        if refusal is None:
+            self.model_calls += 1
+        return refusal
+
+    def reserve_replan(self) -> Refusal | None:
+        """Whether one more plan may be compiled; the attempts are reserved one by one."""
+        most = self.limits.max_replans
+        return Refusal("max_replans", most, self.replans, REPLAN) if self.replans >= most else None
+
+    def reserve_wait(self, seconds: float) -> Refusal | None:
+        """Count a wait between two attempts."""
+        waited, most = self.waited + seconds, self.limits.max_waiting
+        if most is not None and waited > most:
+            return Refusal("max_waiting", most, self.waited)
+        self.waited = waited
+        self.waits += seconds > 0
+        return None
+
+    def refuse_items(self, count: int) -> Refusal | None:
+        """The refusal of a loop with too many items."""
+        most = self.limits.max_items
+        return Refusal("max_items", most, count) if most is not None and count > most else None
+
+    def _look(self, tool: str, made_of: object) -> Refusal | None:
+        """Hold everything against the limits, and find how many calls may follow unseen."""
+        limits = self.limits
+        for name, limit, used in (
+            ("max_tokens", limits.max_tokens, self.input_tokens + self.output_tokens),
+            ("max_cost", limits.max_cost, self.cost),
+            ("max_bytes", limits.max_bytes, self.bytes),
+        ):
+            if limit is not None and used > limit:
+                return Refusal(name, limit, used, tool)
+        cap = limits.max_calls_by_tool.get(tool)
+        if cap is not None and self.calls[tool] >= cap:
+            return Refusal("max_calls_by_tool", cap, self.calls[tool], tool)
+        total, most = sum(self.calls.values()), limits.max_calls
+        if most is not None and total >= most:
+            return Refusal("max_calls", most, total, tool)
+        if made_of is not None:
+            again = self._repeat(tool, made_of)
+            if again is not None:
+                return again
+        self.ahead = min(self._rooms(total))
+        return None
+
+    def _rooms(self, total: int) -> Iterator[int]:
+        """For each limit on calls, how many it leaves."""
+        limits = self.limits
+        yield sys.maxsize if limits.max_calls is None else limits.max_calls - total
+        for name, cap in limits.max_calls_by_tool.items():
+            yield cap - self.calls.get(name, 0)
+
+    def _repeat(self, tool: str, made_of: object) -> Refusal | None:
+        most = self.limits.max_repeats
+        if most is None:
+            return None
+        fingerprint = _fingerprint([tool, made_of])
+        made = self.repeats.get(fingerprint, 0)
+        if made > most:
+            return Refusal("max_repeats", most, made - 1, tool)
+        self.repeats[fingerprint] = made + 1
+        return None
+
+    # ------------------------------------------------------------ afterwards
+
+    def spend(self, spent: Spent) -> None:
+        """Count what a call has spent."""
+        limits = self.limits
+        self.input_tokens += spent.input_tokens
+        self.output_tokens += spent.output_tokens
+        self.cost += spent.cost
+        tokens = self.input_tokens + self.output_tokens
+        if (limits.max_tokens is not None and tokens > limits.max_tokens) or (
+            limits.max_cost is not None and self.cost > limits.max_cost
+        ):
+            self.ahead = 0
+
+    def measure(self, value: JSON) -> None:
+        """Count the size of what a call gave."""
+        self.bytes += size_of(value)
+        most = self.limits.max_bytes
+        if most is not None and self.bytes > most:
+            self.ahead = 0
+
+    def usage(self) -> Usage:
+        """All that has been used; the time is known to the driver alone."""
+        by_tool = {tool: count for tool, count in self.calls.items() if count}
+        return Usage(
+            steps=self.steps,
+            calls=sum(by_tool.values()),
+            calls_by_tool=by_tool,
+            model_calls=self.model_calls,
+            retries=self.retries,
+            waits=self.waits,
+            waited=self.waited,
+            replans=self.replans,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cost=self.cost,
+            bytes=self.bytes,
+        )
+
+
+_COUNTS = tuple(name for name in Budget.__slots__ if name not in ("ahead", "limits"))
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, dict) else value  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _fingerprint(made_of: object) -> str:
+    """The same text for the same data, in every process; data that is nested too deep goes by its size."""
+    try:
+        data = marshal.dumps(cast("Any", made_of), _WITHOUT_REFERENCES)
+    except ValueError:
+        data = b"%d" % size_of(cast("JSON", made_of))
+    return sha256(data).hexdigest()[:32]
+
+
+_WITHOUT_REFERENCES = 2
+_NUMBER = 8
+
+
+def size_of(value: JSON) -> int:
+    """The bytes of a value: of its texts and names in UTF-8, and 8 for each other value inside.
+
+    >>> size_of("é"), size_of({"a": [1, "xy"]}), size_of(7)
+    (2, 11, 8)
+    """
+    if type(value) is str:
+        return _length(value)
+    size = 0
+    waiting: list[Any] = [value]
+    while waiting:
+        item = waiting.pop()
+        if type(item) is str:
+            size += _length(item)
+        elif type(item) is list:
+            members = cast("list[Any]", item)
+            kinds = set(map(type, members))
+            if kinds == {str}:
+                size += _length("".join(members))
+            elif kinds.isdisjoint(SIZED):
+                size += _NUMBER * len(members)
+            else:
+                waiting += members
+        elif type(item) is dict:
+            named = cast("dict[str, Any]", item)
+            size += _length("".join(named))
+            waiting += named.values()
+        else:
+            size += _NUMBER
+    return size
+
+
+def _length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,59 @@
+"""Limits on the command line and in the configuration file."""
+
+from __future__ import annotations
+
+import pytest
+
+FOUR = "\n".join(f"S{n}: @ADD (a={n}) > $a" for n in range(1, 5))
+
+
+@pytest.mark.parametrize(
+    ("options", "budget", "way_out"),
+    [
+        (["--max-calls", "2"], "max_calls", "--max-calls N"),
+        (["--max-calls", "9", "--max-calls", "add=2"], "max_calls_by_tool", "--max-calls ADD=N"),
+        (["--no-guards", "--max-calls", "@add=2"], "max_calls_by_tool", "--max-calls ADD=N"),
+    ],
+)
+def test_a_run_over_a_limit_fails_and_says_which_option_sets_it(machine, options, budget, way_out):
+    plan = machine.plan(FOUR)
+    result = machine("run", plan, "--tools", machine.tools, *options)
+    assert result.exit_code == 1
+    assert "the plan failed at S3: @ADD is refused: the run has " in result.stderr
+    assert result.stderr.count(way_out) == 1
+    assert "used 2 steps" not in result.stderr
+    assert "used 3 steps · 2 calls (ADD 2)" in result.stderr
+    shown = machine.json("show", "last")
+    assert shown["refusal"] == {"budget": budget, "limit": 2, "used": 2, "tool": "ADD"}
+    assert (shown["usage"]["calls"], shown["usage"]["calls_by_tool"]) == (2, {"ADD": 2})
+    assert "used     3 steps · 2 calls (ADD 2)" in machine("show", "last").stdout
+
+
+@pytest.mark.parametrize("bad", [["--max-calls", "add=x"], ["--max-time", "soon"], ["--max-cost", "-1"]])
+def test_a_limit_that_is_none_is_a_mistake_of_usage(machine, bad):
+    result = machine("run", machine.plan(FOUR), "--tools", machine.tools, *bad)
+    assert result.exit_code == 2
+    assert bad[1].removeprefix("add=") in result.stderr
+
+
+def test_the_configuration_file_sets_limits_and_options_take_their_place(machine, monkeypatch, tmp_path):
+    config = tmp_path / "limits.toml"
+    config.write_text("[limits]\nmax_calls = 3\nmax_items = 7\n\n[limits.max_calls_by_tool]\nadd = 2\n")
+    monkeypatch.setenv("CALLSHEET_CONFIG", str(config))
+    plan = machine.plan(FOUR)
+    assert machine("run", plan, "--tools", machine.tools).exit_code == 1
+    assert (
+        machine("run", plan, "--tools", machine.tools, "--max-calls", "4", "--max-calls", "ADD=4").exit_code
+        == 0
+    )
+    limits = machine.json("show", "last")["limits"]
+    assert (limits["max_calls"], limits["max_items"], limits["max_calls_by_tool"]) == (4, 7, {"ADD": 4})
+
+
+def test_a_limit_in_the_configuration_file_that_is_none_is_named(machine, monkeypatch, tmp_path):
+    config = tmp_path / "limits.toml"
+    config.write_text("[limits]\nmax_steps = 0\n")
+    monkeypatch.setenv("CALLSHEET_CONFIG", str(config))
+    result = machine("run", machine.plan(FOUR), "--tools", machine.tools)
+    assert result.exit_code == 2
+    assert "max_steps must be at least 1" in result.stderr

@@ -1,0 +1,224 @@
+"""Each limit alone: what it counts, when it refuses, and what it says."""
+
+from __future__ import annotations
+
+import pytest
+from tests.machine.driving import Bench, failing, play
+
+from callsheet.machine import (
+    CallModel,
+    Failed,
+    Finish,
+    Limits,
+    LimitsChanged,
+    Refusal,
+    Spent,
+    Status,
+    Succeeded,
+    TimeUp,
+    Usage,
+)
+from callsheet.machine.budget import size_of
+
+GROUP = "@PARALLEL {\n S1: @A ()\n S2: @B ()\n S3: @A ()\n}\nS4: @C ()"
+
+
+# ---------------------------------------------------------------- what refuses
+
+
+def test_a_refusal_names_limit_used_step_tool_and_the_way_out() -> None:
+    result = play("S1: @A ()\nS2: @B ()\nS3: @C ()", limits=Limits(max_calls=2)).result
+    assert result.refusal == Refusal("max_calls", 2, 2, "C")
+    assert (result.status, result.ended_at) == (Status.FAILED, "S3")
+    assert result.error == (
+        "@C is refused: the run has made 2 calls, its limit is 2; a higher max_calls allows more"
+    )
+
+
+def test_a_cap_holds_for_its_tool_alone_whatever_its_case() -> None:
+    played = play(GROUP, limits=Limits(max_calls_by_tool={"@a": 1}))
+    assert played.names == ["A", "B"]
+    assert played.result.refusal == Refusal("max_calls_by_tool", 1, 1, "A")
+    assert "called @A 1 times" in str(played.result.error)
+
+
+def test_what_is_refused_in_a_group_ends_the_run_before_a_jump_of_the_group() -> None:
+    text = "@PARALLEL {\n S1: @A () ON_FAIL GOTO S4\n S2: @B ()\n}\nS3: @C ()\nS4: @D ()"
+    played = play(text, {"A": failing()}, limits=Limits(max_calls=1))
+    assert (played.names, played.result.ended_at) == (["A"], "S2")
+
+
+def test_on_fail_does_not_catch_a_refusal() -> None:
+    text = 'S1: @A ()\nS2: @B () ON_FAIL @RETRY(3) GOTO S3\nS3: @RESPOND ("caught")'
+    played = play(text, limits=Limits(max_calls=1))
+    assert (played.names, played.result.status, played.result.ended_at) == (["A"], Status.FAILED, "S2")
+
+
+def test_models_agents_and_compilations_count_as_model_calls() -> None:
+    text = 'S1: @LLM_EXTRACT ("x")\nS2: @AGENT_SOLVE ("g")\nS3: RE-PLAN ("y")'
+    played = play(text, plans=['S1: @LLM_EXTRACT ("z")'], limits=Limits(max_model_calls=3))
+    assert played.result.refusal == Refusal("max_model_calls", 3, 3, "LLM_EXTRACT")
+    assert played.result.usage.calls_by_tool == {"LLM_EXTRACT": 1, "AGENT_SOLVE": 1, "RE-PLAN": 1}
+
+
+@pytest.mark.parametrize(
+    ("bounds", "refusal"),
+    [
+        (Limits(max_tokens=14), Refusal("max_tokens", 14, 15, "A")),
+        (Limits(max_cost=0.2), Refusal("max_cost", 0.2, 0.25, "A")),
+    ],
+)
+def test_the_call_that_goes_over_tokens_or_cost_is_the_last(bounds: Limits, refusal: Refusal) -> None:
+    bench = Bench('S1: @LLM_EXTRACT ("x") > $x\nS2: @A ($x)', limits=bounds)
+    bench.feed(Succeeded("S1.0.1", "v", (), Spent(10, 5, 0.25)))
+    assert bench.result.refusal == refusal
+    assert bench.result.variables == {"x": "v"}
+
+
+def test_tokens_that_are_used_up_leave_room_for_tools_and_none_for_models() -> None:
+    bench = Bench('S1: @LLM_EXTRACT ("x")\nS2: @A ()\nS3: @LLM_EXTRACT ("y")', limits=Limits(max_tokens=15))
+    bench.feed(Failed("S1.0.1", "no", (), Spent(10, 5)))
+    assert bench.keys == ["S2.0.1"]
+    bench.ok("S2.0.1")
+    assert bench.result.refusal == Refusal("max_tokens", 15, 15, "LLM_EXTRACT")
+
+
+@pytest.mark.parametrize("bounds", [Limits(max_tokens=0), Limits(max_cost=0), Limits(max_model_calls=0)])
+def test_nothing_for_models_asks_none(bounds: Limits) -> None:
+    bench = Bench('S1: @A ()\nS2: @LLM_EXTRACT ("x")', limits=bounds)
+    commands = bench.ok("S1.0.1")
+    assert [type(command) for command in commands] == [Finish]
+    assert not any(isinstance(command, CallModel) for command in commands)
+
+
+def test_results_over_the_limit_of_bytes_are_the_last() -> None:
+    played = play(
+        "S1: @A () > $a\nS2: @B ()\nS3: @C ()", {"A": "é" * 4, "B": [1, "xy"]}, limits=Limits(max_bytes=9)
+    )
+    assert played.result.refusal == Refusal("max_bytes", 9, 18, "C")
+    assert played.variables == {"a": "éééé"}
+
+
+def test_a_loop_over_too_many_items_calls_nothing() -> None:
+    text = "S1: @A () > $a\nS2: ?FOREACH ($i IN $a) THEN @WRITE ($i) > $a"
+    played = play(text, {"A": [1, 2, 3]}, limits=Limits(max_items=2))
+    assert (played.names, played.variables) == (["A"], {"a": [1, 2, 3]})
+    assert played.result.refusal == Refusal("max_items", 2, 3)
+
+
+def test_time_that_is_up_ends_the_run_with_whatever_is_under_way() -> None:
+    bench = Bench("S1: @A () > $a\nS2: @B ()", limits=Limits(max_seconds=10))
+    bench.ok("S1.0.1", 1)
+    bench.feed(TimeUp(10.5))
+    assert bench.result.refusal == Refusal("max_seconds", 10, 10.5)
+    assert (bench.result.status, bench.result.variables) == (Status.FAILED, {"a": 1})
+    assert bench.ok("S2.0.1") == []
+
+
+# ---------------------------------------------------------------- repeated calls
+
+
+def test_a_circle_that_makes_the_same_call_again_and_again_is_ended() -> None:
+    played = play("S1: @A (x=$n)\nS2: @B ()\nS3: GOTO S1", inputs={"n": 7}, limits=Limits(max_repeats=2))
+    assert played.names == ["A", "B"] * 3
+    assert played.result.refusal == Refusal("max_repeats", 2, 2, "A")
+
+
+def test_polling_is_possible_with_the_limits_as_they_are() -> None:
+    polls = iter(["busy"] * 500 + ["ready"])
+    text = 'S1: @POLL () > $s\nS2: ?IF ($s != "ready") THEN GOTO S1\nS3: @RESPOND ($s)'
+    assert play(text, {"POLL": lambda args: next(polls)}).result.response == "ready"
+
+
+def test_a_circle_whose_calls_differ_is_no_repetition() -> None:
+    count = iter(range(9))
+    text = "S1: @NEXT ($n) > $n\nS2: ?IF ($n < 8) THEN GOTO S1"
+    played = play(text, {"NEXT": lambda args: next(count)}, limits=Limits(max_repeats=0))
+    assert (len(played.names), played.result.refusal) == (9, None)
+
+
+def test_the_same_call_in_another_place_of_the_plan_is_no_repetition() -> None:
+    text = "S1: @A (1)\nS2: @A (1)\nS3: ?FOREACH ($i IN [1, 1]) THEN @A ($i)"
+    assert play(text, limits=Limits(max_repeats=0)).result.refusal is None
+
+
+@pytest.mark.parametrize("back", ["S3: GOTO S2", "S3: @B () ON_FAIL GOTO S2"])
+def test_only_steps_that_a_jump_leads_back_to_are_watched(back: str) -> None:
+    played = play(f"S1: @A ()\nS2: @A ()\n{back}\nS4: @A ()", {"B": failing()}, limits=Limits(max_repeats=1))
+    assert played.names.count("A") == 3
+    assert (played.result.refusal or ())[:1] == ("max_repeats",)
+
+
+def test_a_jump_inside_a_group_leads_back_to_all_of_its_members() -> None:
+    played = play("@PARALLEL {\n S1: GOTO S1\n S2: @A ()\n}", limits=Limits(max_repeats=3))
+    assert played.names == ["A"] * 4
+
+
+# ---------------------------------------------------------------- what was used
+
+
+def test_every_result_says_what_was_used() -> None:
+    text = "S1: @A () > $a ON_FAIL @RETRY(2)\nS2: ?FOREACH ($i IN [1, 2]) THEN @B ($i)"
+    usage = play(text, {"A": failing("bad")}).result.usage
+    assert usage == Usage(
+        steps=2, calls=5, calls_by_tool={"A": 3, "B": 2}, retries=2, waits=2, waited=2.0, bytes=9
+    )
+
+
+def test_other_limits_count_what_has_been_used() -> None:
+    bench = Bench("S1: @A ()\nS2: @A ()\nS3: @A ()", limits=Limits(max_calls=1))
+    bench.feed(LimitsChanged(Limits(max_calls=2)))
+    bench.ok("S1.0.1")
+    assert bench.keys == ["S2.0.1"]
+    bench.ok("S2.0.1")
+    assert bench.result.refusal == Refusal("max_calls", 2, 2, "A")
+
+
+def test_without_guards_nothing_is_refused() -> None:
+    bounds = Limits(max_steps=3, max_calls=1, max_calls_by_tool={"A": 0}).without_guards()
+    text = "S1: @A () > $n\nS2: ?IF ($n < 2000) THEN GOTO S1"
+    count = iter(range(9_999))
+    assert play(text, {"A": lambda args: next(count)}, limits=bounds).result.status is Status.DONE
+
+
+# ---------------------------------------------------------------- limits and sizes
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"max_calls": -1},
+        {"max_steps": 0},
+        {"max_calls_by_tool": {"A": -1}},
+        {"max_cost": float("nan")},
+        {"max_seconds": float("inf")},
+        {"window": 0},
+    ],
+)
+def test_a_bound_that_is_none_is_refused(bad: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(bad)) if "by_tool" not in str(bad) else "A must"):
+        Limits(**bad)  # type: ignore[arg-type]
+
+
+def test_limits_survive_the_journal_and_those_it_does_not_name_did_not_hold() -> None:
+    limits = Limits(max_calls=3, max_calls_by_tool={"A": 1}, max_cost=None)
+    assert Limits.from_json(limits.to_json()) == limits
+    old = Limits.from_json({"max_steps": 10_000, "max_replans": 3, "window": 16})
+    assert (old.max_items, old.max_repeats, old.max_calls) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        ("", 0),
+        ("é", 2),
+        ("\ud800", 3),
+        (None, 8),
+        ([], 0),
+        ([1, 2.5, None], 24),
+        (["a", "é"], 3),
+        ({"k": ["a", {"kk": 1}]}, 12),
+    ],
+)
+def test_sizes_are_those_of_texts_and_eight_for_each_other_value(value: object, size: int) -> None:
+    assert size_of(value) == size  # type: ignore[arg-type]

@@ -1,0 +1,190 @@
+"""What holds for every plan under every limit, on every schedule and after a crash at any event."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.machine.test_laws import SEEDS, driven
+from tests.plans import FACTS, INPUTS, LIMITS, duration, outcome, plan_of, plan_texts
+
+from callsheet.machine import (
+    Awaited,
+    CallModel,
+    CallTool,
+    Command,
+    Compile,
+    Event,
+    Failed,
+    Finish,
+    Limits,
+    Machine,
+    PlanCompiled,
+    Result,
+    RunAgent,
+    Spent,
+    Status,
+    Succeeded,
+    compile_plan,
+)
+from callsheet.machine.budget import size_of
+from callsheet.runtime.simulated import Simulation
+
+TOOLS = ("READ", "KEEP", "WRITE", "FAULTY", "LLM_EXTRACT", "RE-PLAN")
+Keys = dict[str, str]
+"""What was called, by the keys of the calls."""
+
+
+class World:
+    """Carries calls out, and counts on its own what they were and what they spent."""
+
+    def __init__(self, seed: int, schedule: int) -> None:
+        self.called: Keys = {}
+        self.spent: dict[str, Spent] = {}
+        self.sizes: dict[str, int] = {}
+        self._seed = seed
+        self._schedule = schedule
+
+    def respond(self, command: Command) -> tuple[float, Event]:
+        assert isinstance(command, CallTool | CallModel | RunAgent | Compile)
+        key = command.key
+        self.called[key] = "RE-PLAN" if isinstance(command, Compile) else command.tool
+        event = outcome(self._seed, command)
+        assert isinstance(event, Succeeded | Failed | PlanCompiled)
+        if not isinstance(command, CallTool):
+            self.spent[key] = Spent(len(key), 3, 0.5)
+            event = event._replace(spent=self.spent[key])
+        if isinstance(event, Failed):
+            self.sizes[key] = len(event.error.encode())
+        elif isinstance(event, Succeeded):
+            self.sizes[key] = size_of(event.value) if isinstance(event.value, str | list | dict) else 0
+        return duration(self._schedule, key), event
+
+    def tools(self) -> Counter[str]:
+        return Counter(self.called.values())
+
+
+limits = st.builds(
+    Limits,
+    max_steps=st.integers(1, 30),
+    max_calls=st.none() | st.integers(0, 8),
+    max_calls_by_tool=st.dictionaries(st.sampled_from(TOOLS), st.integers(0, 3), max_size=2),
+    max_model_calls=st.none() | st.integers(0, 3),
+    max_tokens=st.none() | st.integers(0, 40),
+    max_cost=st.none() | st.sampled_from([0.0, 0.5, 1.0]),
+    max_bytes=st.none() | st.integers(0, 200),
+    max_items=st.none() | st.integers(0, 4),
+    max_repeats=st.none() | st.integers(0, 2),
+    max_waiting=st.none() | st.sampled_from([0.0, 2.0]),
+    max_seconds=st.none() | st.floats(0, 60),
+    max_replans=st.integers(0, 3),
+    window=st.sampled_from([1, 3, 16]),
+    retry_delay=st.sampled_from([0.0, 1.0]),
+)
+
+
+def machine_of(text: str, bounds: Limits) -> Machine:
+    return Machine(compile_plan(plan_of(text), FACTS), bounds)
+
+
+def crashing_run(text: str, bounds: Limits, world: World, crashes: list[int]) -> Result:
+    """A run that dies after so many events each time and is folded from its events and taken up."""
+    events: list[Event] = []
+    run = Simulation(machine_of(text, bounds), world.respond)
+    run.start(INPUTS)
+    for moment in crashes:
+        for _ in range(moment):
+            if run.machine.result is not None or not run.step():
+                break
+        events += run.events
+        if run.machine.result is not None:
+            return run.machine.result
+        machine, waiting = machine_of(text, bounds), dict[str, Awaited]()
+        for event in events:
+            waiting.pop(getattr(event, "key", ""), None)
+            for command in machine.feed(event):
+                assert not isinstance(command, Finish)
+                waiting[command.key] = command
+        run = Simulation(machine, world.respond, run.seconds)
+        run.launch(list(waiting.values()))
+    return run.go_on([])
+
+
+def hold(result: Result, world: World, bounds: Limits) -> None:
+    """No limit was gone over, and what the run says it used is what the world counted."""
+    usage, tools = result.usage, world.tools()
+    assert usage.calls_by_tool == tools
+    assert usage.calls == tools.total()
+    assert bounds.max_calls is None or usage.calls <= bounds.max_calls
+    for tool, most in bounds.max_calls_by_tool.items():
+        assert tools[tool] <= most
+    assert usage.model_calls == tools["LLM_EXTRACT"] + tools["RE-PLAN"]
+    assert bounds.max_model_calls is None or usage.model_calls <= bounds.max_model_calls
+    assert usage.steps == result.steps_executed <= bounds.max_steps
+    assert usage.replans <= bounds.max_replans
+    assert bounds.max_waiting is None or usage.waited <= bounds.max_waiting
+    if result.refusal is not None:
+        assert (result.status, result.error) == (Status.FAILED, result.refusal.describe())
+
+
+@given(plan_texts(), SEEDS, SEEDS, limits, st.lists(st.integers(0, 8), max_size=3))
+@settings(max_examples=400, deadline=None)
+def test_no_schedule_and_no_crash_goes_over_a_limit(
+    text: str, seed: int, schedule: int, bounds: Limits, crashes: list[int]
+) -> None:
+    """Random plans, limits, schedules and crashes: the calls that leave are those that were reserved."""
+    world = World(seed, schedule)
+    hold(crashing_run(text, bounds, world, crashes), world, bounds)
+
+
+@given(plan_texts(), SEEDS, SEEDS, st.sampled_from([1, 3, 16]))
+@settings(max_examples=200, deadline=None)
+def test_with_two_calls_no_schedule_makes_a_third(text: str, seed: int, schedule: int, window: int) -> None:
+    """At any concurrency; what has no room fails the run and says what would have made room."""
+    world = World(seed, schedule)
+    bounds = replace(LIMITS, max_calls=2, window=window)
+    result = Simulation(machine_of(text, bounds), world.respond).run(INPUTS)
+    assert len(world.called) <= 2
+    hold(result, world, bounds)
+    if result.refusal is not None and result.refusal.budget == "max_calls":
+        assert result.refusal[1:3] == (2, 2)
+        assert len(world.called) == 2
+
+
+@given(plan_texts(), SEEDS, SEEDS, st.lists(st.integers(0, 8), max_size=3))
+@settings(max_examples=200, deadline=None)
+def test_what_was_used_is_what_the_world_counted(
+    text: str, seed: int, schedule: int, crashes: list[int]
+) -> None:
+    """Tokens, cost and bytes are those of the outcomes, also after crashes."""
+    world = World(seed, schedule)
+    result = crashing_run(text, LIMITS, world, crashes)
+    hold(result, world, LIMITS)
+    usage = result.usage
+    assert usage.output_tokens == 3 * len(world.spent)
+    assert usage.cost == 0.5 * len(world.spent)
+    assert usage.input_tokens == sum(spent.input_tokens for spent in world.spent.values())
+    assert usage.bytes == sum(world.sizes.values())
+
+
+@given(plan_texts(), SEEDS, SEEDS)
+@settings(max_examples=100, deadline=None)
+def test_a_limit_that_is_not_reached_changes_nothing(text: str, seed: int, schedule: int) -> None:
+    """The limits that a run just needs leave it as it is."""
+    free = driven(machine_of(text, LIMITS), seed, schedule).run(INPUTS)
+    used = free.usage
+    bounds = replace(
+        LIMITS,
+        max_calls=used.calls,
+        max_calls_by_tool=used.calls_by_tool,
+        max_model_calls=used.model_calls,
+        max_bytes=used.bytes,
+        max_waiting=used.waited,
+        max_seconds=None,
+        max_steps=max(1, used.steps) if free.refusal is None else LIMITS.max_steps,
+    )
+    again = driven(machine_of(text, bounds), seed, schedule).run(INPUTS)
+    assert again == free
+    assert again.usage == used
