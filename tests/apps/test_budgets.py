@@ -19,7 +19,8 @@ def test_a_run_over_a_limit_fails_and_says_which_option_sets_it(machine, options
     plan = machine.plan(FOUR)
     result = machine("run", plan, "--tools", machine.tools, *options)
     assert result.exit_code == 1
-    assert "the plan failed at S3: @ADD is refused: the run has " in result.stderr
+    assert result.stdout.startswith("@ADD is refused: the run has ")
+    assert "the plan failed at S3" in result.stderr
     assert result.stderr.count(way_out) == 1
     assert "used 2 steps" not in result.stderr
     assert "used 3 steps · 2 calls (ADD 2)" in result.stderr

@@ -681,13 +681,15 @@ class Machine:
         else:
             frame.results[attempt.index] = value
             self._fill(frame, out)
-        self._complete(frame, out)
+        if not frame.open:
+            self._complete(frame, out)
 
     def _complete(self, frame: Frame, out: list[Command]) -> None:
         """Once nothing of a frame is under way: commit what is whole, and go on."""
         if frame.open:
             return
-        self._collect(frame)
+        if frame.items is not None or frame.failed:
+            self._collect(frame)
         if not frame.grouped:
             self._commit(frame, frame.code.number + 1, out)
             self._advance(out)
@@ -699,7 +701,8 @@ class Machine:
         group = self._group
         assert group is not None
         group.open -= 1
-        self._complete_group(group, out)
+        if not group.open:
+            self._complete_group(group, out)
 
     def _collect(self, frame: Frame) -> None:
         """Once nothing of a frame is under way: its value, and where a failure leads."""
