@@ -27,6 +27,7 @@ from callsheet.machine import (
     Failed,
     Finish,
     Limits,
+    LimitsChanged,
     Machine,
     Reopened,
     Sleep,
@@ -61,7 +62,8 @@ class Session:
     def __init__(self, case: DagCase, plan: Plan) -> None:
         self.case, self.plan = case, plan
         self.events: list[Event] = []
-        self.machine = self._machine()
+        self.first: Mapping[str, Any] = {}
+        self.machine = self._machine({})
         self.counts: dict[str, int] = {}
         self.stage = Stage()
         self._due: list[tuple[float, int, Event]] = []
@@ -70,19 +72,21 @@ class Session:
         steps = case.plan["steps"]
         self.names = {canonical_tool_name(str(step["tool"])): str(step["tool"]) for step in steps}
 
-    def _machine(self) -> Machine:
+    def _limits(self, stage: Mapping[str, Any]) -> Limits:
         run = self.case.run
         limits: dict[str, Any] = {"max_concurrency": run.get("max_concurrency", 4)}
-        guards = run.get("guards") or {}
-        if run.get("enable_guards", True) and "budget_total" in guards:
-            left = guards["budget_total"] - guards.get("used_by_conversation", 0)
-            limits["max_calls"] = left
-        if run.get("enable_guards", True) and "per_tool_cap" in guards:
-            caps = {
-                canonical_tool_name(str(s["tool"])): guards["per_tool_cap"] for s in self.case.plan["steps"]
+        guards = (stage.get("guards") or run.get("guards") or {}) if run.get("enable_guards", True) else {}
+        if "budget_total" in guards:
+            limits["max_calls"] = guards["budget_total"] - guards.get("used_by_conversation", 0)
+        if "per_tool_cap" in guards:
+            cap = guards["per_tool_cap"]
+            limits["max_calls_by_tool"] = {
+                canonical_tool_name(str(step["tool"])): cap for step in self.case.plan["steps"]
             }
-            limits["max_calls_by_tool"] = caps
-        return Machine(compile_plan(self.plan), Limits(**limits), self._heard)
+        return Limits(**limits)
+
+    def _machine(self, stage: Mapping[str, Any]) -> Machine:
+        return Machine(compile_plan(self.plan), self._limits(stage), self._heard)
 
     def _heard(self, note: Note) -> None:
         self.stage.notes.append(note)
@@ -90,8 +94,12 @@ class Session:
     def run(self, stage: Mapping[str, Any]) -> Stage:
         """Carry one stage out."""
         self.stage, self._due = Stage(), []
-        resumes = stage.get("mode") == "resume" and bool(self.events)
-        commands = self._taken_up() if resumes else self._feed(Started(dict(stage.get("variables") or {})))
+        if stage.get("mode") == "resume" and self.events:
+            commands = self._taken_up(stage)
+        else:
+            self.first = stage
+            self.machine = self._machine(stage)
+            commands = self._feed(Started(dict(stage.get("variables") or {})))
         self.stage.calls.clear()
         now = 0.0
         self._launch(commands, now)
@@ -106,14 +114,16 @@ class Session:
         self.stage.milliseconds = now
         return self.stage
 
-    def _taken_up(self) -> list[Command]:
+    def _taken_up(self, stage: Mapping[str, Any]) -> list[Command]:
         """The machine folded from the events, and the commands that it still waits for."""
-        self.machine, events = self._machine(), self.events
+        self.machine, events = self._machine(self.first), self.events
         self._open.clear()
         for event in events:
             self._note(self.machine.feed(event), event)
         self.stage = Stage()
         again = list(self._open.values())
+        if self._limits(stage) != self.machine.limits:
+            self._feed(LimitsChanged(self._limits(stage)))
         return self._feed(Reopened()) if self.machine.may_reopen else again
 
     def _feed(self, event: Event) -> list[Command]:

@@ -23,7 +23,7 @@ def through_json(machine: Machine) -> Machine | None:
     if state is None or data is None:
         return None
     read = state_from_json(state.program, json.loads(json.dumps(data)))
-    return Machine.at(read, machine.limits)
+    return Machine.at(read)
 
 
 def feed(machine: Machine, event: Event, waiting: dict[str, Awaited]) -> list[Any]:
@@ -116,7 +116,7 @@ def test_the_observer_hears_what_had_been_executed() -> None:
     bench.ok("S1.0.1", 1)
     state, notes = bench.machine.state(), list[Note]()
     assert state is not None
-    Machine.at(state, None, notes.append)
+    Machine.at(state, notes.append)
     assert [(n.kind, n.step) for n in notes] == [(NoteKind.BEFORE, "S1"), (NoteKind.BEFORE, "S2")]
 
 
@@ -170,8 +170,7 @@ def test_all_that_a_machine_is_made_of_is_in_its_state() -> None:
         "_schedule",
     }
     fields = {f"_{name}" for name in Bench("S1: @READ (1)").machine.state().__slots__}  # type: ignore[union-attr]
-    counted_down = {"_calls_left": "_calls"}
-    assert {counted_down.get(name, name) for name in set(Machine.__slots__) - follows} == fields
+    assert set(Machine.__slots__) - follows == fields
 
 
 def test_limits_hold_on() -> None:

@@ -114,7 +114,7 @@ class Machine:
         out: list[Command] = []
         if self.is_paused:
             out = self.go_on()
-        if self.result is not None and not (type(event) is Reopened and self.may_reopen):
+        if self.result is not None and not (isinstance(event, Reopened | LimitsChanged) and self.may_reopen):
             return out
         self._left = units
         if type(event) is Succeeded:
@@ -421,7 +421,12 @@ class Machine:
             self._store(frame)
             schedule.done(code.number)
         else:
-            lost = schedule.failed(code.number, to_text(frame.value) if end is None else end.response)
+            error = to_text(frame.value)
+            if end is not None and not end.terminated:
+                error = f"a budget is spent: {end.response}"
+                if observer is not None:
+                    observer(Note(NoteKind.FAILED, code.id, error))
+            lost = schedule.failed(code.number, error)
             if observer is not None:
                 for number in lost:
                     observer(Note(NoteKind.SKIPPED, self._program.steps[number].id, f"{code.id} failed"))

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from callsheet.ir import JSON
-from callsheet.machine.budget import Budget
+from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits
 from callsheet.machine.program import Program
@@ -210,8 +210,8 @@ def _control_from_json(data: list[Any] | None) -> Control | None:
     kind, *rest = data
     if kind == "jump":
         return Jump(*rest)
-    status, *more = rest
-    return End(Status(status), *more)
+    status, *more, refusal = rest
+    return End(Status(status), *more, refusal=None if refusal is None else Refusal(*refusal))
 
 
 def _attempt_to_json(attempt: Attempt, frame: int, keep: Keep) -> list[Any]:
