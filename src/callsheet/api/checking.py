@@ -13,6 +13,7 @@ from typing import NamedTuple
 from callsheet.diagnostics import Diagnostic, Severity, Span
 from callsheet.ir import Call, CallKind, Goto, Literal, Order, Plan, Replan, Step
 from callsheet.passes import ToolSignature, check
+from callsheet.ports import asking
 from callsheet.ports.tools import Registry, Tool
 from callsheet.ports.transforms import ORIGIN, fault_of_literal, literal_check
 
@@ -103,6 +104,8 @@ def _signatures(plan: Plan, registry: Registry) -> dict[str, ToolSignature]:
 
 def _signature(tool: Tool) -> ToolSignature:
     check_literal = literal_check(tool.spec.name) if tool.spec.origin == ORIGIN else None
+    if tool.spec.origin == asking.ORIGIN:
+        check_literal = asking.check_literal
     return ToolSignature.from_schema(tool.spec.parameters, tool.spec.effect, check_literal)
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from callsheet.ir import Call, CallKind, Plan
 from callsheet.machine import ToolFacts
+from callsheet.ports.asking import asking_tool
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.tools import Registry, Tool
 from callsheet.ports.transforms import transform_tools
 
-_LOCAL_KINDS = frozenset({CallKind.TOOL, CallKind.TRANSFORM})
+_LOCAL_KINDS = frozenset({CallKind.TOOL, CallKind.TRANSFORM, CallKind.HUMAN})
 
 
 def default_data() -> Path:
@@ -28,12 +29,12 @@ def default_data() -> Path:
 def local_registry(given: Iterable[Tool], builtins: BuiltinSettings | None) -> Registry:
     """The tools that need no server; those that are given take the place of built-in ones.
 
-    Transforms are always there, built-in tools where their settings are given. Raises
+    Transforms and `@ASK_HUMAN` are always there, built-in tools where their settings are given. Raises
     CallsheetError for two given tools of one name, or settings that cannot be kept.
     """
     own = [*given]
     taken = {tool.spec.name for tool in own}
-    others = [*(() if builtins is None else builtin_tools(builtins)), *transform_tools()]
+    others = [*(() if builtins is None else builtin_tools(builtins)), *transform_tools(), asking_tool()]
     return Registry([*own, *(tool for tool in others if tool.spec.name not in taken)])
 
 

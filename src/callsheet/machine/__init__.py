@@ -3,7 +3,9 @@
 It never awaits, reads a clock, draws a random number or touches a file. Drivers feed it.
 """
 
+from callsheet.machine.asking import Approval, Question
 from callsheet.machine.commands import (
+    Ask,
     Awaited,
     CallModel,
     CallTool,
@@ -14,6 +16,7 @@ from callsheet.machine.commands import (
     Sleep,
 )
 from callsheet.machine.events import (
+    Answered,
     Cancelled,
     Decided,
     Decision,
@@ -24,6 +27,7 @@ from callsheet.machine.events import (
     Started,
     Succeeded,
     TimerFired,
+    Verdict,
 )
 from callsheet.machine.limits import Limits
 from callsheet.machine.machine import Machine
@@ -33,6 +37,9 @@ from callsheet.machine.result import Result, Status
 from callsheet.machine.values import to_text
 
 __all__ = [
+    "Answered",
+    "Approval",
+    "Ask",
     "Awaited",
     "CallModel",
     "CallTool",
@@ -51,6 +58,7 @@ __all__ = [
     "Machine",
     "PlanCompiled",
     "Program",
+    "Question",
     "Remark",
     "Result",
     "RunAgent",
@@ -60,6 +68,7 @@ __all__ = [
     "Succeeded",
     "TimerFired",
     "ToolFacts",
+    "Verdict",
     "compile_plan",
     "to_text",
 ]

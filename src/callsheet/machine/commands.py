@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
+from callsheet.machine.asking import Asked
 from callsheet.machine.result import Result
 
 
@@ -60,12 +61,20 @@ class Compile(NamedTuple):
     variables: dict[str, JSON]
 
 
+class Ask(NamedTuple):
+    """Ask a person, for days if need be, and feed Answered."""
+
+    key: str
+    step: str
+    asked: Asked
+
+
 class Finish(NamedTuple):
     """The run has ended; nothing that comes later counts."""
 
     result: Result
 
 
-Awaited: TypeAlias = "CallTool | CallModel | RunAgent | Sleep | Compile"
+Awaited: TypeAlias = "CallTool | CallModel | RunAgent | Sleep | Compile | Ask"
 """A command that an event of its key answers."""
 Command: TypeAlias = "Awaited | Finish"

@@ -70,10 +70,38 @@ class Doubted(NamedTuple):
     reason: str
 
 
+class Verdict(StrEnum):
+    """What an answer says."""
+
+    APPROVE = "approve"
+    ANSWER = "answer"
+    DENY = "deny"
+    EXPIRE = "expire"
+    """Nobody answered in time."""
+
+
+class Answered(NamedTuple):
+    """A person has answered what was asked under this key and has this digest.
+
+    `by` names the person, `note` is what they said beside the verdict, `msg_id` the message
+    in which the answer came.
+    """
+
+    key: str
+    digest: str
+    verdict: Verdict
+    value: JSON = None
+    by: str = ""
+    note: str = ""
+    msg_id: str = ""
+
+
 class Cancelled(NamedTuple):
     """Somebody ends the run."""
 
     reason: str
 
 
-Event: TypeAlias = "Started | Succeeded | Failed | TimerFired | PlanCompiled | Doubted | Decided | Cancelled"
+Event: TypeAlias = (
+    "Started | Succeeded | Failed | TimerFired | PlanCompiled | Doubted | Decided | Answered | Cancelled"
+)

@@ -9,14 +9,16 @@ the order in which they arrive does not matter.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Cast
+from callsheet.machine.asking import Approval, Asked, Asking, Question, in_words
 from callsheet.machine.closures import Eval
-from callsheet.machine.commands import CallModel, CallTool, Command, Compile, Finish, RunAgent, Sleep
+from callsheet.machine.commands import Ask, CallModel, CallTool, Command, Compile, Finish, RunAgent, Sleep
 from callsheet.machine.events import (
+    Answered,
     Cancelled,
     Decided,
     Decision,
@@ -27,6 +29,7 @@ from callsheet.machine.events import (
     Started,
     Succeeded,
     TimerFired,
+    Verdict,
 )
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits
@@ -42,6 +45,7 @@ Observer = Callable[[Note], None]
 _NO_INPUTS: list[JSON] = []
 ALL = sys.maxsize
 """As many steps and items as there are."""
+_CALLS = frozenset({Kind.TOOL, Kind.MODEL, Kind.AGENT, Kind.ASK})
 _TOOL, _RESPOND = Kind.TOOL, Kind.RESPOND
 """Looked at for every step: a module's name is found faster than an enum's member."""
 
@@ -49,15 +53,18 @@ _TOOL, _RESPOND = Kind.TOOL, Kind.RESPOND
 class Machine:
     """One run of a program.
 
-    `observer`, if given, is called with a Note for everything that happens to a step. An event
-    of a key that is not open (late, repeated, unknown) changes nothing.
+    `observer`, if given, is called with a Note for everything that happens to a step. A person
+    is asked before each call of a tool that `approve` names. An event of a key that is not open
+    (late, repeated, unknown) changes nothing.
     """
 
     __slots__ = (
+        "_asking",
         "_asleep",
         "_attempts",
         "_calls_left",
         "_compiling",
+        "_gated",
         "_generation",
         "_group",
         "_is_behind",
@@ -79,12 +86,17 @@ class Machine:
     )
 
     def __init__(
-        self, program: Program, limits: Limits | None = None, observer: Observer | None = None
+        self,
+        program: Program,
+        limits: Limits | None = None,
+        observer: Observer | None = None,
+        approve: Iterable[str] = (),
     ) -> None:
         self.limits = limits or Limits()
         self.result: Result | None = None
         self._observer = observer
         self._attempts: dict[str, Attempt] = {}
+        self._asking = Asking(approve)
         self._asleep: dict[str, Attempt] = {}
         self._compiling: dict[str, Attempt] = {}
         self._is_started = False
@@ -162,7 +174,7 @@ class Machine:
 
     def open_keys(self) -> tuple[str, ...]:
         """The keys of all that is under way."""
-        return (*self._attempts, *self._asleep, *self._compiling)
+        return (*self._attempts, *self._asking.keys(), *self._asleep, *self._compiling)
 
     # ------------------------------------------------------------ events
 
@@ -269,7 +281,40 @@ class Machine:
     def _on_doubted(self, event: Doubted, out: list[Command]) -> None:
         """A call that falls into doubt stays open, and is decided later."""
 
+    def _on_answered(self, event: Answered, out: list[Command]) -> None:
+        """A person has answered: the call is made, or the step has its value, or it has failed."""
+        found = self._asking.close(event.key, event.digest)
+        if found is None:
+            return
+        attempt, asked = found
+        verdict, code = event.verdict, attempt.frame.code
+        if self._observer is not None:
+            who = f" by {event.by}" if event.by else ""
+            note = f": {event.note}" if event.note else ""
+            self._observer(Note(NoteKind.ANSWERED, code.id, f"{verdict}{who}{note}"))
+        if verdict is Verdict.DENY:
+            who = f" by {event.by}" if event.by else ""
+            self._fail(attempt, f"denied{who}" + (f": {event.note}" if event.note else ""), out)
+        elif isinstance(asked, Approval) and verdict is not Verdict.EXPIRE:
+            self._launch(attempt, out)
+        else:
+            self._attempts[event.key] = attempt
+            self._take_answer(event, asked, out)
+
+    def _take_answer(self, event: Answered, asked: Asked, out: list[Command]) -> None:
+        """Go on with an answer to a question, or with what stands for one when its time is over."""
+        if event.verdict is not Verdict.EXPIRE:
+            value = True if event.verdict is Verdict.APPROVE and event.value is None else event.value
+            self._on_succeeded(Succeeded(event.key, value), out)
+        elif isinstance(asked, Question) and asked.has_default:
+            self._on_succeeded(Succeeded(event.key, asked.default), out)
+        else:
+            seconds = asked.timeout if isinstance(asked, Question) else None
+            within = "in time" if seconds is None else f"within {in_words(seconds)}"
+            self._on_failed(Failed(event.key, f"nobody answered {within}"), out)
+
     def _on_cancelled(self, event: Cancelled, out: list[Command]) -> None:
+        self._asking.clear()
         self._attempts.clear()
         self._asleep.clear()
         self._compiling.clear()
@@ -456,7 +501,7 @@ class Machine:
         """Do the action once, or make the call that does it."""
         code, slots = frame.code, self._slots
         kind = code.kind
-        if kind is _TOOL:
+        if kind is _TOOL and code.number not in self._gated:
             if not self._count_call(frame):
                 return
             key = f"{frame.prefix}{index}.1"
@@ -464,7 +509,7 @@ class Machine:
             self._attempts[key] = Attempt(frame, index, key, args, _NO_INPUTS)
             frame.open += 1
             out.append(CallTool(key, code.id, code.tool, args, code.wants_data))
-        elif kind is Kind.MODEL or kind is Kind.AGENT:
+        elif kind in _CALLS:
             if not self._count_call(frame):
                 return
             inputs = [make(slots) for make in code.inputs]
@@ -484,9 +529,23 @@ class Machine:
             self._ask_replan(frame, index, out)
 
     def _emit(self, attempt: Attempt, out: list[Command]) -> None:
+        """Make the call of an attempt, or ask a person first."""
+        code = attempt.frame.code
+        if code.kind is Kind.ASK or code.number in self._gated:
+            asked = self._asking.ask(attempt, self._program)
+            if asked is not None:
+                self._attempts.pop(attempt.key, None)  # a call in doubt that is to be made again
+                if self._observer is not None:
+                    what = asked.prompt if isinstance(asked, Question) else f"may @{asked.tool} be called?"
+                    self._observer(Note(NoteKind.ASKED, code.id, what))
+                out.append(Ask(attempt.key, code.id, asked))
+                return
+        self._launch(attempt, out)
+
+    def _launch(self, attempt: Attempt, out: list[Command]) -> None:
         code, key = attempt.frame.code, attempt.key
         (self._compiling if code.kind is Kind.REPLAN else self._attempts)[key] = attempt
-        if code.kind is _TOOL:
+        if code.kind is _TOOL or code.kind is Kind.ASK:
             out.append(CallTool(key, code.id, code.tool, attempt.args, code.wants_data))
         elif code.kind is Kind.MODEL:
             out.append(CallModel(key, code.id, code.tool, attempt.inputs, attempt.args))
@@ -611,6 +670,7 @@ class Machine:
 
     def _load(self, program: Program) -> None:
         self._program = program
+        self._gated = self._asking.gated(program)
         self._variables = Variables(program)
         self._slots = self._variables.slots
         self._visits = [0] * len(program.steps)
@@ -651,6 +711,7 @@ class Machine:
         PlanCompiled: _on_compiled,
         Decided: _on_decided,
         Doubted: _on_doubted,
+        Answered: _on_answered,
         Cancelled: _on_cancelled,
     }
 

@@ -47,6 +47,7 @@ class ToolFacts(NamedTuple):
 
 
 _UNKNOWN = ToolFacts()
+_ASKING = ToolFacts(Effect.READ, ("prompt", "options", "schema", "timeout", "default"))
 _LARGE = 1_000
 """From this many steps on the cyclic collector rests."""
 
@@ -61,6 +62,7 @@ class Kind(IntEnum):
     TERMINATE = 4
     GOTO = 5
     REPLAN = 6
+    ASK = 7
 
 
 class StepCode:
@@ -219,9 +221,14 @@ def _compile_call(code: StepCode, call: Call, slot_of: SlotOf, facts: Mapping[st
         code.concurrent = code.kind is Kind.MODEL
         return
     arguments = call.named
+    if kind is CallKind.HUMAN:
+        fact = _ASKING
     if call.positional:
         arguments = (*zip(_positional_names(call, fact), call.positional, strict=True), *arguments)
     code.arguments = compile_arguments(arguments, slot_of)
+    if kind is CallKind.HUMAN:
+        code.kind, code.concurrent = Kind.ASK, True
+        return
     code.concurrent = fact.effect.only_reads or fact.effect is Effect.IDEMPOTENT
 
 

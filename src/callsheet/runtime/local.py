@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from callsheet.machine import (
+    Ask,
     Awaited,
     CallTool,
     Cancelled,
@@ -23,6 +24,7 @@ from callsheet.machine import (
     Sleep,
     TimerFired,
 )
+from callsheet.runtime.asking import Desk, People
 from callsheet.runtime.crew import Crew
 from callsheet.runtime.gateway import Gateway
 
@@ -62,12 +64,14 @@ class LocalDriver:
         gateway: Gateway,
         recorder: Recorder | None = None,
         after_batch: Callable[[], Awaitable[None]] | None = None,
+        people: People | None = None,
     ) -> None:
         self._machine = machine
         self._gateway = gateway
         self._recorder = recorder
         self._after_batch = after_batch
         self._crew = Crew(self._begin)
+        self._desk = Desk(people or People(""), self._crew)
         self._driving: asyncio.Task[object] | None = None
         self._cancel_reason: str | None = None
 
@@ -78,7 +82,7 @@ class LocalDriver:
             self._driving.cancel()
 
     async def run(self, commands: Sequence[Command]) -> Result | None:
-        """Carry out commands until the machine has its result; None where a decision is needed.
+        """Carry out commands until the machine has its result; None where a person has to decide or answer.
 
         Raises what the recorder's commit raises; then nothing more was launched, and calls
         that were under way have been cancelled.
@@ -89,6 +93,7 @@ class LocalDriver:
                 return await self._end_cancelled(self._cancel_reason)
             return await self._drive(commands)
         except asyncio.CancelledError:
+            await self._desk.close()
             await self._crew.dismiss()
             if self._cancel_reason is None:
                 await self._keep_arrived()
@@ -99,10 +104,11 @@ class LocalDriver:
             return await self._end_cancelled(self._cancel_reason)
         finally:
             self._driving = None
+            await self._desk.close()
             await self._crew.dismiss()
 
     async def _drive(self, commands: Sequence[Command]) -> Result | None:
-        machine, crew, direct = self._machine, self._crew, 0
+        machine, crew, desk, direct = self._machine, self._crew, self._desk, 0
         now = asyncio.get_running_loop().time
         yielded = now()
         is_watched = self._recorder is not None or self._after_batch is not None
@@ -111,9 +117,9 @@ class LocalDriver:
             commands = [*commands, *await self._caught_up()]
         await self._settled(commands)
         while machine.result is None:
-            if len(commands) == 1 and crew.is_idle:
+            if len(commands) == 1 and crew.is_idle and desk.is_empty and type(commands[0]) is not Ask:
                 command = commands[0]
-                assert not isinstance(command, Finish)
+                assert not isinstance(command, Finish | Ask)
                 if type(command) is CallTool:
                     event: Event = await carry_out(command)
                 else:
@@ -138,12 +144,22 @@ class LocalDriver:
                     await asyncio.sleep(0)
                     yielded = now()
                 continue
-            if not commands and crew.is_idle:
-                return None  # what is still open is in doubt
-            crew.start(command for command in commands if not isinstance(command, Finish))
+            crew.start(self._without_questions(commands))
+            if crew.is_idle and not desk.is_awaited():
+                return None  # what is still open is in doubt, or waits for people
             commands = await self._take(await crew.arrivals())
             await self._settled(commands)
         return machine.result
+
+    def _without_questions(self, commands: Sequence[Command]) -> list[Awaited]:
+        """The commands that a crew carries out; questions are asked."""
+        calls: list[Awaited] = []
+        for command in commands:
+            if isinstance(command, Ask):
+                self._desk.ask(command)
+            elif not isinstance(command, Finish):
+                calls.append(command)
+        return calls
 
     async def _take(self, batch: list[Event]) -> list[Command]:
         """As `_apply`, with turns for others; what an interruption leaves counts as just arrived."""
@@ -196,6 +212,7 @@ class LocalDriver:
 
     def _begin(self, command: Awaited) -> Coroutine[Any, Any, Event]:
         """The coroutine that carries out a command."""
+        assert not isinstance(command, Ask)
         return _slept(command) if isinstance(command, Sleep) else self._gateway.carry_out(command)
 
     async def _keep_arrived(self) -> None:

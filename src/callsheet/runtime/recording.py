@@ -12,9 +12,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from callsheet.frontends.ltp import format_plan
-from callsheet.machine import CallTool, Event, Failed, PlanCompiled, Result, Sleep, Succeeded
+from callsheet.machine import Answered, Ask, CallTool, Event, Failed, PlanCompiled, Result, Sleep, Succeeded
+from callsheet.machine.asking import asked_to_json
 from callsheet.machine.commands import Awaited
 from callsheet.machine.keys import place_of_key
+from callsheet.runtime.asking import People
 from callsheet.store import (
     Durability,
     EventType,
@@ -41,11 +43,13 @@ class JournalRecorder:
         durability: Durability,
         patience: float = 5.0,
         on_blocked: Callable[[JournalWriteFailed], None] | None = None,
+        people: People | None = None,
     ) -> None:
         self._writer = writer
         self._synced = durability is Durability.FULL
         self._patience = patience
         self._on_blocked = on_blocked
+        self._people = people or People(writer.run_id)
 
     def intent(self, command: Awaited) -> None:
         """Note that a call is about to leave, or until when a wait lasts."""
@@ -53,8 +57,16 @@ class JournalRecorder:
             self._writer.intend(command.key, command.tool)
         elif type(command) is Sleep:
             self._append(EventType.TIMER, command.key, {"due": time.time() + command.seconds})
+        elif type(command) is Ask:
+            self._pose(command)
         else:
             self._writer.intend(command.key, None)
+
+    def _pose(self, ask: Ask) -> None:
+        """Note what a person is asked, once, and until when."""
+        if ask.asked.digest not in self._people.posed:
+            posed = self._people.pose(ask)
+            self._append(EventType.ASK, ask.key, {**asked_to_json(ask.asked), "due": posed.due})
 
     def _append(self, kind: EventType, key: str, body: dict[str, Any] | None) -> None:
         step, index, attempt = place_of_key(key)
@@ -81,6 +93,8 @@ class JournalRecorder:
             self._writer.append(kind, body=body)
         else:
             self._append(kind, key, body)
+        if type(event) is Answered and event.msg_id:
+            self._writer.take(event.msg_id)
 
     def end(self, result: Result) -> None:
         """Note how the run ended."""

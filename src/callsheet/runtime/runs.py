@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from callsheet.ir import JSON, Plan
 from callsheet.machine import (
+    Ask,
     CallTool,
     Command,
     Decided,
@@ -28,13 +29,15 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.machine.machine import Observer
+from callsheet.runtime.answers import PendingAsk, pending
+from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.store import EventType, Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.ids import new_run_id
 from callsheet.store.records import Start
-from callsheet.store.replay import Folded, fold
+from callsheet.store.replay import Folded, Posed, fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +56,13 @@ class DoubtfulCall:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """Where a run stands: it has a result, or it waits for a decision about calls in doubt."""
+    """Where a run stands: it has a result, or waits for decisions about calls in doubt and for answers."""
 
     run_id: str
     result: Result | None
     in_doubt: tuple[DoubtfulCall, ...] = ()
+    waiting: tuple[PendingAsk, ...] = ()
+    """What people are asked and have not answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,8 @@ class Launch:
     """All that a run is started with besides its plan and its ports.
 
     `facts` and `pins` tell of the tools that the plan calls; `note` is kept with the run for
-    the face that started it. `source` is the text of the plan.
+    the face that started it. `source` is the text of the plan. A person is asked before each call
+    of a tool that `approve` names.
     """
 
     facts: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])
@@ -74,6 +80,7 @@ class Launch:
     limits: Limits = field(default_factory=Limits)
     source: str = ""
     note: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    approve: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +94,26 @@ class Watch:
 
 
 _NOBODY = Watch()
+_ABSENT = Respondents()
 
 
 async def run_unrecorded(
-    plan: Plan, ports: Ports, launch: Launch, watch: Watch = _NOBODY, run_id: str | None = None
+    plan: Plan,
+    ports: Ports,
+    launch: Launch,
+    watch: Watch = _NOBODY,
+    run_id: str | None = None,
+    present: Respondents = _ABSENT,
 ) -> Result:
     """Run a plan without a journal: nothing of it outlives the process.
 
     `run_id` should be one that no other run has, so that tools do not take its calls for those of
-    another; by default it is a new one.
+    another; by default it is a new one. A question that nobody `present` answers is denied.
     """
-    machine = Machine(compile_plan(plan, launch.facts), launch.limits, watch.observer)
-    driver = LocalDriver(machine, Gateway(ports, run_id or new_run_id()), None, watch.after_batch)
+    run_id = run_id or new_run_id()
+    machine = Machine(compile_plan(plan, launch.facts), launch.limits, watch.observer, launch.approve)
+    people = People(run_id, present=present)
+    driver = LocalDriver(machine, Gateway(ports, run_id), None, watch.after_batch, people)
     if watch.on_driver is not None:
         watch.on_driver(driver)
     result = await driver.run(machine.feed(Started(launch.inputs), SLICE))
@@ -107,21 +122,32 @@ async def run_unrecorded(
 
 
 async def start_run(
-    plan: Plan, ports: Ports, launch: Launch, journal: Journal, run_id: str, watch: Watch = _NOBODY
+    plan: Plan,
+    ports: Ports,
+    launch: Launch,
+    journal: Journal,
+    run_id: str,
+    watch: Watch = _NOBODY,
+    present: Respondents = _ABSENT,
 ) -> RunOutcome:
-    """Start a run and carry it to its end.
+    """Start a run and carry it to its end, or to where it waits for people.
 
     Raises JournalError where the journal cannot take it, CallsheetError for a plan that
     cannot run.
     """
     program = compile_plan(plan, launch.facts)
     start = Start(
-        dict(launch.inputs), dict(launch.facts), launch.limits, dict(launch.pins), dict(launch.note)
+        dict(launch.inputs),
+        dict(launch.facts),
+        launch.limits,
+        dict(launch.pins),
+        dict(launch.note),
+        launch.approve,
     )
     with journal.create_run(run_id, plan, launch.source, start.to_json()) as writer:
-        machine = Machine(program, launch.limits, watch.observer)
+        machine = Machine(program, launch.limits, watch.observer, launch.approve)
         commands = machine.feed(Started(start.inputs), SLICE)
-        kept = _Kept(journal, writer, plan)
+        kept = _Kept(journal, writer, plan, _people(journal, run_id, present))
         return await _drive(kept, machine, commands, Gateway(ports, run_id, start.facts), watch)
 
 
@@ -135,11 +161,13 @@ async def resume_run(
     ports_for: PortsFor,
     in_doubt: Decision | None = None,
     watch: Watch = _NOBODY,
+    present: Respondents = _ABSENT,
 ) -> RunOutcome:
     """Take a run up where its journal ends; a run that has ended gives its result again.
 
     No finished call is made again. Calls in doubt are decided by `in_doubt`; without it the
-    outcome lists them and nothing is launched. Raises JournalError where the run is unknown,
+    outcome lists them and nothing is launched, as where a run waits for answers alone and none
+    has come. Raises JournalError where the run is unknown,
     damaged, or owned by a process that lives.
     """
     plan = _plan_of(journal, run_id)
@@ -150,15 +178,18 @@ async def resume_run(
             return RunOutcome(run_id, _close(journal, writer, folded))
         doubtful = folded.in_doubt()
         if doubtful and in_doubt is None:
-            return RunOutcome(run_id, None, _ask(writer, folded))
-        recorder = JournalRecorder(writer, journal.durability)
+            return _stands(writer, folded)
+        people = _people(journal, run_id, present, folded.posed)
+        if not doubtful and _only_waits(folded, people):
+            return _stands(writer, folded)
+        recorder = JournalRecorder(writer, journal.durability, people=people)
         commands: list[Command] = [_rest(folded, key) for key in folded.waiting if key not in doubtful]
         for key in doubtful:
             assert in_doubt is not None
             commands += folded.machine.feed(recorder.event(Decided(key, in_doubt)))
         async with ports_for(folded.start, plan) as ports:
             writer.set_status(RunStatus.RUNNING)
-            kept = _Kept(journal, writer, plan)
+            kept = _Kept(journal, writer, plan, people)
             return await _drive(kept, folded.machine, commands, Gateway(ports, run_id, folded.facts), watch)
 
 
@@ -190,20 +221,37 @@ class _Kept(NamedTuple):
     journal: Journal
     writer: RunWriter
     plan: Plan
+    people: People
+
+
+def _people(
+    journal: Journal, run_id: str, present: Respondents, posed: Mapping[str, Posed] | None = None
+) -> People:
+    return People(run_id, lambda: journal.letters(run_id), present, dict(posed or {}))
+
+
+def _only_waits(folded: Folded, people: People) -> bool:
+    """Whether nothing can go on but by answers, and none is there and nobody would give one now."""
+    if people.present.on_ask is not None or people.present.waits or not folded.waiting:
+        return False
+    letters = [] if people.letters is None else people.letters()
+    return all(
+        isinstance(c, Ask) and c.asked.digest in folded.posed and people.found(c, letters) is None
+        for c in folded.waiting.values()
+    )
 
 
 async def _drive(
     kept: _Kept, machine: Machine, commands: list[Command], gateway: Gateway, watch: Watch
 ) -> RunOutcome:
-    journal, writer, plan = kept
-    recorder = JournalRecorder(writer, journal.durability)
-    driver = LocalDriver(machine, gateway, recorder, watch.after_batch)
+    journal, writer, plan, people = kept
+    recorder = JournalRecorder(writer, journal.durability, people=people)
+    driver = LocalDriver(machine, gateway, recorder, watch.after_batch, people)
     if watch.on_driver is not None:
         watch.on_driver(driver)
     result = await driver.run(commands)
     if result is None:
-        doubtful = _ask(writer, _folded(journal, writer.run_id, plan))
-        return RunOutcome(writer.run_id, None, doubtful)
+        return _stands(writer, _folded(journal, writer.run_id, plan))
     recorder.end(result)
     unsettled = recorder.commit()
     if unsettled is not None:
@@ -221,7 +269,24 @@ def _close(journal: Journal, writer: RunWriter, folded: Folded) -> Result:
     return result
 
 
-def _ask(writer: RunWriter, folded: Folded) -> tuple[DoubtfulCall, ...]:
+def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:
+    """Write down what a run waits for that cannot go on by itself, and give it."""
+    doubtful = _doubts(writer, folded)
+    waiting: list[PendingAsk] = []
+    for key, command in folded.waiting.items():
+        if isinstance(command, Ask):
+            posed = folded.posed.get(command.asked.digest) or Posed(time.time(), None)
+            waiting.append(pending(writer.run_id, key, command.step, command.asked, posed))
+    if doubtful:
+        writer.set_status(RunStatus.IN_DOUBT)
+    else:
+        dues = [ask.until for ask in waiting if ask.until is not None]
+        writer.set_status(RunStatus.WAITING, min(dues, default=None))
+    writer.commit()
+    return RunOutcome(writer.run_id, None, doubtful, tuple(waiting))
+
+
+def _doubts(writer: RunWriter, folded: Folded) -> tuple[DoubtfulCall, ...]:
     """Write down which calls are in doubt, once, and give them."""
     calls: list[DoubtfulCall] = []
     for key, command in folded.in_doubt().items():
@@ -229,8 +294,6 @@ def _ask(writer: RunWriter, folded: Folded) -> tuple[DoubtfulCall, ...]:
         calls.append(DoubtfulCall(key, command.step, command.tool, dict(command.args), folded.launched[key]))
         if key not in folded.asked:
             writer.append(EventType.IN_DOUBT, key=key, step=command.step, body={"tool": command.tool})
-    writer.set_status(RunStatus.IN_DOUBT)
-    writer.commit()
     return tuple(calls)
 
 

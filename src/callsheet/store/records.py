@@ -1,7 +1,8 @@
 """The machine's events as journal events and back; the one place that knows both.
 
-The bodies: start {inputs, facts, limits, pins, launch}, intent {tool} or none, ok {value},
-err {error}, timer {due}, plan {plan, facts}, each of ok, err and plan with {remarks} where
+The bodies: start {inputs, facts, limits, pins, launch, approve where it names tools}, intent {tool}
+or none, ok {value}, err {error}, timer {due}, ask {what is asked, due}, signal {digest, verdict,
+value, by, note, msg_id}, plan {plan, facts}, each of ok, err and plan with {remarks} where
 there are any: {cut, kept, whole, unit} or {fact, text}; in_doubt {reason} or {tool}, decided {decision},
 cancel {reason}, end {status, response, terminated, error, steps_executed}.
 """
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple, assert_never
 
 from callsheet.ir import JSON, Effect, Plan, plan_hash
 from callsheet.machine import (
+    Answered,
     Cancelled,
     Cut,
     Decided,
@@ -29,6 +31,7 @@ from callsheet.machine import (
     Succeeded,
     TimerFired,
     ToolFacts,
+    Verdict,
 )
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
@@ -49,6 +52,8 @@ class Start(NamedTuple):
     limits: Limits
     pins: dict[str, str]
     launch: dict[str, JSON]
+    approve: tuple[str, ...] = ()
+    """The tools before whose calls a person is asked."""
 
     def to_json(self) -> dict[str, Any]:
         """The body of the start event."""
@@ -58,6 +63,7 @@ class Start(NamedTuple):
             "limits": self.limits.to_json(),
             "pins": self.pins,
             "launch": self.launch,
+            **({"approve": list(self.approve)} if self.approve else {}),
         }
 
     @classmethod
@@ -69,6 +75,7 @@ class Start(NamedTuple):
             limits=Limits(**body["limits"]),
             pins=dict(body["pins"]),
             launch=dict(body["launch"]),
+            approve=tuple(body.get("approve", ())),
         )
 
 
@@ -98,6 +105,10 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
             return EventType.IN_DOUBT, key, {"reason": reason}
         case Decided(key=key, decision=decision):
             return EventType.DECIDED, key, {"decision": str(decision)}
+        case Answered(key=key):
+            body = event._asdict()
+            del body["key"]
+            return EventType.SIGNAL, key, {**body, "verdict": str(event.verdict)}
         case Cancelled(reason=reason):
             return EventType.CANCEL, None, {"reason": reason}
         case Started():
@@ -148,6 +159,8 @@ def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
             return PlanCompiled(key, plan_of(body["plan"]), facts_from_json(body["facts"]), _remarks(body))
         case EventType.DECIDED:
             return Decided(key, Decision(body["decision"]))
+        case EventType.SIGNAL:
+            return Answered(key, **{**body, "verdict": Verdict(body["verdict"])})
         case EventType.CANCEL:
             return Cancelled(body["reason"])
         case _:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from callsheet.ir import Effect, Plan
 from callsheet.machine import (
+    Ask,
     Awaited,
     CallModel,
     CallTool,
@@ -30,6 +32,13 @@ from callsheet.store.events import EventType
 from callsheet.store.records import PlanOf, Start, facts_from_json, recorded_event
 
 
+class Posed(NamedTuple):
+    """When a person was asked, and until when there is time to answer (None: for ever): wall times."""
+
+    since: float
+    due: float | None
+
+
 @dataclass(slots=True)
 class Folded:
     """A run as its journal tells it.
@@ -46,6 +55,8 @@ class Folded:
     due: dict[str, float] = field(default_factory=dict[str, float])
     asked: set[str] = field(default_factory=set[str])
     """Keys for which the journal already says that they are in doubt."""
+    posed: dict[str, Posed] = field(default_factory=dict[str, Posed])
+    """Of what a person is asked and has not answered: by the digest of the question."""
     ended: bool = False
     """Whether the journal holds the end of the run."""
 
@@ -58,7 +69,7 @@ class Folded:
                 return Effect.UNSAFE
             case CallModel() | Compile():
                 return Effect.LLM
-            case Sleep():
+            case Sleep() | Ask():
                 return Effect.PURE
 
     def in_doubt(self) -> dict[str, Awaited]:
@@ -103,7 +114,7 @@ def _begin(plan: Plan, row: Row, observer: Observer | None) -> Folded:
     if row.type is not EventType.START:
         raise ValueError("a run begins with its start")
     start = Start.from_json(row.body or {})
-    machine = Machine(compile_plan(plan, start.facts), start.limits, observer)
+    machine = Machine(compile_plan(plan, start.facts), start.limits, observer, start.approve)
     return Folded(start, machine, dict(start.facts))
 
 
@@ -115,6 +126,10 @@ def _note(folded: Folded, row: Row) -> None:
             folded.launched[key] = row.ts
         case EventType.TIMER:
             folded.due[key] = float(body["due"])
+        case EventType.ASK:
+            folded.posed[body["digest"]] = Posed(row.ts, body["due"])
+        case EventType.SIGNAL:
+            folded.posed.pop(body["digest"], None)
         case EventType.IN_DOUBT:
             folded.asked.add(key)
         case EventType.DECIDED:
