@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from callsheet.api.events import (
         CallInDoubt,
         CastFailed,
+        PersonAnswered,
+        PersonAsked,
         Replanned,
         RunEnded,
         RunEvent,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from callsheet.ports.builtin import BuiltinSettings
     from callsheet.ports.python_tools import tool
     from callsheet.ports.tools import CallContext, ToolFailed
+    from callsheet.runtime.answers import Answer, PendingAsk
     from callsheet.runtime.runs import DoubtfulCall
     from callsheet.store import Journal, RunStatus
 
@@ -48,6 +51,8 @@ _NAMES = {
     "callsheet.api.events": (
         "CallInDoubt",
         "CastFailed",
+        "PersonAnswered",
+        "PersonAsked",
         "Replanned",
         "RunEnded",
         "RunEvent",
@@ -73,6 +78,7 @@ _NAMES = {
     "callsheet.ports.builtin": ("BuiltinSettings",),
     "callsheet.ports.python_tools": ("tool",),
     "callsheet.ports.tools": ("CallContext", "ToolFailed"),
+    "callsheet.runtime.answers": ("Answer", "PendingAsk"),
     "callsheet.runtime.runs": ("DoubtfulCall",),
     "callsheet.store": ("Journal", "RunStatus"),
 }
@@ -80,6 +86,7 @@ _PLACES = {name: place for place, names in _NAMES.items() for name in names}
 
 __all__ = [
     "AgentTask",
+    "Answer",
     "BuiltinSettings",
     "CallContext",
     "CallInDoubt",
@@ -94,6 +101,9 @@ __all__ = [
     "Limits",
     "ModelRequest",
     "OperationModel",
+    "PendingAsk",
+    "PersonAnswered",
+    "PersonAsked",
     "Plan",
     "PlanDiff",
     "PlanError",

@@ -6,12 +6,13 @@ In: a plan, a registry, the names of given variables. Out: diagnostics. Nothing 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from callsheet.diagnostics import Diagnostic, Severity, Span
 from callsheet.ir import Call, CallKind, Goto, Literal, Order, Plan, Replan, Step
+from callsheet.machine.asking import covers
 from callsheet.passes import ToolSignature, check
 from callsheet.ports import asking
 from callsheet.ports.tools import Registry, Tool
@@ -80,6 +81,21 @@ def check_readable(
             d.code in _OF_ONE_STEP
             or (d.code == _NO_TARGET and not labels & _targets(steps.get(d.step or "")))
         )
+    )
+
+
+def idle_rules(plan: Plan, approve: Iterable[str]) -> tuple[Diagnostic, ...]:
+    """RUN032 for each tool that a person is to be asked about and that no step calls."""
+    called = {step.action.tool for step in plan.steps if isinstance(step.action, Call)}
+    return tuple(
+        Diagnostic(
+            "RUN032",
+            Severity.WARNING,
+            f"no step calls @{name}, before whose calls a person is to be asked",
+            help="look whether the name is right: `callsheet tools`",
+        )
+        for name in approve
+        if not any(covers([name], tool) for tool in called)
     )
 
 

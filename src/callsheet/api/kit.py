@@ -20,6 +20,7 @@ from callsheet.diagnostics import Source
 from callsheet.machine import Limits
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.tools import Tool
+from callsheet.runtime.asking import OnAsk
 from callsheet.runtime.gateway import AgentPort, ModelPort
 from callsheet.store import Journal
 
@@ -43,6 +44,8 @@ class RuntimeOptions(TypedDict, total=False):
     compiler: Compiler | None
     journal: Journal | str | os.PathLike[str] | None
     limits: Limits | None
+    approve: Iterable[str]
+    on_approval: OnAsk | None
 
 
 _TABLES = ("mcpServers", "servers")
@@ -63,6 +66,8 @@ class Kit:
     journal: Journal | Path | None
     limits: Limits
     data: Path | None
+    approve: tuple[str, ...] = ()
+    on_ask: OnAsk | None = None
 
     @property
     def means(self) -> Means:

@@ -7,6 +7,7 @@ from typing import Self
 
 from callsheet.api.errors import RunFailed
 from callsheet.ir import JSON
+from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.runs import DoubtfulCall, RunOutcome
 from callsheet.store import RunStatus
 
@@ -17,11 +18,12 @@ _ENDS = {RunStatus.FAILED: "failed", RunStatus.CANCELLED: "was cancelled"}
 class RunResult:
     """How a run ended, or what it waits for.
 
-    `status` is `done`, `failed`, `cancelled` or `in_doubt`. `response` is the plan's answer or
+    `status` is `done`, `failed`, `cancelled`, `in_doubt` or `waiting`. `response` is the plan's answer or
     message; `variables` are those that were set at the end, by name without `$`. `terminated`
     says that a TERMINATE ended the plan, `ended_at` which step did, `error` what failed.
     A run that is in doubt has no end yet: `in_doubt` lists the calls that left and gave no
-    answer; `Runtime.resume` carries it on when they are decided.
+    answer; `Runtime.resume` carries it on when they are decided. A run that is `waiting` has asked
+    people: `waiting` lists what; `Runtime.answer`, then `Runtime.resume` carry it on.
     """
 
     run_id: str
@@ -33,13 +35,15 @@ class RunResult:
     error: str | None = None
     ended_at: str | None = None
     in_doubt: tuple[DoubtfulCall, ...] = ()
+    waiting: tuple[PendingAsk, ...] = ()
 
     @classmethod
     def of(cls, outcome: RunOutcome) -> RunResult:
         """The result that a driver's outcome tells of."""
         result = outcome.result
         if result is None:
-            return cls(outcome.run_id, RunStatus.IN_DOUBT, in_doubt=outcome.in_doubt)
+            status = RunStatus.IN_DOUBT if outcome.in_doubt else RunStatus.WAITING
+            return cls(outcome.run_id, status, in_doubt=outcome.in_doubt, waiting=outcome.waiting)
         return cls(
             outcome.run_id,
             RunStatus(result.status),
@@ -70,6 +74,10 @@ class RunResult:
             message = f"run {self.run_id} does not know whether these calls took place: {steps}"
             decisions = f"runtime.resume({self.run_id!r}, in_doubt='retry'), or 'skip' or 'fail'"
             raise RunFailed(self, message, f"look whether they did, then {decisions}")
+        if self.status is RunStatus.WAITING:
+            keys = ", ".join(ask.key for ask in self.waiting)
+            way_out = f"runtime.answer({self.run_id!r}, …), then runtime.resume({self.run_id!r})"
+            raise RunFailed(self, f"run {self.run_id} waits for people to answer {keys}", way_out)
         place = f" at {self.ended_at}" if self.ended_at else ""
         why = self.error or self.response
         reason = f": {why}" if why else ""

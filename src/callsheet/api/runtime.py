@@ -26,11 +26,14 @@ from callsheet.api.stream import EventStream
 from callsheet.api.threads import with_own_threads
 from callsheet.api.tools import ToolSource, read_tools
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import JSON
+from callsheet.ir import JSON, canonical_tool_name
 from callsheet.machine import Decision, Limits
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.python_tools import to_json
 from callsheet.ports.tools import ToolFailed
+from callsheet.runtime.answers import Answer, PendingAsk
+from callsheet.runtime.asking import OnAsk
+from callsheet.runtime.inbox import answer_ahead, answer_run, inbox
 from callsheet.runtime.runs import RunOutcome, Watch
 from callsheet.store import Journal, check_run_id, new_run_id
 
@@ -58,6 +61,9 @@ class Runtime:
     - `journal`: the path of a journal, or an open `Journal`. Without one nothing is recorded,
       and no run can be resumed.
     - `limits` bound each run.
+    - `approve` names tools before each of whose calls a person is asked; the rule is recorded with
+      the run. `on_approval` answers in the program what runs ask: it is given a `PendingAsk` and gives
+      an `Answer`, True, False, or None to leave it to `answer`. It may be async or not.
 
     Within `with` or `async with`, servers and the journal stay open between runs, and leaving
     it interrupts what still runs. Without, each run opens and closes its own. Raises
@@ -84,6 +90,8 @@ class Runtime:
         compiler: Compiler | None = None,
         journal: Journal | str | os.PathLike[str] | None = None,
         limits: Limits | None = None,
+        approve: Iterable[str] = (),
+        on_approval: OnAsk | None = None,
     ) -> None:
         own_data = None if data is None else Path(data)
         self._kit = Kit(
@@ -95,6 +103,8 @@ class Runtime:
             journal=journal if isinstance(journal, Journal) or journal is None else Path(journal),
             limits=limits or Limits(),
             data=own_data,
+            approve=tuple(map(canonical_tool_name, _names(approve))),
+            on_ask=on_approval,
         )
         self._session: Session | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -208,6 +218,67 @@ class Runtime:
 
         return self._handle(RunHandle(run_id, stream, work, {}, is_recorded=True))
 
+    # ------------------------------------------------------------ people
+
+    async def inbox(self) -> list[PendingAsk]:
+        """What the runs of the journal have asked people and nobody has answered, the oldest first."""
+        self._require_journal()
+        async with self._opened() as session:
+            assert session.journal is not None
+            return [ask for ask in inbox(session.journal) if not ask.is_answered]
+
+    async def answer(
+        self,
+        run_id: str,
+        key: str | None = None,
+        answer: Answer | bool = True,
+        *,
+        digest: str | None = None,
+        msg_id: str | None = None,
+    ) -> PendingAsk:
+        """Answer what a run asks, and give what was answered; `resume` carries the run on.
+
+        `run_id` is an id, the beginning of one, or `last`; `key` the key or the step, which may be
+        left out where the run asks one thing. `answer` is True or False for a yes or a no, or an
+        `Answer`. With `digest` (that of the `PendingAsk` that was looked at) the answer counts only
+        if still the same is asked. `msg_id` is the sender's own name for the answer: a second one
+        of that name is refused. Raises CallsheetError: RUN030 where nothing such waits, RUN031 for
+        an answer that does not fit.
+        """
+        self._require_journal()
+        async with self._opened() as session:
+            assert session.journal is not None
+            said = answer if isinstance(answer, Answer) else Answer.approve() if answer else Answer.deny()
+            name = session.find(run_id)
+            return answer_run(session.journal, name, said, key, digest=digest, msg_id=msg_id)
+
+    async def answer_ahead(self, run_id: str, key: str, answer: Answer, *, msg_id: str | None = None) -> None:
+        """Answer a question that a run will ask under this key; it approves no call.
+
+        The answer is taken when the question comes, if it fits. Raises CallsheetError (RUN030) for
+        a run that has ended.
+        """
+        self._require_journal()
+        async with self._opened() as session:
+            assert session.journal is not None
+            answer_ahead(session.journal, session.find(run_id), key, answer, msg_id)
+
+    def inbox_sync(self) -> list[PendingAsk]:
+        """As `inbox`, for programs without an event loop."""
+        return self._run_sync(self.inbox(), "inbox")
+
+    def answer_sync(
+        self,
+        run_id: str,
+        key: str | None = None,
+        answer: Answer | bool = True,
+        *,
+        digest: str | None = None,
+        msg_id: str | None = None,
+    ) -> PendingAsk:
+        """As `answer`, for programs without an event loop."""
+        return self._run_sync(self.answer(run_id, key, answer, digest=digest, msg_id=msg_id), "answer")
+
     # ------------------------------------------------------------ without async
 
     def check_sync(self, plan: PlanLike, inputs: Mapping[str, Any] | None = None) -> Findings:
@@ -302,6 +373,12 @@ class Runtime:
     def _require_journal(self) -> None:
         if not self._is_recorded:
             raise ValueError("this runtime has no journal to resume from: Runtime(journal=PATH)")
+
+
+def _names(given: Iterable[str]) -> Iterable[str]:
+    if isinstance(given, str):
+        raise TypeError(f"approve must be a list of names: approve=[{given!r}]")
+    return given
 
 
 def _values(inputs: Mapping[str, Any] | None) -> dict[str, JSON]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import TracebackType
 
 from callsheet.api.advice import advised, in_words_of_the_library
-from callsheet.api.checking import check_plan
+from callsheet.api.checking import check_plan, idle_rules
 from callsheet.api.findings import Findings
 from callsheet.api.kit import Kit
 from callsheet.api.models import Replan
@@ -26,6 +26,7 @@ from callsheet.ir import JSON
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile, Decision, Limits, ToolFacts
 from callsheet.ports.tools import CallContext, Registry
+from callsheet.runtime.asking import Respondents
 from callsheet.runtime.gateway import CompilePort, Ports, Route
 from callsheet.runtime.runs import (
     Launch,
@@ -81,7 +82,9 @@ class Session:
         """What is wrong with a plan on the tools that this session reaches."""
         doubts = await self._reach(plan.ir)
         found = check_plan(plan.ir, self._registry, inputs.keys(), means=self._kit.means)
-        return Findings((*doubts, *advised(plan.ir, found)), plan.source)
+        return Findings(
+            (*doubts, *advised(plan.ir, found), *idle_rules(plan.ir, self._kit.approve)), plan.source
+        )
 
     async def _reach(self, plan: Steps | None) -> tuple[Diagnostic, ...]:
         """Open the servers if a tool of the plan is not here, or if no plan is given.
@@ -130,11 +133,13 @@ class Session:
             limits=limits or self._kit.limits,
             source="" if plan.source is None else plan.source.text,
             note={"plan": "" if plan.source is None else plan.source.name},
+            approve=self._kit.approve,
         )
+        present = Respondents(self._kit.on_ask)
         journal = self.journal
         if journal is not None:
-            return await start_run(plan.ir, self._ports(stream), launch, journal, run_id, watch)
-        result = await run_unrecorded(plan.ir, self._ports(stream), launch, watch, run_id)
+            return await start_run(plan.ir, self._ports(stream), launch, journal, run_id, watch, present)
+        result = await run_unrecorded(plan.ir, self._ports(stream), launch, watch, run_id, present)
         return RunOutcome(run_id, result)
 
     def find(self, text: str) -> str:
@@ -168,7 +173,7 @@ class Session:
                     check_pins(start, pins_of(plan, self._registry))
             yield self._ports(stream)
 
-        return await resume_run(journal, run_id, ports_for, decision, watch)
+        return await resume_run(journal, run_id, ports_for, decision, watch, Respondents(self._kit.on_ask))
 
     def _ports(self, stream: EventStream | None) -> Ports:
         """The ways out of a run."""

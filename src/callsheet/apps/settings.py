@@ -25,8 +25,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The tables of the file: `[fetch]`, `[search]` and `[execution]`."""
+    """The tables of the file: `[fetch]`, `[search]` and `[execution]`; and what stands before them.
 
+    `approve` names tools before each of whose calls a person is asked.
+    """
+
+    approve: tuple[str, ...] = ()
     fetch: FetchSettings = field(default_factory=FetchSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)

@@ -39,6 +39,8 @@ class StepAccount:
     """What went in or came out shorter than it was."""
     facts: list[str] = field(default_factory=list[str])
     """How its outcomes were made."""
+    answers: list[str] = field(default_factory=list[str])
+    """What people have said to its questions and calls."""
 
 
 @dataclass(slots=True)
@@ -91,7 +93,10 @@ class _Scribe:
             case NoteKind.FACT:
                 if note.step in self.open:
                     self.open[note.step].facts.append(note.detail)
-            case NoteKind.ENDED:
+            case NoteKind.ANSWERED:
+                if note.step in self.open:
+                    self.open[note.step].answers.append(note.detail)
+            case NoteKind.ASKED | NoteKind.ENDED:
                 pass
 
     def _visit(self, step: str) -> StepAccount:

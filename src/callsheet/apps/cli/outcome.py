@@ -36,6 +36,7 @@ def report(
             print_json(_json(outcome, journal, diagnostics))
         elif result is None:
             _print_doubts(outcome, hint)
+            _print_asks(outcome, hint)
         else:
             _print_result(result)
             if journal is not None:
@@ -76,7 +77,21 @@ def _print_result(result: Result) -> None:
     say(f"the plan {result.status}{where}{without_controls(why)}")
 
 
+def _print_asks(outcome: RunOutcome, hint: str) -> None:
+    from callsheet.apps.cli.asks import lines_of  # noqa: PLC0415 - only where people are asked
+
+    if outcome.waiting:
+        say("the run waits for people:")
+    for ask in outcome.waiting:
+        for line in lines_of(ask, hint):
+            say(f"  {line}")
+    if outcome.waiting:
+        say(f"then it goes on with: callsheet resume {outcome.run_id}{hint}")
+
+
 def _print_doubts(outcome: RunOutcome, hint: str) -> None:
+    if not outcome.in_doubt:
+        return
     count = len(outcome.in_doubt)
     subject = "1 call left" if count == 1 else f"{count} calls left"
     say(f"{subject} and gave no answer; whether it took place is not known:")
@@ -98,14 +113,17 @@ def _arguments(call: DoubtfulCall) -> str:
 def _json(
     outcome: RunOutcome, journal: Path | None, diagnostics: Sequence[Mapping[str, object]]
 ) -> dict[str, Any]:
+    from callsheet.apps.cli import asks  # noqa: PLC0415 - it takes times from here
+
     result = outcome.result
+    stands = "in_doubt" if outcome.in_doubt else "waiting"
     doubts = [
         {"key": c.key, "step": c.step, "tool": c.tool, "args": c.args, "since": iso(c.since)}
         for c in outcome.in_doubt
     ]
     return {
         "run_id": outcome.run_id if journal is not None else None,
-        "status": "in_doubt" if result is None else str(result.status),
+        "status": stands if result is None else str(result.status),
         "response": None if result is None else result.response,
         "variables": None if result is None else result.variables,
         "steps_executed": None if result is None else result.steps_executed,
@@ -113,6 +131,7 @@ def _json(
         "error": None if result is None else result.error,
         "ended_at": None if result is None else result.ended_at,
         "in_doubt": doubts,
+        "waiting": [asks.as_json(ask) for ask in outcome.waiting],
         "journal": None if journal is None else str(journal),
         "diagnostics": list(diagnostics),
     }

@@ -37,6 +37,7 @@ class Resumption:
     accepts_changed_tools: bool
     progress: Progress
     quiet: bool
+    waits: bool
 
 
 @click.command()
@@ -47,6 +48,7 @@ class Resumption:
     help="What becomes of calls that may or may not have taken place.",
 )
 @click.option("--accept-changed-tools", is_flag=True, help="Go on although a tool's declaration has changed.")
+@options.waits
 @options.journal_path
 @options.progress
 @options.as_json
@@ -54,6 +56,7 @@ def resume(
     run: str,
     in_doubt: str | None,
     accept_changed_tools: bool,
+    waits: bool,
     journal: Path | None,
     progress: str,
     as_json: bool,
@@ -61,7 +64,8 @@ def resume(
     """Carry on RUN, an id, the beginning of one, or `last`.
 
     No finished call is made again. A call that was under way and may have changed something is
-    in doubt: without --in-doubt it is shown, nothing is run, and the exit status is 4.
+    in doubt: without --in-doubt it is shown, nothing is run, and the exit status is 4. So it is
+    where the run waits for people and nobody has answered (`callsheet inbox`).
     """
     from callsheet.machine import Decision  # noqa: PLC0415 - not for --help
 
@@ -74,6 +78,7 @@ def resume(
             accepts_changed_tools=accept_changed_tools,
             progress=choose_progress(Stage(progress), opened.plan(info.plan_hash)[0], as_json=as_json),
             quiet=as_json,
+            waits=waits,
         )
         return _carry_on(job, hint=options.journal_hint(journal), as_json=as_json)
 
@@ -94,7 +99,8 @@ def _carry_on(job: Resumption, *, hint: str, as_json: bool) -> Exit:
 
 
 async def _resume(job: Resumption) -> RunOutcome:
-    from callsheet.runtime.runs import Watch, resume_run  # noqa: PLC0415 - as above
+    from callsheet.runtime.asking import Respondents  # noqa: PLC0415 - as above
+    from callsheet.runtime.runs import Watch, resume_run  # noqa: PLC0415
 
     @asynccontextmanager
     async def ports_for(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
@@ -102,7 +108,9 @@ async def _resume(job: Resumption) -> RunOutcome:
             yield ports
 
     watch = Watch(observer=job.progress.note, on_driver=job.progress.begin)
-    return await resume_run(job.journal, job.run_id, ports_for, job.decision, watch)
+    return await resume_run(
+        job.journal, job.run_id, ports_for, job.decision, watch, Respondents(waits=job.waits)
+    )
 
 
 @asynccontextmanager
