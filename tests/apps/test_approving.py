@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 PLAN = 'S1: @NOTE ("hello $who") > $n\nS2: @RESPOND ("wrote", $n)\n'
-ASK = 'S1: @ASK_HUMAN ("Send it?", options=["now", "later"], timeout="2d") > $when\nS2: @RESPOND ("send", $when)\n'
+ASK = """
+S1: @ASK_HUMAN ("Send it?", options=["now", "later"], timeout="2d") > $when
+S2: @RESPOND ("send", $when)
+"""
 TOOLS = ("--tools", "tools.py")
 
 
@@ -51,7 +56,7 @@ def test_denied_it_is_not_called(machine, waiting):
 
 def test_resumed_without_an_answer_it_waits_on(machine, waiting):
     assert machine("resume", "r1").exit_code == 4
-    assert machine.json("resume", "r1", exit_code=4)["status"] == "waiting"
+    assert machine.json("resume", "r1")["status"] == "waiting"
 
 
 def test_runs_and_show_tell_that_it_waits(machine, waiting):
@@ -86,9 +91,8 @@ def test_a_question_takes_an_answer_that_fits(machine):
     machine("run", "q.ltp", "--run-id", "r2")
     wrong = machine("approve", "r2", "--answer", "soon")
     assert wrong.exit_code == 2
-    assert (
-        'RUN031: S1.0.1 of run r2: the answer must be one of "now", "later", and not "soon"' in wrong.stderr
-    )
+    assert "RUN031: S1.0.1 of run r2: the answer must be one of " in wrong.stderr
+    assert '"now", "later", and not "soon"' in wrong.stderr
     assert machine("approve", "r2").exit_code == 2
     assert machine("approve", "r2", "--answer", "later").exit_code == 0
     assert machine("resume", "r2").stdout == "send later\n"
@@ -152,8 +156,11 @@ def test_a_question_that_cannot_be_asked_is_found_before_the_run(machine):
 def test_with_wait_the_process_stays_until_somebody_answers(machine):
     machine.write("p.ltp", PLAN)
     command = ("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--run-id", "r1", "--approve", "note", "--wait")
-    with machine.start(*command) as process:
-        machine.until(lambda: machine.json("inbox"))
+    with machine.spawn(*command) as process:
+        deadline = time.monotonic() + 30
+        while not machine.json("inbox"):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         said = machine("approve", "r1")
         assert "its process goes on" in said.stderr
         out, _ = process.communicate(timeout=30)

@@ -48,6 +48,7 @@ def test_json_is_one_object_and_says_everything(machine):
         "error": None,
         "ended_at": "S2",
         "in_doubt": [],
+        "waiting": [],
         "journal": str(machine.journal),
         "diagnostics": [],
     }
