@@ -16,13 +16,27 @@ from tests.runtime.tools import FACTS, QUICK, Tools, plan_of, ports_for, route_t
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
-from callsheet.machine import Decision, Result, Status, Verdict
+from callsheet.machine import (
+    Answered,
+    Ask,
+    CallTool,
+    Command,
+    Decision,
+    Event,
+    Machine,
+    Result,
+    Status,
+    Succeeded,
+    Verdict,
+    compile_plan,
+)
 from callsheet.runtime.answers import Answer, PendingAsk, letter_payload
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.inbox import answer_ahead, answer_run, asks_of, inbox
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import Launch, RunOutcome, Watch, resume_run, run_unrecorded, start_run
+from callsheet.runtime.simulated import Simulation
 from callsheet.store import EventType, Journal, RunStatus
 
 QUESTION = """
@@ -396,6 +410,26 @@ async def test_without_a_journal_nobody_can_be_asked_but_the_program() -> None:
     assert "nobody can be asked" in denied.response
     said = await run_unrecorded(plan, ports, launch, present=Respondents(lambda ask: True))
     assert said.response == "Ada"
+
+
+# ---------------------------------------------------------------- in virtual time
+
+
+def test_days_of_waiting_cost_nothing_in_the_simulated_driver() -> None:
+    days = {"S1.0.1": 3.0, "S2.0.1": 1.5, "S2.1.1": 2.0}
+    text = '@PARALLEL {\n S1: @WRITE (1) > $w\n S2: ?FOREACH ($x IN [1, 2]) THEN @ASK_HUMAN ("$x?") > $a\n}'
+
+    def respond(command: Command) -> tuple[float, Event]:
+        if isinstance(command, Ask):
+            answer = Answered(command.key, command.asked.digest, Verdict.APPROVE)
+            return days[command.key] * 86_400, answer
+        assert isinstance(command, CallTool)
+        return 1.0, Succeeded(command.key, "written")
+
+    machine = Machine(compile_plan(plan_of(text), FACTS), QUICK, None, ["WRITE"])
+    simulation = Simulation(machine, respond)
+    assert simulation.run().variables == {"w": "written", "a": [True, True]}
+    assert simulation.now == 3 * 86_400 + 1
 
 
 # ---------------------------------------------------------------- crashes

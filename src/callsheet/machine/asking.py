@@ -236,6 +236,26 @@ def in_words(seconds: float) -> str:
     return " ".join(parts)
 
 
+def headline(asked: Asked) -> str:
+    """What is asked, in one text."""
+    return asked.prompt if isinstance(asked, Question) else f"may @{asked.tool} be called?"
+
+
+def said_by(what: str, by: str, note: str) -> str:
+    """An answer in words.
+
+    >>> said_by("denied", "Ada", "not on Friday"), said_by("denied", "", "")
+    ('denied by Ada: not on Friday', 'denied')
+    """
+    return what + (f" by {by}" if by else "") + (f": {note}" if note else "")
+
+
+def unanswered(asked: Asked) -> str:
+    """The failure of a question whose time is over."""
+    seconds = asked.timeout if isinstance(asked, Question) else None
+    return "nobody answered in time" if seconds is None else f"nobody answered within {in_words(seconds)}"
+
+
 def asked_to_json(asked: Asked) -> dict[str, JSON]:
     """What is asked, as JSON data for a journal and for programs."""
     match asked:

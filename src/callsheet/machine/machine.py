@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Cast
-from callsheet.machine.asking import Approval, Asked, Asking, Question, in_words
+from callsheet.machine.asking import Approval, Asked, Asking, Question, headline, said_by, unanswered
 from callsheet.machine.closures import Eval
 from callsheet.machine.commands import Ask, CallModel, CallTool, Command, Compile, Finish, RunAgent, Sleep
 from callsheet.machine.events import (
@@ -289,12 +289,9 @@ class Machine:
         attempt, asked = found
         verdict, code = event.verdict, attempt.frame.code
         if self._observer is not None:
-            who = f" by {event.by}" if event.by else ""
-            note = f": {event.note}" if event.note else ""
-            self._observer(Note(NoteKind.ANSWERED, code.id, f"{verdict}{who}{note}"))
+            self._observer(Note(NoteKind.ANSWERED, code.id, said_by(verdict, event.by, event.note)))
         if verdict is Verdict.DENY:
-            who = f" by {event.by}" if event.by else ""
-            self._fail(attempt, f"denied{who}" + (f": {event.note}" if event.note else ""), out)
+            self._fail(attempt, said_by("denied", event.by, event.note), out)
         elif isinstance(asked, Approval) and verdict is not Verdict.EXPIRE:
             self._launch(attempt, out)
         else:
@@ -309,9 +306,7 @@ class Machine:
         elif isinstance(asked, Question) and asked.has_default:
             self._on_succeeded(Succeeded(event.key, asked.default), out)
         else:
-            seconds = asked.timeout if isinstance(asked, Question) else None
-            within = "in time" if seconds is None else f"within {in_words(seconds)}"
-            self._on_failed(Failed(event.key, f"nobody answered {within}"), out)
+            self._on_failed(Failed(event.key, unanswered(asked)), out)
 
     def _on_cancelled(self, event: Cancelled, out: list[Command]) -> None:
         self._asking.clear()
@@ -536,8 +531,7 @@ class Machine:
             if asked is not None:
                 self._attempts.pop(attempt.key, None)  # a call in doubt that is to be made again
                 if self._observer is not None:
-                    what = asked.prompt if isinstance(asked, Question) else f"may @{asked.tool} be called?"
-                    self._observer(Note(NoteKind.ASKED, code.id, what))
+                    self._observer(Note(NoteKind.ASKED, code.id, headline(asked)))
                 out.append(Ask(attempt.key, code.id, asked))
                 return
         self._launch(attempt, out)

@@ -12,7 +12,6 @@ import inspect
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,12 +19,15 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Answered, Ask, Question, Verdict
 from callsheet.runtime.answers import Answer, PendingAsk, answered, found, misfit, pending
 from callsheet.runtime.crew import Crew
+from callsheet.runtime.gateway import give_up
 from callsheet.store.inbox import Letter
 from callsheet.store.replay import Posed
 
 OnAsk: TypeAlias = "Callable[[PendingAsk], Awaitable[Answer | bool | None] | Answer | bool | None]"
 """Answers in the program: an Answer, True or False for a yes or a no, None to leave it to the inbox."""
 
+_PATIENCE = 5.0
+"""Seconds that a function which answers has to end when it is asked no more."""
 _NOBODY = "nobody can be asked: the run is not recorded, and no function answers for a person"
 _log = logging.getLogger("callsheet")
 
@@ -116,12 +118,12 @@ class Desk:
     async def close(self) -> None:
         """Ask and look no more; the questions stay as they are."""
         self._open.clear()
-        tasks = [*self._calling, *([] if self._looking is None else [self._looking])]
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError):
-                await task
+        tasks: set[asyncio.Future[Any]] = {*self._calling}
+        if self._looking is not None:
+            tasks.add(self._looking)
+        tasks = {task for task in tasks if not task.done()}
+        if tasks:
+            await give_up(tasks, _PATIENCE)
 
     def _letters(self) -> list[Letter]:
         return [] if self._people.letters is None else self._people.letters()
