@@ -30,6 +30,7 @@ from callsheet.machine import (
     Verdict,
     compile_plan,
 )
+from callsheet.ports.tools import CallContext
 from callsheet.runtime.answers import Answer, PendingAsk, letter_payload
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.gateway import Ports
@@ -37,7 +38,7 @@ from callsheet.runtime.inbox import answer_ahead, answer_run, asks_of, inbox
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import Launch, RunOutcome, Watch, resume_run, run_unrecorded, start_run
 from callsheet.runtime.simulated import Simulation
-from callsheet.store import EventType, Journal, RunStatus
+from callsheet.store import EventType, Journal, RunStatus, RunWriter
 
 QUESTION = """
 S1: @ASK_HUMAN ("Send to $who?", options=["yes", "no"]) > $a
@@ -492,3 +493,73 @@ async def test_an_answer_is_used_once_though_the_process_dies_right_after_it(
     assert [ask.key for ask in again.waiting] == ["S1.0.1"]
     answer_run(journal, "run", Answer.approve())
     assert ended(await resume(journal, {"WRITE": "sent"})).response == "sent"
+
+
+class Crash(BaseException):
+    """The end of a process, as far as a run in this one can have it."""
+
+
+SWEPT = """
+S1: @ASK_HUMAN ("Which?", options=["a", "b"]) > $which
+@PARALLEL {
+  S2: ?FOREACH ($x IN [1, 2]) THEN @KEYED ("$which$x") > $made
+  S3: @READ ($which) > $read
+}
+S4: @RESPOND ($which, $made, $read)
+"""
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+@pytest.mark.parametrize("at", range(1, 12))
+async def test_a_crash_around_any_write_loses_no_answer_and_uses_none_twice(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, at: int, is_written: bool
+) -> None:
+    commit, commits = RunWriter.commit, 0
+    delivered: list[tuple[str, JSON]] = []
+
+    def crashing(self: RunWriter) -> None:
+        nonlocal commits
+        commits += 1
+        if is_written or commits != at:
+            commit(self)
+        if commits == at:
+            raise Crash
+
+    async def deliver(args: dict[str, Any], context: CallContext) -> JSON:
+        signals = [e for e in journal.events("run") if e.type is EventType.SIGNAL and e.key == context.key]
+        assert [e.body and e.body["verdict"] for e in signals] == ["approve"]
+        delivered.append((context.key, args["x"]))
+        return args["x"]
+
+    async def flush(self: RunWriter) -> None:
+        crashing(self)
+
+    monkeypatch.setattr(RunWriter, "commit", crashing)
+    monkeypatch.setattr(RunWriter, "flush", flush)
+    tools: Tools = {"KEYED": deliver, "READ": "read"}
+    outcome: RunOutcome | None = None
+    for _ in range(12):
+        try:
+            if journal.runs():
+                for ask in asks_of(journal, "run"):
+                    if not ask.is_answered:
+                        answer_run(
+                            journal, "run", Answer.of("b") if ask.options else Answer.approve(), ask.key
+                        )
+                outcome = await resume(journal, tools)
+            else:
+                outcome = await start(journal, SWEPT, tools, how(("KEYED",)))
+        except Crash:
+            continue
+        if outcome.result is not None:
+            break
+    assert outcome is not None
+    assert ended(outcome).response == 'b ["b1","b2"] read'
+    assert dict(delivered) == {"S2.0.1": "b1", "S2.1.1": "b2"}
+    assert [e.key for e in journal.events("run") if e.type is EventType.SIGNAL] == [
+        "S1.0.1",
+        "S2.0.1",
+        "S2.1.1",
+    ]
+    assert journal.letters("run") == []
+    assert journal.verify("run") is None
