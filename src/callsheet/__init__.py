@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from callsheet.ports.builtin import BuiltinSettings
     from callsheet.ports.python_tools import tool
     from callsheet.ports.tools import CallContext, ToolFailed
-    from callsheet.runtime.runs import DoubtfulCall
+    from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store import Journal, RunStatus
 
 __version__ = "0.1.0.dev0"
@@ -73,7 +73,7 @@ _NAMES = {
     "callsheet.ports.builtin": ("BuiltinSettings",),
     "callsheet.ports.python_tools": ("tool",),
     "callsheet.ports.tools": ("CallContext", "ToolFailed"),
-    "callsheet.runtime.runs": ("DoubtfulCall",),
+    "callsheet.runtime.doubt": ("DoubtfulCall",),
     "callsheet.store": ("Journal", "RunStatus"),
 }
 _PLACES = {name: place for place, names in _NAMES.items() for name in names}

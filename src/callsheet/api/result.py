@@ -7,7 +7,7 @@ from typing import Self
 
 from callsheet.api.errors import RunFailed
 from callsheet.ir import JSON
-from callsheet.runtime.runs import DoubtfulCall, RunOutcome
+from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
 from callsheet.store import RunStatus
 
 _ENDS = {RunStatus.FAILED: "failed", RunStatus.CANCELLED: "was cancelled"}

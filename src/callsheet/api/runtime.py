@@ -31,7 +31,8 @@ from callsheet.machine import Decision, Limits
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.python_tools import to_json
 from callsheet.ports.tools import ToolFailed
-from callsheet.runtime.runs import RunOutcome, Watch
+from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.runs import Watch
 from callsheet.store import Journal, check_run_id, new_run_id
 
 _T = TypeVar("_T")

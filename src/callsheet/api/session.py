@@ -26,10 +26,10 @@ from callsheet.ir import JSON
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile, Decision, Limits, ToolFacts
 from callsheet.ports.tools import CallContext, Registry
+from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import CompilePort, Ports, Route
 from callsheet.runtime.runs import (
     Launch,
-    RunOutcome,
     Watch,
     check_pins,
     resume_run,
@@ -176,7 +176,7 @@ class Session:
 
         def route(name: str) -> Route | None:
             tool = registry.get(name)
-            return None if tool is None else Route(tool.handler)
+            return None if tool is None else Route(tool.handler, probe=tool.probe)
 
         compiler = None if self._kit.replan is None else self._compiler(self._kit.replan, stream)
         return Ports(route, self._kit.model, self._kit.agent, compiler)

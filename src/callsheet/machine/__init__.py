@@ -10,10 +10,12 @@ from callsheet.machine.commands import (
     Command,
     Compile,
     Finish,
+    Probe,
     RunAgent,
     Sleep,
 )
 from callsheet.machine.events import (
+    Answered,
     Cancelled,
     Decided,
     Decision,
@@ -33,6 +35,7 @@ from callsheet.machine.result import Result, Status
 from callsheet.machine.values import to_text
 
 __all__ = [
+    "Answered",
     "Awaited",
     "CallModel",
     "CallTool",
@@ -50,6 +53,7 @@ __all__ = [
     "Limits",
     "Machine",
     "PlanCompiled",
+    "Probe",
     "Program",
     "Remark",
     "Result",

@@ -12,7 +12,18 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from callsheet.frontends.ltp import format_plan
-from callsheet.machine import CallTool, Event, Failed, PlanCompiled, Result, Sleep, Succeeded
+from callsheet.machine import (
+    CallTool,
+    Decided,
+    Doubted,
+    Event,
+    Failed,
+    PlanCompiled,
+    Probe,
+    Result,
+    Sleep,
+    Succeeded,
+)
 from callsheet.machine.commands import Awaited
 from callsheet.machine.keys import place_of_key
 from callsheet.store import (
@@ -53,7 +64,7 @@ class JournalRecorder:
             self._writer.intend(command.key, command.tool)
         elif type(command) is Sleep:
             self._append(EventType.TIMER, command.key, {"due": time.time() + command.seconds})
-        else:
+        elif type(command) is not Probe:  # a probe only looks; the intent is that of its call
             self._writer.intend(command.key, None)
 
     def _append(self, kind: EventType, key: str, body: dict[str, Any] | None) -> None:
@@ -63,13 +74,18 @@ class JournalRecorder:
     def event(self, event: Event) -> Event:
         """Note what has happened; gives what the run is told of.
 
-        A result that no journal can keep (NaN, endless nesting) becomes a failure of its call.
+        A result that no journal can keep (NaN, endless nesting) becomes a failure of its call; what a
+        probe found and no journal can keep leaves its call in doubt.
         """
         try:
             self._note(event)
         except NotStorable as error:
-            assert isinstance(event, Succeeded)
-            event = Failed(event.key, f"the result is not JSON data: {error}")
+            if isinstance(event, Succeeded):
+                event = Failed(event.key, f"the result is not JSON data: {error}")
+            elif isinstance(event, Decided) and event.by:
+                event = Doubted(event.key, f"the probe failed: its value is not JSON data: {error}")
+            else:
+                raise
             self._note(event)
         return event
 

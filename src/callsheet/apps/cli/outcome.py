@@ -12,7 +12,7 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Result, Status
-from callsheet.runtime.runs import DoubtfulCall, RunOutcome
+from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
 from callsheet.store.errors import JournalWriteFailed
 
 

@@ -21,8 +21,8 @@ from callsheet.diagnostics import CallsheetError
 if TYPE_CHECKING:
     from callsheet.ir import Plan
     from callsheet.machine import Decision
+    from callsheet.runtime.doubt import RunOutcome
     from callsheet.runtime.gateway import Ports
-    from callsheet.runtime.runs import RunOutcome
     from callsheet.store.journal import Journal
     from callsheet.store.records import Start
 

@@ -25,7 +25,8 @@ from callsheet.machine.limits import MAX_WINDOW, Limits
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup, Toolbox
-    from callsheet.runtime.runs import Launch, RunOutcome
+    from callsheet.runtime.doubt import RunOutcome
+    from callsheet.runtime.runs import Launch
     from callsheet.store.journal import Journal
 
 _DEFAULTS = Limits()
@@ -147,7 +148,8 @@ def _recorded(job: Job) -> str | None:
 
 async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - as above
-    from callsheet.runtime.runs import RunOutcome, Watch, run_unrecorded, start_run  # noqa: PLC0415
+    from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
+    from callsheet.runtime.runs import Watch, run_unrecorded, start_run  # noqa: PLC0415
 
     async with open_toolbox(job.setup, job.plan) as toolbox:
         diagnostics = _check(job, toolbox)
