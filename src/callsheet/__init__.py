@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
     from callsheet.ir.diff import PlanDiff
-    from callsheet.machine import Limits
+    from callsheet.machine import Answered, Limits
     from callsheet.ports.builtin import BuiltinSettings
     from callsheet.ports.python_tools import tool
     from callsheet.ports.tools import CallContext, ToolFailed
@@ -69,7 +69,7 @@ _NAMES = {
     "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),
     "callsheet.ir": ("Effect",),
     "callsheet.ir.diff": ("PlanDiff",),
-    "callsheet.machine": ("Limits",),
+    "callsheet.machine": ("Answered", "Limits"),
     "callsheet.ports.builtin": ("BuiltinSettings",),
     "callsheet.ports.python_tools": ("tool",),
     "callsheet.ports.tools": ("CallContext", "ToolFailed"),
@@ -80,6 +80,7 @@ _PLACES = {name: place for place, names in _NAMES.items() for name in names}
 
 __all__ = [
     "AgentTask",
+    "Answered",
     "BuiltinSettings",
     "CallContext",
     "CallInDoubt",

@@ -21,7 +21,8 @@ class RunResult:
     message; `variables` are those that were set at the end, by name without `$`. `terminated`
     says that a TERMINATE ended the plan, `ended_at` which step did, `error` what failed.
     A run that is in doubt has no end yet: `in_doubt` lists the calls that left and gave no
-    answer; `Runtime.resume` carries it on when they are decided.
+    answer; `Runtime.decide` decides about one, `Runtime.resume` carries the run on. `running`
+    is what `decide` gives when nothing is in doubt any more.
     """
 
     run_id: str
@@ -39,7 +40,8 @@ class RunResult:
         """The result that a driver's outcome tells of."""
         result = outcome.result
         if result is None:
-            return cls(outcome.run_id, RunStatus.IN_DOUBT, in_doubt=outcome.in_doubt)
+            status = RunStatus.IN_DOUBT if outcome.in_doubt else RunStatus.RUNNING
+            return cls(outcome.run_id, status, in_doubt=outcome.in_doubt)
         return cls(
             outcome.run_id,
             RunStatus(result.status),
@@ -70,6 +72,9 @@ class RunResult:
             message = f"run {self.run_id} does not know whether these calls took place: {steps}"
             decisions = f"runtime.resume({self.run_id!r}, in_doubt='retry'), or 'skip' or 'fail'"
             raise RunFailed(self, message, f"look whether they did, then {decisions}")
+        if self.status is RunStatus.RUNNING:
+            message = f"run {self.run_id} has not ended"
+            raise RunFailed(self, message, f"carry it on: runtime.resume({self.run_id!r})")
         place = f" at {self.ended_at}" if self.ended_at else ""
         why = self.error or self.response
         reason = f": {why}" if why else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -24,9 +24,9 @@ from callsheet.api.stream import EventStream
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON
 from callsheet.ir import Plan as Steps
-from callsheet.machine import Compile, Decision, Limits, ToolFacts
+from callsheet.machine import Compile, Limits, ToolFacts
 from callsheet.ports.tools import CallContext, Registry
-from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.doubt import RunOutcome, Verdict, decide_calls
 from callsheet.runtime.gateway import CompilePort, Ports, Route
 from callsheet.runtime.runs import (
     Launch,
@@ -124,7 +124,7 @@ class Session:
         findings = await self.examine(plan, inputs)
         findings.raise_for_errors()
         launch = Launch(
-            facts=facts_of(plan.ir, self._registry),
+            facts=facts_of(plan.ir, self._registry, self._kit.on_in_doubt),
             pins=pins_of(plan.ir, self._registry),
             inputs=inputs,
             limits=limits or self._kit.limits,
@@ -145,7 +145,7 @@ class Session:
     async def resume(
         self,
         run_id: str,
-        decision: Decision | None,
+        verdict: Verdict | None,
         stream: EventStream | None,
         watch: Watch,
         *,
@@ -168,7 +168,12 @@ class Session:
                     check_pins(start, pins_of(plan, self._registry))
             yield self._ports(stream)
 
-        return await resume_run(journal, run_id, ports_for, decision, watch)
+        return await resume_run(journal, run_id, ports_for, verdict, watch)
+
+    async def decide(self, run_id: str, calls: Sequence[str], verdict: Verdict, *, every: bool) -> RunOutcome:
+        """Write down what becomes of calls in doubt; raises JournalError if they are not."""
+        assert self.journal is not None
+        return await asyncio.to_thread(decide_calls, self.journal, run_id, calls, verdict, every=every)
 
     def _ports(self, stream: EventStream | None) -> Ports:
         """The ways out of a run."""
@@ -191,7 +196,7 @@ class Session:
                 raise CallsheetError(errors)
             if stream is not None:
                 stream.compiled(command.key, plan)
-            return plan, facts_of(plan, self._registry)
+            return plan, facts_of(plan, self._registry, self._kit.on_in_doubt)
 
         return compile_again
 

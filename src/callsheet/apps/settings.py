@@ -25,8 +25,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The tables of the file: `[fetch]`, `[search]` and `[execution]`."""
+    """The tables of the file: `[fetch]`, `[search]` and `[execution]`; before them `on_in_doubt`.
 
+    That is what becomes of calls that may have taken place, where their tools say nothing.
+    """
+
+    on_in_doubt: Literal["ask", "fail", "retry"] = "ask"
     fetch: FetchSettings = field(default_factory=FetchSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)

@@ -17,6 +17,7 @@ COMMANDS: dict[str, Entry] = {
     "plan": Entry(f"{_HERE}.plan.group:plan", "Compare plans: plan diff A B.", _PLANS),
     "run": Entry(f"{_HERE}.run:run", "Check a plan and run it on real tools.", _RUNS),
     "resume": Entry(f"{_HERE}.resume:resume", "Carry on a run where its journal ends.", _RUNS),
+    "decide": Entry(f"{_HERE}.decide:decide", "Decide about calls that gave no answer.", _RUNS),
     "runs": Entry(f"{_HERE}.runs:runs", "List the runs, the newest first.", _RUNS),
     "show": Entry(f"{_HERE}.show:show", "Tell what happened in a run.", _RUNS),
     "tools": Entry(f"{_HERE}.tools:tools", "List the tools that a plan can call.", _MORE),

@@ -70,6 +70,7 @@ class Job:
     journal: Journal | None
     progress: Progress
     quiet: bool
+    on_in_doubt: str
 
 
 @click.command()
@@ -79,15 +80,23 @@ class Job:
 @click.option("--run-id", metavar="ID", help="The run's id; default: a new one.")
 @options.recording
 @_limits
+@click.option(
+    "--on-in-doubt",
+    type=click.Choice(["ask", "fail", "retry"]),
+    help="What becomes of calls that may have taken place, if their tools say nothing; default: ask. "
+    "retry holds for tools whose effect is declared.",
+)
 @options.progress
 @options.as_json
-def run(
+def run(  # noqa: PLR0913 - an argument for each group of options
+    *,
     plan: options.NamedPlan,
     setup: Setup,
     variables: tuple[str, ...],
     run_id: str | None,
     recording: options.Recording,
     limits: Limits,
+    on_in_doubt: str | None,
     progress: str,
     as_json: bool,
 ) -> int:
@@ -110,6 +119,7 @@ def run(
         journal=recording.open(),
         progress=choose_progress(Stage(progress), text.require(), as_json=as_json),
         quiet=as_json,
+        on_in_doubt=on_in_doubt or setup.settings.on_in_doubt,
     )
     return _carry_out(job, hint=options.journal_hint(recording.journal), as_json=as_json)
 
@@ -184,10 +194,11 @@ def _check(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
 def _launch(job: Job, toolbox: Toolbox) -> Launch:
     from callsheet.api.reach import facts_of, pins_of  # noqa: PLC0415 - as above
     from callsheet.apps.session import setup_of_run  # noqa: PLC0415
+    from callsheet.ir import OnInDoubt  # noqa: PLC0415
     from callsheet.runtime.runs import Launch  # noqa: PLC0415
 
     return Launch(
-        facts=facts_of(job.plan, toolbox.registry),
+        facts=facts_of(job.plan, toolbox.registry, OnInDoubt(job.on_in_doubt)),
         pins=pins_of(job.plan, toolbox.registry),
         inputs=job.inputs,
         limits=job.limits,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.doubts import doubt_json, doubt_lines
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, seconds
 from callsheet.apps.cli.runs import INTERRUPTED, plan_name, shown_status
@@ -19,6 +20,7 @@ from callsheet.views.describe import describe_action
 if TYPE_CHECKING:
     from callsheet.apps.cli.account import Account, StepAccount
     from callsheet.ir import Step
+    from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store.events import Event
     from callsheet.store.journal import Journal
     from callsheet.store.reader import BadEvent, RunInfo
@@ -40,6 +42,7 @@ class Story:
     account: Account
     steps: tuple[Step, ...]
     """The steps of the plan that the run started with."""
+    in_doubt: tuple[DoubtfulCall, ...]
 
 
 @click.command()
@@ -69,12 +72,13 @@ def show(run: str, with_events: bool, journal: Path | None, as_json: bool) -> in
 
 def _story(journal: Journal, info: RunInfo, bad: BadEvent | None) -> Story:
     from callsheet.apps.cli.account import account_of  # noqa: PLC0415 - brings the store
+    from callsheet.runtime.doubt import doubtful_calls  # noqa: PLC0415 - brings the runtime
 
     plan = journal.plan(info.plan_hash)[0]
     account = account_of(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0])
-    return Story(
-        info, shown_status(journal, info), plan_name(journal, info), journal.path, bad, account, plan.steps
-    )
+    status = shown_status(journal, info)
+    in_doubt = doubtful_calls(account.folded) if status in (INTERRUPTED, "in_doubt") else ()
+    return Story(info, status, plan_name(journal, info), journal.path, bad, account, plan.steps, in_doubt)
 
 
 # ---------------------------------------------------------------- for people
@@ -129,11 +133,14 @@ def _times(visit: StepAccount) -> str:
 
 
 def _print_doubts(story: Story, hint: str) -> None:
-    doubtful = story.account.folded.in_doubt() if story.status in (INTERRUPTED, "in_doubt") else {}
-    for key, command in doubtful.items():
-        click.echo(f"  ? {command.step:<6} in doubt: the call {key} left and gave no answer")
-    if story.status in (INTERRUPTED, "in_doubt"):
-        click.echo(f"\nit goes on with: callsheet resume {story.info.run_id}{hint}")
+    if story.status not in (INTERRUPTED, "in_doubt"):
+        return
+    click.echo()
+    if story.in_doubt:
+        for line in doubt_lines(story.in_doubt, story.info.run_id, hint):
+            print_text(line)
+    else:
+        click.echo(f"it goes on with: callsheet resume {story.info.run_id}{hint}")
 
 
 def _print_end(story: Story, hint: str) -> None:
@@ -168,10 +175,7 @@ def _json(story: Story) -> dict[str, Any]:
         else {"ok": False, "event": story.bad.seq, "why": story.bad.why},
         "steps": [_step_json(visit) for visit in story.account.steps],
         "warnings": story.account.warnings,
-        "in_doubt": [
-            {"key": key, "step": c.step, "tool": getattr(c, "tool", None), "since": iso(folded.launched[key])}
-            for key, c in folded.in_doubt().items()
-        ],
+        "in_doubt": [doubt_json(call) for call in story.in_doubt],
         "variables": folded.machine.variables(),
         "response": None if result is None else result.response,
         "error": None if result is None else result.error,
