@@ -16,7 +16,7 @@ def put(log: str, text: str) -> str:
     first = not Path(log).exists()
     with open(log, "a") as file:
         file.write(text + "\\n")
-    if text.endswith("40") and Path(log).read_text().split().count(text) == 1:
+    if text.endswith("-40") and Path(log).read_text().split().count(text) == 1:
         os.kill(os.getpid(), 9)
     return "sent " + text
 
@@ -35,7 +35,7 @@ def killed(machine):
     """A run that was killed in the 40th mail of a thousand, with another call beside it."""
     machine.write("tools.py", TOOLS)
     plan = machine.plan(
-        "S1: ?FOREACH ($i IN $n) THEN @MAIL (log=mails, n=$i) > $sent",
+        'S1: ?FOREACH ($i IN $n) THEN @MAIL (log="mails", n=$i) > $sent',
         'S2: @RESPOND ("$sent.39")',
     )
     numbers = str([*range(1, 1001)])
@@ -83,7 +83,7 @@ def test_decisions_that_cannot_be_are_refused_and_change_nothing(killed):
 
 def test_a_python_tool_killed_after_its_effect_gets_the_same_key_again(machine):
     machine.write("tools.py", TOOLS)
-    plan = machine.plan("S1: @KEYED (log=sent, n=40) > $a", "S2: @RESPOND ($a)")
+    plan = machine.plan('S1: @KEYED (log="sent", n=40) > $a', "S2: @RESPOND ($a)")
     died = machine.shell("run", plan, "--tools", "tools.py", "--run-id", "r")
     assert died.returncode == -signal.SIGKILL, died.stderr
     assert machine("resume", "r").stdout.strip() == "sent 40"
@@ -94,7 +94,7 @@ def test_a_python_tool_killed_after_its_effect_gets_the_same_key_again(machine):
 @pytest.mark.parametrize(("policy", "answer"), [("fail", "the policy is to fail it"), ("retry", "")])
 def test_a_policy_of_the_run_holds_after_a_crash_but_repeats_no_undeclared_tool(machine, policy, answer):
     machine.write("tools.py", TOOLS)
-    plan = machine.plan("S1: @MAIL (log=mails, n=40) > $a", "S2: @RESPOND ($a)")
+    plan = machine.plan('S1: @MAIL (log="mails", n=40) > $a', "S2: @RESPOND ($a)")
     machine.shell("run", plan, "--tools", "tools.py", "--run-id", "r", "--on-in-doubt", policy)
     result = machine("resume", "r")
     assert result.exit_code == (0 if policy == "fail" else 4)
