@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
     from callsheet.ir.diff import PlanDiff
-    from callsheet.machine import Limits
+    from callsheet.machine import Limits, TookPlace
     from callsheet.ports.builtin import BuiltinSettings
     from callsheet.ports.python_tools import tool
     from callsheet.ports.tools import CallContext, ToolFailed
     from callsheet.runtime.answers import Answer, PendingAsk
-    from callsheet.runtime.runs import DoubtfulCall
+    from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store import Journal, RunStatus
 
 __version__ = "0.1.0.dev0"
@@ -74,12 +74,12 @@ _NAMES = {
     "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),
     "callsheet.ir": ("Effect",),
     "callsheet.ir.diff": ("PlanDiff",),
-    "callsheet.machine": ("Limits",),
+    "callsheet.machine": ("Limits", "TookPlace"),
     "callsheet.ports.builtin": ("BuiltinSettings",),
     "callsheet.ports.python_tools": ("tool",),
     "callsheet.ports.tools": ("CallContext", "ToolFailed"),
     "callsheet.runtime.answers": ("Answer", "PendingAsk"),
-    "callsheet.runtime.runs": ("DoubtfulCall",),
+    "callsheet.runtime.doubt": ("DoubtfulCall",),
     "callsheet.store": ("Journal", "RunStatus"),
 }
 _PLACES = {name: place for place, names in _NAMES.items() for name in names}
@@ -124,6 +124,7 @@ __all__ = [
     "StepRetrying",
     "StepSkipped",
     "StepStarted",
+    "TookPlace",
     "ToolFailed",
     "arun",
     "parse",

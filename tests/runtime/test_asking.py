@@ -33,10 +33,11 @@ from callsheet.machine import (
 from callsheet.ports.tools import CallContext
 from callsheet.runtime.answers import Answer, PendingAsk, letter_payload
 from callsheet.runtime.asking import Respondents
+from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.inbox import answer_ahead, answer_run, asks_of, inbox
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.runs import Launch, RunOutcome, Watch, resume_run, run_unrecorded, start_run
+from callsheet.runtime.runs import Launch, Watch, resume_run, run_unrecorded, start_run
 from callsheet.runtime.simulated import Simulation
 from callsheet.store import EventType, Journal, RunStatus, RunWriter
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from callsheet.api.result import RunResult
 from callsheet.ir import JSON
-from callsheet.runtime.runs import DoubtfulCall
+from callsheet.runtime.doubt import DoubtfulCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,24 +26,25 @@ from callsheet.api.stream import EventStream
 from callsheet.api.threads import with_own_threads
 from callsheet.api.tools import ToolSource, read_tools
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import JSON, canonical_tool_name
-from callsheet.machine import Decision, Limits
+from callsheet.ir import JSON, OnInDoubt, canonical_tool_name
+from callsheet.machine import Decision, Limits, TookPlace
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.python_tools import to_json
 from callsheet.ports.tools import ToolFailed
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.asking import OnAsk
+from callsheet.runtime.doubt import Resolution, RunOutcome
 from callsheet.runtime.inbox import answer_ahead, answer_run, inbox
-from callsheet.runtime.runs import RunOutcome, Watch
+from callsheet.runtime.runs import Watch
 from callsheet.store import Journal, check_run_id, new_run_id
 
 _T = TypeVar("_T")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _IS_OPEN = "this runtime is open already; make another one, or share it"
 
-InDoubt: TypeAlias = "Decision | Literal['retry', 'skip', 'fail']"
+InDoubt: TypeAlias = "Decision | Literal['retry', 'skip', 'fail'] | TookPlace"
 """What becomes of calls that may or may not have taken place: make them again, go on as if they
-had given null, or take them as failed."""
+had given null, take them as failed, or go on with the value that they gave."""
 
 
 class Runtime:
@@ -61,6 +62,8 @@ class Runtime:
     - `journal`: the path of a journal, or an open `Journal`. Without one nothing is recorded,
       and no run can be resumed.
     - `limits` bound each run.
+    - `on_in_doubt` is what becomes of calls that may have taken place, of tools that do not say it
+      themselves: `ask`, `fail`, or `retry`, which holds for tools whose effect is declared.
     - `approve` names tools before each of whose calls a person is asked; the rule is recorded with
       the run. `on_approval` answers in the program what runs ask: it is given a `PendingAsk` and gives
       an `Answer`, True, False, or None to leave it to `answer`. It may be async or not.
@@ -90,6 +93,7 @@ class Runtime:
         compiler: Compiler | None = None,
         journal: Journal | str | os.PathLike[str] | None = None,
         limits: Limits | None = None,
+        on_in_doubt: Literal["ask", "fail", "retry"] = "ask",
         approve: Iterable[str] = (),
         on_approval: OnAsk | None = None,
     ) -> None:
@@ -102,6 +106,7 @@ class Runtime:
             replan=replan_by(compiler, model),
             journal=journal if isinstance(journal, Journal) or journal is None else Path(journal),
             limits=limits or Limits(),
+            on_in_doubt=OnInDoubt(on_in_doubt),
             data=own_data,
             approve=tuple(map(canonical_tool_name, _names(approve))),
             on_ask=on_approval,
@@ -185,17 +190,31 @@ class Runtime:
 
         `run_id` is an id, the beginning of one, or `last`. No finished call is made again.
         `in_doubt` decides what becomes of calls that may or may not have taken place; without
-        it the result lists them and nothing is called. Raises CallsheetError: no such run, a
-        damaged journal, another process that owns the run, tools that are gone or (JRN021) have
-        changed, unless `accept_changed_tools`.
+        it the run goes on with what `decide` has decided, and the result lists the rest. Raises
+        CallsheetError: no such run, a damaged journal, another process that owns the run, tools that
+        are gone or (JRN021) have changed, unless `accept_changed_tools`.
         """
         self._require_journal()
-        decision = None if in_doubt is None else Decision(in_doubt)
+        verdict = None if in_doubt is None else _verdict(in_doubt)
         async with self._opened() as session:
             outcome = await session.resume(
-                session.find(run_id), decision, None, Watch(), accepts_changed_tools=accept_changed_tools
+                session.find(run_id), verdict, None, Watch(), accepts_changed_tools=accept_changed_tools
             )
         return RunResult.of(outcome)
+
+    async def decide(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
+        """Decide what becomes of a call in doubt; `resume` then carries the run on.
+
+        `call` is the key of a call as `RunResult.in_doubt` has it, or a step with one call in doubt;
+        with `every` a step stands for all of its calls. The decision is in the journal when this
+        returns; no tool is called. The result lists what is still in doubt; with nothing left its
+        status is `running`. Raises CallsheetError: JRN030 for a call that is not in doubt (any more),
+        JRN031 for a step with several, JRN004 while a process carries the run on.
+        """
+        self._require_journal()
+        verdict = _verdict(decision)
+        async with self._opened() as session:
+            return RunResult.of(await session.decide(session.find(run_id), [call], verdict, every=every))
 
     def start_resume(
         self, run_id: str, *, in_doubt: InDoubt | None = None, accept_changed_tools: bool = False
@@ -207,13 +226,13 @@ class Runtime:
         _require_loop("start_resume", "resume_sync")
         self._require_journal()
         check_run_id(run_id)
-        decision = None if in_doubt is None else Decision(in_doubt)
+        verdict = None if in_doubt is None else _verdict(in_doubt)
         stream = EventStream(run_id, None, replays=True)
 
         async def work(watch: Watch) -> RunOutcome:
             async with self._opened() as session:
                 return await session.resume(
-                    run_id, decision, stream, watch, accepts_changed_tools=accept_changed_tools
+                    run_id, verdict, stream, watch, accepts_changed_tools=accept_changed_tools
                 )
 
         return self._handle(RunHandle(run_id, stream, work, {}, is_recorded=True))
@@ -306,6 +325,10 @@ class Runtime:
         work = self.resume(run_id, in_doubt=in_doubt, accept_changed_tools=accept_changed_tools)
         return self._run_sync(work, "resume")
 
+    def decide_sync(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
+        """As `decide`, for programs without an event loop."""
+        return self._run_sync(self.decide(run_id, call, decision, every=every), "decide")
+
     def _run_sync(self, work: Coroutine[Any, Any, _T], name: str) -> _T:
         try:
             _refuse_running_loop(f"{name}_sync", f"await runtime.{name}(…)")
@@ -396,6 +419,10 @@ def _values(inputs: Mapping[str, Any] | None) -> dict[str, JSON]:
 
 def _cannot_be_given(name: str, reason: str, way_out: str) -> CallsheetError:
     return CallsheetError.single("RUN022", f"the variable {name} cannot be given: {reason}", help=way_out)
+
+
+def _verdict(given: InDoubt) -> Resolution:
+    return TookPlace(to_json(given.value)) if isinstance(given, TookPlace) else Decision(given)
 
 
 def _run_id(given: str | None) -> str:

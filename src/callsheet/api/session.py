@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -24,13 +24,13 @@ from callsheet.api.stream import EventStream
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON
 from callsheet.ir import Plan as Steps
-from callsheet.machine import Compile, Decision, Limits, ToolFacts
+from callsheet.machine import Compile, Limits, ToolFacts
 from callsheet.ports.tools import CallContext, Registry
 from callsheet.runtime.asking import Respondents
+from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
 from callsheet.runtime.gateway import CompilePort, Ports, Route
 from callsheet.runtime.runs import (
     Launch,
-    RunOutcome,
     Watch,
     check_pins,
     resume_run,
@@ -127,7 +127,7 @@ class Session:
         findings = await self.examine(plan, inputs)
         findings.raise_for_errors()
         launch = Launch(
-            facts=facts_of(plan.ir, self._registry),
+            facts=facts_of(plan.ir, self._registry, self._kit.on_in_doubt),
             pins=pins_of(plan.ir, self._registry),
             inputs=inputs,
             limits=limits or self._kit.limits,
@@ -150,7 +150,7 @@ class Session:
     async def resume(
         self,
         run_id: str,
-        decision: Decision | None,
+        verdict: Resolution | None,
         stream: EventStream | None,
         watch: Watch,
         *,
@@ -173,7 +173,14 @@ class Session:
                     check_pins(start, pins_of(plan, self._registry))
             yield self._ports(stream)
 
-        return await resume_run(journal, run_id, ports_for, decision, watch, Respondents(self._kit.on_ask))
+        return await resume_run(journal, run_id, ports_for, verdict, watch, Respondents(self._kit.on_ask))
+
+    async def decide(
+        self, run_id: str, calls: Sequence[str], verdict: Resolution, *, every: bool
+    ) -> RunOutcome:
+        """Write down what becomes of calls in doubt; raises JournalError if they are not."""
+        assert self.journal is not None
+        return await asyncio.to_thread(decide_calls, self.journal, run_id, calls, verdict, every=every)
 
     def _ports(self, stream: EventStream | None) -> Ports:
         """The ways out of a run."""
@@ -181,7 +188,7 @@ class Session:
 
         def route(name: str) -> Route | None:
             tool = registry.get(name)
-            return None if tool is None else Route(tool.handler)
+            return None if tool is None else Route(tool.handler, probe=tool.probe)
 
         compiler = None if self._kit.replan is None else self._compiler(self._kit.replan, stream)
         return Ports(route, self._kit.model, self._kit.agent, compiler)
@@ -196,7 +203,7 @@ class Session:
                 raise CallsheetError(errors)
             if stream is not None:
                 stream.compiled(command.key, plan)
-            return plan, facts_of(plan, self._registry)
+            return plan, facts_of(plan, self._registry, self._kit.on_in_doubt)
 
         return compile_again
 

@@ -27,9 +27,11 @@ _T = TypeVar("_T")
 class Settings:
     """The tables of the file: `[fetch]`, `[search]` and `[execution]`; and what stands before them.
 
+    `on_in_doubt` is what becomes of calls that may have taken place, where their tools say nothing;
     `approve` names tools before each of whose calls a person is asked.
     """
 
+    on_in_doubt: Literal["ask", "fail", "retry"] = "ask"
     approve: tuple[str, ...] = ()
     fetch: FetchSettings = field(default_factory=FetchSettings)
     search: SearchSettings = field(default_factory=SearchSettings)

@@ -12,6 +12,7 @@ from callsheet.machine.commands import (
     Command,
     Compile,
     Finish,
+    Probe,
     RunAgent,
     Sleep,
 )
@@ -27,6 +28,7 @@ from callsheet.machine.events import (
     Started,
     Succeeded,
     TimerFired,
+    TookPlace,
     Verdict,
 )
 from callsheet.machine.limits import Limits
@@ -57,6 +59,7 @@ __all__ = [
     "Limits",
     "Machine",
     "PlanCompiled",
+    "Probe",
     "Program",
     "Question",
     "Remark",
@@ -67,6 +70,7 @@ __all__ = [
     "Status",
     "Succeeded",
     "TimerFired",
+    "TookPlace",
     "ToolFacts",
     "Verdict",
     "compile_plan",

@@ -107,6 +107,10 @@ class Asking:
             return None
         return self._open.pop(key)
 
+    def is_open(self, key: str) -> bool:
+        """Whether something is asked under this key."""
+        return key in self._open
+
     def keys(self) -> Collection[str]:
         """The keys of all that is open."""
         return self._open.keys()

@@ -22,6 +22,8 @@ class CallTool(NamedTuple):
     args: dict[str, Any]
     wants_data: bool = False
     """Whether the plan casts the result to a list or to JSON, so that data must not become text."""
+    delivery: str = ""
+    """The key of the first attempt of this delivery, where it was not this one: its answer was lost."""
 
 
 class CallModel(NamedTuple):
@@ -61,6 +63,14 @@ class Compile(NamedTuple):
     variables: dict[str, JSON]
 
 
+class Probe(NamedTuple):
+    """Find out whether a call in doubt took place: feed Decided, or Doubted where nobody can tell."""
+
+    key: str
+    step: str
+    call: CallTool
+
+
 class Ask(NamedTuple):
     """Ask a person, for days if need be, and feed Answered."""
 
@@ -75,6 +85,6 @@ class Finish(NamedTuple):
     result: Result
 
 
-Awaited: TypeAlias = "CallTool | CallModel | RunAgent | Sleep | Compile | Ask"
+Awaited: TypeAlias = "CallTool | CallModel | RunAgent | Sleep | Compile | Probe | Ask"
 """A command that an event of its key answers."""
 Command: TypeAlias = "Awaited | Finish"

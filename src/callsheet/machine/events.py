@@ -26,11 +26,16 @@ class Succeeded(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The call of this key failed, or the compilation did."""
+    """The call of this key failed, or the compilation did.
+
+    `unsettled` says that the call may have had its effect all the same: a further attempt is
+    then another delivery of it, under the same idempotency key.
+    """
 
     key: str
     error: str
     remarks: tuple[Remark, ...] = ()
+    unsettled: bool = False
 
 
 class TimerFired(NamedTuple):
@@ -56,15 +61,25 @@ class Decision(StrEnum):
     FAIL = "fail"
 
 
+class TookPlace(NamedTuple):
+    """The other decision, and what a probe may find: the call took place and gave this value."""
+
+    value: JSON
+
+
 class Decided(NamedTuple):
-    """The decision on a call in doubt."""
+    """The decision on a call in doubt; `by` says who made it where it was no person: `probe`."""
 
     key: str
-    decision: Decision
+    decision: Decision | TookPlace
+    by: str = ""
 
 
 class Doubted(NamedTuple):
-    """The call of this key may or may not have happened: it stays open until it is decided."""
+    """The call of this key may or may not have happened: a probe, its tool's policy or a person decides.
+
+    It also says that a probe could not tell.
+    """
 
     key: str
     reason: str

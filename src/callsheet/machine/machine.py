@@ -16,7 +16,24 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Cast
 from callsheet.machine.asking import Approval, Asked, Asking, Question, headline, said_by, unanswered
 from callsheet.machine.closures import Eval
-from callsheet.machine.commands import Ask, CallModel, CallTool, Command, Compile, Finish, RunAgent, Sleep
+from callsheet.machine.commands import (
+    Ask,
+    CallModel,
+    CallTool,
+    Command,
+    Compile,
+    Finish,
+    Probe,
+    RunAgent,
+    Sleep,
+)
+from callsheet.machine.doubt import (
+    FAILED_BY_A_PERSON,
+    FAILED_BY_POLICY,
+    call_of,
+    may_redeliver,
+    next_about,
+)
 from callsheet.machine.events import (
     Answered,
     Cancelled,
@@ -29,6 +46,7 @@ from callsheet.machine.events import (
     Started,
     Succeeded,
     TimerFired,
+    TookPlace,
     Verdict,
 )
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
@@ -172,6 +190,10 @@ class Machine:
         """How many steps have been executed, over all plans of the run."""
         return self._steps_executed
 
+    def is_open(self, key: str) -> bool:
+        """Whether the call of this key has no outcome yet, or waits for a yes."""
+        return key in self._attempts or self._asking.is_open(key)
+
     def open_keys(self) -> tuple[str, ...]:
         """The keys of all that is under way."""
         return (*self._attempts, *self._asking.keys(), *self._asleep, *self._compiling)
@@ -205,6 +227,7 @@ class Machine:
         if attempt is None:
             return
         self._tell(attempt, event.remarks)
+        attempt.delivery = (attempt.delivery or attempt.key) if event.unsettled else ""
         if attempt.number <= attempt.frame.code.retries and self._may_retry(attempt):
             self._retry(attempt, event.error, out)
         else:
@@ -267,19 +290,43 @@ class Machine:
         attempt = self._attempts.get(event.key)
         if attempt is None:
             return
+        attempt.is_probing = False
+        if event.by and self._observer is not None:
+            found = "had taken place" if isinstance(event.decision, TookPlace) else "had not taken place"
+            self._observer(Note(NoteKind.FACT, attempt.frame.code.id, f"{event.by}: the call {found}"))
         match event.decision:
+            case Decision.RETRY if event.by and not may_redeliver(attempt):
+                pass  # found again and again not to have taken place: a person has to look
             case Decision.RETRY:
-                self._emit(attempt, out)
+                self._deliver_again(attempt, out)
             case Decision.SKIP:
                 self._on_succeeded(Succeeded(event.key, None), out)
             case Decision.FAIL:
-                del self._attempts[event.key]
-                self._fail(
-                    attempt, "it is not known whether the call took place; it was decided to fail it", out
-                )
+                self._fail(self._attempts.pop(event.key), FAILED_BY_A_PERSON, out)
+            case TookPlace(value=value):
+                self._on_succeeded(Succeeded(event.key, value), out)
 
     def _on_doubted(self, event: Doubted, out: list[Command]) -> None:
-        """A call that falls into doubt stays open, and is decided later."""
+        """A call that falls into doubt stays open until it is decided."""
+        attempt = self._attempts.get(event.key)
+        if attempt is None:
+            return
+        following = next_about(attempt)
+        attempt.is_probing = isinstance(following, Probe)
+        if isinstance(following, Probe):
+            out.append(following)
+        elif following is Decision.RETRY:
+            self._deliver_again(attempt, out)
+        elif following is Decision.FAIL:
+            self._fail(self._attempts.pop(event.key), FAILED_BY_POLICY, out)
+
+    def _deliver_again(self, attempt: Attempt, out: list[Command]) -> None:
+        """Make the same call once more, if the budget has one left."""
+        attempt.redelivered += 1
+        if self._count_call(attempt.frame):
+            self._emit(attempt, out)
+        else:
+            self._fail(self._attempts.pop(attempt.key), "the run has no call left to make it again", out)
 
     def _on_answered(self, event: Answered, out: list[Command]) -> None:
         """A person has answered: the call is made, or the step has its value, or it has failed."""
@@ -540,7 +587,7 @@ class Machine:
         code, key = attempt.frame.code, attempt.key
         (self._compiling if code.kind is Kind.REPLAN else self._attempts)[key] = attempt
         if code.kind is _TOOL or code.kind is Kind.ASK:
-            out.append(CallTool(key, code.id, code.tool, attempt.args, code.wants_data))
+            out.append(call_of(attempt))
         elif code.kind is Kind.MODEL:
             out.append(CallModel(key, code.id, code.tool, attempt.inputs, attempt.args))
         elif code.kind is Kind.AGENT:

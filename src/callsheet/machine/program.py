@@ -13,6 +13,7 @@ from callsheet.ir import (
     Cast,
     Effect,
     Goto,
+    OnInDoubt,
     Order,
     Plan,
     Replan,
@@ -39,11 +40,13 @@ NOWHERE = -1
 class ToolFacts(NamedTuple):
     """What running a plan needs to know of a tool, recorded with the run.
 
-    `parameters` are the names that positional arguments take, in order.
+    `parameters` are the names that positional arguments take, in order; `on_in_doubt` is what
+    becomes of a call that may have happened.
     """
 
     effect: Effect = Effect.UNSAFE
     parameters: tuple[str, ...] = ()
+    on_in_doubt: OnInDoubt = OnInDoubt.ASK
 
 
 _UNKNOWN = ToolFacts()
@@ -87,8 +90,10 @@ class StepCode:
         "loop_slot",
         "may_skip",
         "number",
+        "on_in_doubt",
         "out_slot",
         "prefix",
+        "probes",
         "retries",
         "source",
         "target",
@@ -113,6 +118,8 @@ class StepCode:
         self.out_slot = NOWHERE
         self.cast: Cast | None = None
         self.wants_data = False
+        self.probes = False
+        self.on_in_doubt = OnInDoubt.ASK
         self.retries = 0
         self.delay: float | None = None
         self.backoff: float | None = None
@@ -213,6 +220,7 @@ def _compile_action(
 def _compile_call(code: StepCode, call: Call, slot_of: SlotOf, facts: Mapping[str, ToolFacts]) -> None:
     code.tool = call.tool
     fact = facts.get(call.tool, _UNKNOWN)
+    code.probes, code.on_in_doubt = fact.effect is Effect.PROBE, fact.on_in_doubt
     kind = call.kind
     if kind is CallKind.MODEL or kind is CallKind.AGENT:
         code.kind = Kind.MODEL if kind is CallKind.MODEL else Kind.AGENT

@@ -12,7 +12,20 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from callsheet.frontends.ltp import format_plan
-from callsheet.machine import Answered, Ask, CallTool, Event, Failed, PlanCompiled, Result, Sleep, Succeeded
+from callsheet.machine import (
+    Answered,
+    Ask,
+    CallTool,
+    Decided,
+    Doubted,
+    Event,
+    Failed,
+    PlanCompiled,
+    Probe,
+    Result,
+    Sleep,
+    Succeeded,
+)
 from callsheet.machine.asking import asked_to_json
 from callsheet.machine.commands import Awaited
 from callsheet.machine.keys import place_of_key
@@ -59,7 +72,7 @@ class JournalRecorder:
             self._append(EventType.TIMER, command.key, {"due": time.time() + command.seconds})
         elif type(command) is Ask:
             self._pose(command)
-        else:
+        elif type(command) is not Probe:  # a probe only looks; the intent is that of its call
             self._writer.intend(command.key, None)
 
     def _pose(self, ask: Ask) -> None:
@@ -75,13 +88,18 @@ class JournalRecorder:
     def event(self, event: Event) -> Event:
         """Note what has happened; gives what the run is told of.
 
-        A result that no journal can keep (NaN, endless nesting) becomes a failure of its call.
+        A result that no journal can keep (NaN, endless nesting) becomes a failure of its call; what a
+        probe found and no journal can keep leaves its call in doubt.
         """
         try:
             self._note(event)
         except NotStorable as error:
-            assert isinstance(event, Succeeded)
-            event = Failed(event.key, f"the result is not JSON data: {error}")
+            if isinstance(event, Succeeded):
+                event = Failed(event.key, f"the result is not JSON data: {error}")
+            elif isinstance(event, Decided) and event.by:
+                event = Doubted(event.key, f"the probe failed: its value is not JSON data: {error}")
+            else:
+                raise
             self._note(event)
         return event
 

@@ -15,14 +15,10 @@ from typing import NamedTuple
 from callsheet.ir import JSON, Plan
 from callsheet.machine import (
     Ask,
-    CallTool,
     Command,
-    Decided,
-    Decision,
     Limits,
     Machine,
     Result,
-    RunAgent,
     Sleep,
     Started,
     ToolFacts,
@@ -31,38 +27,22 @@ from callsheet.machine import (
 from callsheet.machine.machine import Observer
 from callsheet.runtime.answers import PendingAsk, pending
 from callsheet.runtime.asking import People, Respondents
+from callsheet.runtime.doubt import (
+    Resolution,
+    RunOutcome,
+    close_run,
+    doubtful_calls,
+    fold_run,
+    refuse_damaged,
+    settle_doubts,
+)
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.recording import JournalRecorder
-from callsheet.store import EventType, Journal, JournalError, RunStatus, RunWriter
+from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.ids import new_run_id
 from callsheet.store.records import Start
-from callsheet.store.replay import Folded, Posed, fold
-
-
-@dataclass(frozen=True, slots=True)
-class DoubtfulCall:
-    """A call that left before a crash, has no outcome, and must not be repeated unasked.
-
-    `since` is the wall time at which it left, in seconds since 1970.
-    """
-
-    key: str
-    step: str
-    tool: str
-    args: dict[str, JSON]
-    since: float
-
-
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
-    """Where a run stands: it has a result, or waits for decisions about calls in doubt and for answers."""
-
-    run_id: str
-    result: Result | None
-    in_doubt: tuple[DoubtfulCall, ...] = ()
-    waiting: tuple[PendingAsk, ...] = ()
-    """What people are asked and have not answered."""
+from callsheet.store.replay import Folded, Posed
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,55 +139,36 @@ async def resume_run(
     journal: Journal,
     run_id: str,
     ports_for: PortsFor,
-    in_doubt: Decision | None = None,
+    in_doubt: Resolution | None = None,
     watch: Watch = _NOBODY,
     present: Respondents = _ABSENT,
 ) -> RunOutcome:
     """Take a run up where its journal ends; a run that has ended gives its result again.
 
-    No finished call is made again. Calls in doubt are decided by `in_doubt`; without it the
-    outcome lists them and nothing is launched, as where a run waits for answers alone and none
-    has come. Raises JournalError where the run is unknown,
-    damaged, or owned by a process that lives.
+    No finished call is made again. Calls in doubt are decided by their probes and policies, then by
+    `in_doubt`. Where others stay in doubt the run goes on as far as it can with what is decided and
+    answered, and the outcome lists them; if nothing is decided, nothing is launched, as where a run
+    waits for answers alone and none has come. Raises JournalError where the run is unknown, damaged,
+    or owned by a process that lives.
     """
     plan = _plan_of(journal, run_id)
     with journal.claim(run_id) as writer:
-        _refuse_damaged(journal, writer)
-        folded = _folded(journal, run_id, plan, watch.observer)
+        refuse_damaged(journal, writer)
+        folded = fold_run(journal, run_id, plan, watch.observer)
+        if folded.machine.result is None:
+            settle_doubts(folded, JournalRecorder(writer, journal.durability), in_doubt)
         if folded.machine.result is not None:
-            return RunOutcome(run_id, _close(journal, writer, folded))
+            return RunOutcome(run_id, close_run(journal, writer, folded))
         doubtful = folded.in_doubt()
-        if doubtful and in_doubt is None:
-            return _stands(writer, folded)
         people = _people(journal, run_id, present, folded.posed)
-        if not doubtful and _only_waits(folded, people):
+        if _is_stuck(folded, people):
             return _stands(writer, folded)
-        recorder = JournalRecorder(writer, journal.durability, people=people)
-        commands: list[Command] = [_rest(folded, key) for key in folded.waiting if key not in doubtful]
-        for key in doubtful:
-            assert in_doubt is not None
-            commands += folded.machine.feed(recorder.event(Decided(key, in_doubt)))
+        doubtful = folded.in_doubt()
+        commands = [_rest(folded, key) for key in folded.waiting if key not in doubtful]
         async with ports_for(folded.start, plan) as ports:
             writer.set_status(RunStatus.RUNNING)
             kept = _Kept(journal, writer, plan, people)
             return await _drive(kept, folded.machine, commands, Gateway(ports, run_id, folded.facts), watch)
-
-
-def _folded(journal: Journal, run_id: str, plan: Plan, observer: Observer | None = None) -> Folded:
-    return fold(plan, journal.events(run_id), lambda digest: journal.plan(digest)[0], observer)
-
-
-def _refuse_damaged(journal: Journal, writer: RunWriter) -> None:
-    """Go on with no run whose events are not those that were written; mark it as corrupt."""
-    bad = journal.verify(writer.run_id)
-    if bad is not None:
-        writer.set_status(RunStatus.CORRUPT)
-        writer.commit()
-        raise JournalError(
-            "JRN012",
-            f"the journal of run {writer.run_id} is damaged at event {bad.seq}: {bad.why}",
-            way_out="restore the journal from a copy; `callsheet show RUN --events` shows what it holds",
-        )
 
 
 def _plan_of(journal: Journal, run_id: str) -> Plan:
@@ -230,15 +191,17 @@ def _people(
     return People(run_id, lambda: journal.letters(run_id), present, dict(posed or {}))
 
 
-def _only_waits(folded: Folded, people: People) -> bool:
-    """Whether nothing can go on but by answers, and none is there and nobody would give one now."""
-    if people.present.on_ask is not None or people.present.waits or not folded.waiting:
+def _is_stuck(folded: Folded, people: People) -> bool:
+    """Whether only decisions and answers carry the run on, none is there and nobody would give one now."""
+    if folded.has_more_to_do():
         return False
-    letters = [] if people.letters is None else people.letters()
-    return all(
-        isinstance(c, Ask) and c.asked.digest in folded.posed and people.found(c, letters) is None
-        for c in folded.waiting.values()
-    )
+    asks = [c for c in folded.waiting.values() if isinstance(c, Ask)]
+    if asks and (people.present.on_ask is not None or people.present.waits):
+        return False
+    letters = people.letters() if asks and people.letters is not None else []
+    if any(people.found(ask, letters) is not None for ask in asks):
+        return False
+    return bool(folded.in_doubt()) or 0 < len(asks) == len(folded.waiting)
 
 
 async def _drive(
@@ -251,7 +214,7 @@ async def _drive(
         watch.on_driver(driver)
     result = await driver.run(commands)
     if result is None:
-        return _stands(writer, _folded(journal, writer.run_id, plan))
+        return _stands(writer, fold_run(journal, writer.run_id, plan))
     recorder.end(result)
     unsettled = recorder.commit()
     if unsettled is not None:
@@ -259,19 +222,9 @@ async def _drive(
     return RunOutcome(writer.run_id, result)
 
 
-def _close(journal: Journal, writer: RunWriter, folded: Folded) -> Result:
-    """The result of a run whose events lead to its end, written down if that was still missing."""
-    result = folded.machine.result
-    assert result is not None
-    if not folded.ended:
-        JournalRecorder(writer, journal.durability).end(result)
-        writer.commit()
-    return result
-
-
 def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:
     """Write down what a run waits for that cannot go on by itself, and give it."""
-    doubtful = _doubts(writer, folded)
+    doubtful = doubtful_calls(folded)
     waiting: list[PendingAsk] = []
     for key, command in folded.waiting.items():
         if isinstance(command, Ask):
@@ -284,17 +237,6 @@ def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:
         writer.set_status(RunStatus.WAITING, min(dues, default=None))
     writer.commit()
     return RunOutcome(writer.run_id, None, doubtful, tuple(waiting))
-
-
-def _doubts(writer: RunWriter, folded: Folded) -> tuple[DoubtfulCall, ...]:
-    """Write down which calls are in doubt, once, and give them."""
-    calls: list[DoubtfulCall] = []
-    for key, command in folded.in_doubt().items():
-        assert isinstance(command, CallTool | RunAgent)
-        calls.append(DoubtfulCall(key, command.step, command.tool, dict(command.args), folded.launched[key]))
-        if key not in folded.asked:
-            writer.append(EventType.IN_DOUBT, key=key, step=command.step, body={"tool": command.tool})
-    return tuple(calls)
 
 
 def _rest(folded: Folded, key: str) -> Command:

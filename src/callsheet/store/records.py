@@ -3,7 +3,8 @@
 The bodies: start {inputs, facts, limits, pins, launch, approve where it names tools}, intent {tool}
 or none, ok {value}, err {error}, timer {due}, ask {what is asked, due}, signal {digest, verdict,
 value, by, note, msg_id}, plan {plan, facts}, each of ok, err and plan with {remarks} where
-there are any: {cut, kept, whole, unit} or {fact, text}; in_doubt {reason} or {tool}, decided {decision},
+there are any: {cut, kept, whole, unit} or {fact, text}; in_doubt {reason}, decided {decision}
+and {value} if that is `value`, and {by} where no person decided,
 cancel {reason}, end {status, response, terminated, error, steps_executed}.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, assert_never
 
-from callsheet.ir import JSON, Effect, Plan, plan_hash
+from callsheet.ir import JSON, Effect, OnInDoubt, Plan, plan_hash
 from callsheet.machine import (
     Answered,
     Cancelled,
@@ -30,11 +31,15 @@ from callsheet.machine import (
     Started,
     Succeeded,
     TimerFired,
+    TookPlace,
     ToolFacts,
     Verdict,
 )
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
+
+_VALUE = "value"
+"""The word for a decision that is a value."""
 
 PlanOf = Callable[[str], Plan]
 """The plan of a hash."""
@@ -81,12 +86,20 @@ class Start(NamedTuple):
 
 def facts_to_json(facts: Mapping[str, ToolFacts]) -> dict[str, Any]:
     """The facts about tools as JSON data."""
-    return {name: [str(fact.effect), list(fact.parameters)] for name, fact in facts.items()}
+    return {name: _fact_to_json(fact) for name, fact in facts.items()}
+
+
+def _fact_to_json(fact: ToolFacts) -> list[JSON]:
+    told: list[JSON] = [str(fact.effect), list(fact.parameters)]
+    return told if fact.on_in_doubt is OnInDoubt.ASK else [*told, str(fact.on_in_doubt)]
 
 
 def facts_from_json(data: Mapping[str, Any]) -> dict[str, ToolFacts]:
     """The facts that JSON data tells of."""
-    return {name: ToolFacts(Effect(effect), tuple(names)) for name, (effect, names) in data.items()}
+    return {
+        name: ToolFacts(Effect(effect), tuple(names), *map(OnInDoubt, policy))
+        for name, (effect, names, *policy) in data.items()
+    }
 
 
 def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | None]:
@@ -94,8 +107,9 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
     match event:
         case Succeeded(key=key, value=value, remarks=remarks):
             return EventType.OK, key, _with({"value": value}, remarks) if remarks else {"value": value}
-        case Failed(key=key, error=error, remarks=remarks):
-            return EventType.ERR, key, _with({"error": error}, remarks)
+        case Failed(key=key, error=error, remarks=remarks, unsettled=unsettled):
+            body: dict[str, Any] = {"error": error, "unsettled": True} if unsettled else {"error": error}
+            return EventType.ERR, key, _with(body, remarks)
         case TimerFired(key=key):
             return EventType.FIRED, key, None
         case PlanCompiled(key=key, plan=plan, facts=facts, remarks=remarks):
@@ -103,8 +117,13 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
             return EventType.PLAN, key, _with(body, remarks)
         case Doubted(key=key, reason=reason):
             return EventType.IN_DOUBT, key, {"reason": reason}
-        case Decided(key=key, decision=decision):
-            return EventType.DECIDED, key, {"decision": str(decision)}
+        case Decided(key=key, decision=decision, by=by):
+            told: dict[str, Any] = (
+                {"decision": _VALUE, "value": decision.value}
+                if isinstance(decision, TookPlace)
+                else {"decision": str(decision)}
+            )
+            return EventType.DECIDED, key, {**told, "by": by} if by else told
         case Answered(key=key):
             body = event._asdict()
             del body["key"]
@@ -152,19 +171,28 @@ def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
         case EventType.OK:
             return Succeeded(key, body["value"], _remarks(body))
         case EventType.ERR:
-            return Failed(key, body["error"], _remarks(body))
+            return Failed(key, body["error"], _remarks(body), bool(body.get("unsettled")))
         case EventType.FIRED:
             return TimerFired(key)
         case EventType.PLAN:
             return PlanCompiled(key, plan_of(body["plan"]), facts_from_json(body["facts"]), _remarks(body))
-        case EventType.DECIDED:
-            return Decided(key, Decision(body["decision"]))
-        case EventType.SIGNAL:
-            return Answered(key, **{**body, "verdict": Verdict(body["verdict"])})
+        case EventType.IN_DOUBT:
+            return Doubted(key, body.get("reason", ""))
+        case EventType.DECIDED | EventType.SIGNAL:
+            return _recorded_word(row.type, key, body)
         case EventType.CANCEL:
             return Cancelled(body["reason"])
         case _:
             return None
+
+
+def _recorded_word(kind: EventType, key: str, body: Mapping[str, Any]) -> Decided | Answered:
+    """What a person, or a probe, has said."""
+    if kind is EventType.SIGNAL:
+        return Answered(key, **{**body, "verdict": Verdict(body["verdict"])})
+    said = body["decision"]
+    decision = TookPlace(body["value"]) if said == _VALUE else Decision(said)
+    return Decided(key, decision, body.get("by", ""))
 
 
 def result_body(result: Result) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from callsheet.ir import Effect, Plan
 from callsheet.machine import (
@@ -16,12 +16,18 @@ from callsheet.machine import (
     Awaited,
     CallModel,
     CallTool,
-    Command,
+    Cancelled,
     Compile,
+    Decided,
+    Decision,
+    Event,
     Finish,
     Machine,
+    Probe,
     RunAgent,
     Sleep,
+    Started,
+    TookPlace,
     ToolFacts,
     compile_plan,
 )
@@ -44,7 +50,8 @@ class Folded:
     """A run as its journal tells it.
 
     `waiting` are the commands without an outcome by key; `launched` holds, of those, the wall
-    time of the intent, for calls that left; `due` the wall time at which a timer is due.
+    time of the intent, for calls that left; `due` the wall time at which a timer is due; `asked`
+    why a call is in doubt, where the journal says already that it is.
     """
 
     start: Start
@@ -53,8 +60,9 @@ class Folded:
     waiting: dict[str, Awaited] = field(default_factory=dict[str, Awaited])
     launched: dict[str, float] = field(default_factory=dict[str, float])
     due: dict[str, float] = field(default_factory=dict[str, float])
-    asked: set[str] = field(default_factory=set[str])
-    """Keys for which the journal already says that they are in doubt."""
+    asked: dict[str, str] = field(default_factory=dict[str, str])
+    decided: dict[str, Decision | TookPlace] = field(default_factory=dict[str, "Decision | TookPlace"])
+    """The last decision on each call that was in doubt."""
     posed: dict[str, Posed] = field(default_factory=dict[str, Posed])
     """Of what a person is asked and has not answered: by the digest of the question."""
     ended: bool = False
@@ -71,14 +79,52 @@ class Folded:
                 return Effect.LLM
             case Sleep() | Ask():
                 return Effect.PURE
+            case Probe():
+                return Effect.READ
+        assert_never(command)
 
-    def in_doubt(self) -> dict[str, Awaited]:
+    def in_doubt(self) -> dict[str, CallTool | RunAgent]:
         """The calls that left, have no outcome, and must not be repeated unasked."""
         return {
             key: command
             for key, command in self.waiting.items()
-            if key in self.launched and not self.effect_of(command).may_rerun
+            if isinstance(command, CallTool | RunAgent)
+            and key in self.launched
+            and not self.effect_of(command).may_rerun
         }
+
+    def has_more_to_do(self) -> bool:
+        """Whether something is to be done that had not begun when the journal ended."""
+        begun = self.launched.keys() | self.due.keys()
+        return any(
+            c.asked.digest not in self.posed
+            if isinstance(c, Ask)
+            else key not in begun or isinstance(c, Probe)
+            for key, c in self.waiting.items()
+        )
+
+    def probing(self) -> dict[str, CallTool]:
+        """The calls in doubt that a probe is about to look for."""
+        return {key: command.call for key, command in self.waiting.items() if isinstance(command, Probe)}
+
+    def take(self, event: Event) -> None:
+        """Tell the machine of an event, and keep what it asks for then."""
+        commands = self.machine.feed(event)
+        if isinstance(event, Decided):
+            self.decided[event.key] = event.decision
+        if not isinstance(event, Started | Cancelled):
+            key, before = event.key, self.waiting.get(event.key)
+            if not self.machine.is_open(key):
+                self.waiting.pop(key, None)
+            elif isinstance(before, Probe):
+                self.waiting[key] = before.call  # the probe could not tell
+        for command in commands:
+            if isinstance(command, Finish):
+                continue
+            self.waiting[command.key] = command
+            if not isinstance(command, Probe):  # it has not left yet
+                self.launched.pop(command.key, None)
+                self.asked.pop(command.key, None)
 
 
 def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | None = None) -> Folded:
@@ -102,9 +148,7 @@ def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | 
                 way_out="it was written by another version of callsheet, or changed since",
             ) from error
         if event is not None:
-            if row.key is not None:
-                folded.waiting.pop(row.key, None)
-            _await(folded, folded.machine.feed(event))
+            folded.take(event)
     if folded is None:
         raise JournalError("JRN020", "the run has no events", way_out="it was never started")
     return folded
@@ -131,19 +175,10 @@ def _note(folded: Folded, row: Row) -> None:
         case EventType.SIGNAL:
             folded.posed.pop(body["digest"], None)
         case EventType.IN_DOUBT:
-            folded.asked.add(key)
-        case EventType.DECIDED:
-            folded.launched.pop(key, None)
-            folded.asked.discard(key)
+            folded.asked[key] = str(body.get("reason", ""))
         case EventType.PLAN:
             folded.facts.update(facts_from_json(body["facts"]))
         case EventType.END:
             folded.ended = True
         case _:
             pass
-
-
-def _await(folded: Folded, commands: list[Command]) -> None:
-    for command in commands:
-        if not isinstance(command, Finish):
-            folded.waiting[command.key] = command

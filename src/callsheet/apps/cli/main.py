@@ -17,6 +17,7 @@ COMMANDS: dict[str, Entry] = {
     "plan": Entry(f"{_HERE}.plan.group:plan", "Compare plans: plan diff A B.", _PLANS),
     "run": Entry(f"{_HERE}.run:run", "Check a plan and run it on real tools.", _RUNS),
     "resume": Entry(f"{_HERE}.resume:resume", "Carry on a run where its journal ends.", _RUNS),
+    "decide": Entry(f"{_HERE}.decide:decide", "Decide about calls that gave no answer.", _RUNS),
     "inbox": Entry(f"{_HERE}.inbox:inbox", "List what runs wait for from people.", _RUNS),
     "approve": Entry(f"{_HERE}.approve:approve", "Answer what a run asks: yes, no, or a value.", _RUNS),
     "runs": Entry(f"{_HERE}.runs:runs", "List the runs, the newest first.", _RUNS),

@@ -25,7 +25,8 @@ from callsheet.machine.limits import MAX_WINDOW, Limits
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup, Toolbox
-    from callsheet.runtime.runs import Launch, RunOutcome
+    from callsheet.runtime.doubt import RunOutcome
+    from callsheet.runtime.runs import Launch
     from callsheet.store.journal import Journal
 
 _DEFAULTS = Limits()
@@ -94,6 +95,7 @@ class Job:
     quiet: bool
     approve: tuple[str, ...]
     waits: bool
+    on_in_doubt: str
 
 
 @click.command()
@@ -103,15 +105,23 @@ class Job:
 @options.recording
 @_limits
 @_start
+@click.option(
+    "--on-in-doubt",
+    type=click.Choice(["ask", "fail", "retry"]),
+    help="What becomes of calls that may have taken place, if their tools say nothing; default: ask. "
+    "retry holds for tools whose effect is declared.",
+)
 @options.progress
 @options.as_json
-def run(
+def run(  # noqa: PLR0913 - an argument for each group of options
+    *,
     plan: options.NamedPlan,
     setup: Setup,
     variables: tuple[str, ...],
     recording: options.Recording,
     limits: Limits,
     start: Start,
+    on_in_doubt: str | None,
     progress: str,
     as_json: bool,
 ) -> int:
@@ -138,6 +148,7 @@ def run(
         quiet=as_json,
         approve=_rules((*setup.settings.approve, *start.approve)),
         waits=start.waits,
+        on_in_doubt=on_in_doubt or setup.settings.on_in_doubt,
     )
     return _carry_out(job, hint=options.journal_hint(recording.journal), as_json=as_json)
 
@@ -183,7 +194,8 @@ def _recorded(job: Job) -> str | None:
 async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - as above
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
-    from callsheet.runtime.runs import RunOutcome, Watch, run_unrecorded, start_run  # noqa: PLC0415
+    from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
+    from callsheet.runtime.runs import Watch, run_unrecorded, start_run  # noqa: PLC0415
 
     present = Respondents(waits=job.waits)
     async with open_toolbox(job.setup, job.plan) as toolbox:
@@ -223,10 +235,11 @@ def _check(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
 def _launch(job: Job, toolbox: Toolbox) -> Launch:
     from callsheet.api.reach import facts_of, pins_of  # noqa: PLC0415 - as above
     from callsheet.apps.session import setup_of_run  # noqa: PLC0415
+    from callsheet.ir import OnInDoubt  # noqa: PLC0415
     from callsheet.runtime.runs import Launch  # noqa: PLC0415
 
     return Launch(
-        facts=facts_of(job.plan, toolbox.registry),
+        facts=facts_of(job.plan, toolbox.registry, OnInDoubt(job.on_in_doubt)),
         pins=pins_of(job.plan, toolbox.registry),
         inputs=job.inputs,
         limits=job.limits,

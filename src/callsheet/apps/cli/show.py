@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.doubts import doubt_json, doubt_lines
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, seconds
 from callsheet.apps.cli.runs import INTERRUPTED, plan_name, shown_status
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from callsheet.apps.cli.account import Account, StepAccount
     from callsheet.ir import Step
     from callsheet.runtime.answers import PendingAsk
+    from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store.events import Event
     from callsheet.store.journal import Journal
     from callsheet.store.reader import BadEvent, RunInfo
@@ -44,6 +46,7 @@ class Story:
     """What people are asked and the run has not gone on from."""
     steps: tuple[Step, ...]
     """The steps of the plan that the run started with."""
+    in_doubt: tuple[DoubtfulCall, ...]
 
 
 @click.command()
@@ -73,13 +76,15 @@ def show(run: str, with_events: bool, journal: Path | None, as_json: bool) -> in
 
 def _story(journal: Journal, info: RunInfo, bad: BadEvent | None) -> Story:
     from callsheet.apps.cli.account import account_of  # noqa: PLC0415 - brings the store
+    from callsheet.runtime.doubt import doubtful_calls  # noqa: PLC0415 - brings the runtime
     from callsheet.runtime.inbox import asks_of  # noqa: PLC0415 - as above
 
     plan = journal.plan(info.plan_hash)[0]
     account = account_of(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0])
     asks = tuple(asks_of(journal, info.run_id))
     status, name = shown_status(journal, info), plan_name(journal, info)
-    return Story(info, status, name, journal.path, bad, account, asks, plan.steps)
+    in_doubt = doubtful_calls(account.folded) if status in (INTERRUPTED, "in_doubt") else ()
+    return Story(info, status, name, journal.path, bad, account, asks, plan.steps, in_doubt)
 
 
 # ---------------------------------------------------------------- for people
@@ -137,11 +142,13 @@ def _beside(visit: StepAccount) -> str:
 
 
 def _print_doubts(story: Story, hint: str) -> None:
-    doubtful = story.account.folded.in_doubt() if story.status in (INTERRUPTED, "in_doubt") else {}
-    for key, command in doubtful.items():
-        click.echo(f"  ? {command.step:<6} in doubt: the call {key} left and gave no answer")
     _print_asks(story, hint)
-    if story.status in (INTERRUPTED, "in_doubt") or any(ask.is_answered for ask in story.asks):
+    is_stopped = story.status in (INTERRUPTED, "in_doubt")
+    if is_stopped and story.in_doubt:
+        click.echo()
+        for line in doubt_lines(story.in_doubt, story.info.run_id, hint):
+            print_text(line)
+    elif is_stopped or any(ask.is_answered for ask in story.asks):
         click.echo(f"\nit goes on with: callsheet resume {story.info.run_id}{hint}")
 
 
@@ -187,10 +194,7 @@ def _json(story: Story) -> dict[str, Any]:
         else {"ok": False, "event": story.bad.seq, "why": story.bad.why},
         "steps": [_step_json(visit) for visit in story.account.steps],
         "warnings": story.account.warnings,
-        "in_doubt": [
-            {"key": key, "step": c.step, "tool": getattr(c, "tool", None), "since": iso(folded.launched[key])}
-            for key, c in folded.in_doubt().items()
-        ],
+        "in_doubt": [doubt_json(call) for call in story.in_doubt],
         "waiting": [asks.as_json(ask) for ask in story.asks],
         "variables": folded.machine.variables(),
         "response": None if result is None else result.response,
