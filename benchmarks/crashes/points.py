@@ -24,8 +24,9 @@ from callsheet.api.reach import facts_of
 from callsheet.apps.session import Setup, open_toolbox
 from callsheet.ir import Plan
 from callsheet.machine import Decision, Limits
+from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
-from callsheet.runtime.runs import Launch, RunOutcome, resume_run, start_run
+from callsheet.runtime.runs import Launch, resume_run, start_run
 from callsheet.store import Durability, Journal, ledger
 from callsheet.store.records import Start
 from crashes.oracle import History, read_history

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from callsheet.api.events import (
         CallInDoubt,
         CastFailed,
+        PersonAnswered,
+        PersonAsked,
         Replanned,
         RunEnded,
         RunEvent,
@@ -41,12 +43,13 @@ if TYPE_CHECKING:
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
     from callsheet.ir.diff import PlanDiff
-    from callsheet.machine import Limits, Refusal, Usage
+    from callsheet.machine import Limits, Refusal, TookPlace, Usage
     from callsheet.ports.builtin import BuiltinSettings
     from callsheet.ports.python_tools import tool
     from callsheet.ports.tools import CallContext, ToolFailed
     from callsheet.ports.transforms import calc, format_text, select
-    from callsheet.runtime.runs import DoubtfulCall
+    from callsheet.runtime.answers import Answer, PendingAsk
+    from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store import Journal, RunStatus
 
 __version__ = "0.1.0.dev0"
@@ -56,6 +59,8 @@ _NAMES = {
     "callsheet.api.events": (
         "CallInDoubt",
         "CastFailed",
+        "PersonAnswered",
+        "PersonAsked",
         "Replanned",
         "RunEnded",
         "RunEvent",
@@ -84,18 +89,20 @@ _NAMES = {
     "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),
     "callsheet.ir": ("Effect",),
     "callsheet.ir.diff": ("PlanDiff",),
-    "callsheet.machine": ("Limits", "Refusal", "Usage"),
+    "callsheet.machine": ("Limits", "Refusal", "TookPlace", "Usage"),
     "callsheet.ports.builtin": ("BuiltinSettings",),
     "callsheet.ports.python_tools": ("tool",),
     "callsheet.ports.tools": ("CallContext", "ToolFailed"),
     "callsheet.ports.transforms": ("calc", "format_text", "select"),
-    "callsheet.runtime.runs": ("DoubtfulCall",),
+    "callsheet.runtime.answers": ("Answer", "PendingAsk"),
+    "callsheet.runtime.doubt": ("DoubtfulCall",),
     "callsheet.store": ("Journal", "RunStatus"),
 }
 _PLACES = {name: place for place, names in _NAMES.items() for name in names}
 
 __all__ = [
     "AgentTask",
+    "Answer",
     "BuiltinSettings",
     "CallContext",
     "CallInDoubt",
@@ -111,6 +118,9 @@ __all__ = [
     "ModelAnswer",
     "ModelRequest",
     "OperationModel",
+    "PendingAsk",
+    "PersonAnswered",
+    "PersonAsked",
     "Plan",
     "PlanDiff",
     "PlanError",
@@ -132,6 +142,7 @@ __all__ = [
     "StepRetrying",
     "StepSkipped",
     "StepStarted",
+    "TookPlace",
     "ToolFailed",
     "Usage",
     "arun",

@@ -96,7 +96,7 @@ def test_tools_lists_what_is_reachable(machine):
     said = machine.json("tools", "--tools", machine.tools)
     (add,) = [t for t in said["tools"] if t["name"] == "ADD"]
     assert (add["origin"], add["effect"], add["arguments"]) == ("python:tools.py", "read", ["a", "b"])
-    assert {t["origin"] for t in said["tools"]} == {"python:tools.py", "builtin", "transform"}
+    assert {t["origin"] for t in said["tools"]} == {"python:tools.py", "builtin", "transform", "people"}
 
 
 def test_tools_tells_which_server_failed_and_lists_the_rest(machine):

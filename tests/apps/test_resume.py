@@ -34,7 +34,7 @@ def test_a_killed_run_is_shown_as_interrupted(killed):
 def test_an_unfinished_write_waits_for_a_decision(killed):
     result = killed("resume", "r")
     assert result.exit_code == 4
-    assert "S2  @DIE (marker=died)  started " in result.stderr
+    assert "S2.0.1  @DIE (marker=died)  started " in result.stderr
     assert "callsheet resume r --in-doubt retry" in result.stderr
     assert result.stdout == ""
     assert killed.json("runs")[0]["status"] == "in_doubt"
@@ -46,7 +46,15 @@ def test_the_doubt_as_json_names_the_call(killed):
     assert found["status"] == "in_doubt"
     (call,) = found["in_doubt"]
     assert call.pop("since").startswith("20")
-    assert call == {"key": "S2.0.1", "step": "S2", "tool": "DIE", "args": {"marker": "died"}}
+    assert call == {
+        "key": "S2.0.1",
+        "step": "S2",
+        "item": 0,
+        "attempt": 1,
+        "tool": "DIE",
+        "args": {"marker": "died"},
+        "why": "the process ended before the answer came",
+    }
 
 
 @pytest.mark.parametrize(
@@ -140,4 +148,4 @@ def test_the_commands_name_a_journal_that_was_named(machine):
     plan = machine.plan('S1: @DIE (marker="died") > $b', "S2: @RESPOND ($b)")
     machine.shell("run", plan, "--tools", "tools.py", "--run-id", "r", "--journal", "my journal.db")
     result = machine("resume", "r", "--journal", "my journal.db")
-    assert "callsheet resume r --journal 'my journal.db' --in-doubt skip" in result.stderr
+    assert "callsheet resume r --journal 'my journal.db' --in-doubt retry" in result.stderr

@@ -54,6 +54,7 @@ def test_json_is_one_object_and_says_everything(machine):
         "ended_at": "S2",
         "refusal": None,
         "in_doubt": [],
+        "waiting": [],
         "journal": str(machine.journal),
         "diagnostics": [],
     }

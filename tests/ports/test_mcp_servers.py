@@ -207,8 +207,8 @@ async def test_results_are_values_and_the_key_travels_along(workshop):
         assert await call["nothing"]({}, CONTEXT) is None
         assert await call["select"]({}, CONTEXT) == "chosen"
         meta = await call["meta"]({}, CONTEXT)
-        assert meta["callsheet/idempotencyKey"] == "key-1"
-        assert "callsheet/idempotencyKey" not in await call["meta"]({}, CallContext("r", "k", ""))
+        assert meta["dev.callsheet/idempotency-key"] == "key-1"
+        assert "dev.callsheet/idempotency-key" not in await call["meta"]({}, CallContext("r", "k", ""))
         refused = await failure(call["fail"]({"text": "no paper"}, CONTEXT))
         assert "no paper" in str(refused)
         assert not refused.in_doubt

@@ -19,8 +19,9 @@ from tests.runtime.tools import FACTS, plan_of, ports_for, route_to
 from callsheet.ir import JSON
 from callsheet.machine import Decision, Limits
 from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
-from callsheet.runtime.runs import Launch, RunOutcome, resume_run, start_run
+from callsheet.runtime.runs import Launch, resume_run, start_run
 from callsheet.store import Journal, RunWriter
 
 PLAN = """

@@ -14,8 +14,9 @@ from callsheet.frontends.ltp import parse
 from callsheet.ir import Effect
 from callsheet.machine import Decision, Status, ToolFacts
 from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports, Route
-from callsheet.runtime.runs import Launch, RunOutcome, resume_run, run_unrecorded, start_run
+from callsheet.runtime.runs import Launch, resume_run, run_unrecorded, start_run
 from callsheet.store import Durability, Journal, JournalError
 
 PLAN = parse('S1: @PAY (n=1) > $a ON_FAIL @RETRY(2, delay=0)\nS2: @RESPOND ("paid", $a)').require()

@@ -113,7 +113,7 @@ async def test_a_call_over_its_routes_timeout_fails_and_is_ended() -> None:
             ended = True
 
     outcome = await gateway(Route(slow, timeout=0.01)).carry_out(CALL)
-    assert outcome == Failed("S1.0.1", "no answer within 0.01 s")
+    assert outcome == Failed("S1.0.1", "no answer within 0.01 s", unsettled=True)
     assert ended
 
 

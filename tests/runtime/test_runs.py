@@ -17,8 +17,9 @@ from callsheet.ir import JSON, Effect, Plan
 from callsheet.machine import Compile, Cut, Decision, Fact, Limits, Result, Status, ToolFacts
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
-from callsheet.runtime.runs import Launch, RunOutcome, Watch, check_pins, resume_run, start_run
+from callsheet.runtime.runs import Launch, Watch, check_pins, resume_run, start_run
 from callsheet.store import EventType, Journal, JournalError, RunStatus
 from callsheet.store.records import Start
 from callsheet.store.replay import fold

@@ -6,13 +6,15 @@ In: a plan, a registry, the names of given variables. Out: diagnostics. Nothing 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from callsheet.diagnostics import Diagnostic, Severity, Span
 from callsheet.ir import Call, CallKind, Goto, Literal, Order, Plan, Replan, Step
+from callsheet.machine.asking import covers
 from callsheet.passes import ToolSignature, check
+from callsheet.ports import asking
 from callsheet.ports.tools import Registry, Tool
 from callsheet.ports.transforms import ORIGIN, fault_of_literal, literal_check
 
@@ -84,6 +86,21 @@ def check_readable(
     )
 
 
+def idle_rules(plan: Plan, approve: Iterable[str]) -> tuple[Diagnostic, ...]:
+    """RUN032 for each tool that a person is to be asked about and that no step calls."""
+    called = {step.action.tool for step in plan.steps if isinstance(step.action, Call)}
+    return tuple(
+        Diagnostic(
+            "RUN032",
+            Severity.WARNING,
+            f"no step calls @{name}, before whose calls a person is to be asked",
+            help="look whether the name is right: `callsheet tools`",
+        )
+        for name in approve
+        if not any(covers([name], tool) for tool in called)
+    )
+
+
 def _targets(step: Step | None) -> set[str]:
     """Where a step may jump to, and what it waits for."""
     if step is None:
@@ -107,6 +124,8 @@ def _signatures(plan: Plan, registry: Registry) -> dict[str, ToolSignature]:
 
 def _signature(tool: Tool) -> ToolSignature:
     check_literal = literal_check(tool.spec.name) if tool.spec.origin == ORIGIN else None
+    if tool.spec.origin == asking.ORIGIN:
+        check_literal = asking.check_literal
     return ToolSignature.from_schema(tool.spec.parameters, tool.spec.effect, check_literal)
 
 

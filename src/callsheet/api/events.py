@@ -3,7 +3,7 @@
 A step that runs is told of by `StepStarted`, then any number of `StepRetrying` (and a
 `StepFailed` for each call that fails for good), then `StepFinished`, unless it failed and is no
 FOREACH. A step whose guard does not hold is told of by `StepSkipped` alone. `RunEnded` is the
-last event of a run that ended or fell into doubt.
+last event of a run that ended, fell into doubt or waits for people.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from callsheet.api.result import RunResult
 from callsheet.ir import JSON
-from callsheet.runtime.runs import DoubtfulCall
+from callsheet.runtime.doubt import DoubtfulCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +112,23 @@ class CallInDoubt(_StepEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PersonAsked(_StepEvent):
+    """A person is asked: a step's question, or whether a call may be made. `text` is it in words.
+
+    `Runtime.inbox` has all of it.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonAnswered(_StepEvent):
+    """The answer has come, or its time is over; `text` says which and by whom."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded(_Event):
     """The run has its result, and the journal holds it; or it waits for a decision."""
 
@@ -129,6 +146,8 @@ RunEvent: TypeAlias = (
     | StepRemarked
     | Replanned
     | CallInDoubt
+    | PersonAsked
+    | PersonAnswered
     | RunEnded
 )
 """Everything that a run tells."""

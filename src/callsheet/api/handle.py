@@ -15,8 +15,9 @@ from callsheet.api.events import RunEvent
 from callsheet.api.result import RunResult
 from callsheet.api.stream import EventStream
 from callsheet.ir import JSON
+from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.runs import RunOutcome, Watch
+from callsheet.runtime.runs import Watch
 from callsheet.store import RunStatus
 
 

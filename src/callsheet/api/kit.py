@@ -10,16 +10,18 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 from callsheet.api.checking import Means
 from callsheet.api.models import Agent, Compiler, Model, Replan
 from callsheet.api.reach import default_data
 from callsheet.api.tools import ToolSource
 from callsheet.diagnostics import Source
+from callsheet.ir import OnInDoubt
 from callsheet.machine import Limits
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.tools import Tool
+from callsheet.runtime.asking import OnAsk
 from callsheet.runtime.gateway import AgentPort, ModelPort
 from callsheet.store import Journal
 
@@ -43,6 +45,9 @@ class RuntimeOptions(TypedDict, total=False):
     compiler: Compiler | None
     journal: Journal | str | os.PathLike[str] | None
     limits: Limits | None
+    approve: Iterable[str]
+    on_approval: OnAsk | None
+    on_in_doubt: Literal["ask", "fail", "retry"]
 
 
 _TABLES = ("mcpServers", "servers")
@@ -62,7 +67,10 @@ class Kit:
     replan: Replan | None
     journal: Journal | Path | None
     limits: Limits
+    on_in_doubt: OnInDoubt
     data: Path | None
+    approve: tuple[str, ...] = ()
+    on_ask: OnAsk | None = None
 
     @property
     def means(self) -> Means:

@@ -9,13 +9,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from callsheet.ir import Call, CallKind, Plan
+from callsheet.ir import Call, CallKind, Effect, OnInDoubt, Plan
 from callsheet.machine import ToolFacts
+from callsheet.ports.asking import asking_tool
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
-from callsheet.ports.tools import Registry, Tool
+from callsheet.ports.tools import Registry, Tool, ToolSpec
 from callsheet.ports.transforms import transform_tools
 
-_LOCAL_KINDS = frozenset({CallKind.TOOL, CallKind.TRANSFORM})
+_LOCAL_KINDS = frozenset({CallKind.TOOL, CallKind.TRANSFORM, CallKind.HUMAN})
 
 
 def default_data() -> Path:
@@ -28,12 +29,12 @@ def default_data() -> Path:
 def local_registry(given: Iterable[Tool], builtins: BuiltinSettings | None) -> Registry:
     """The tools that need no server; those that are given take the place of built-in ones.
 
-    Transforms are always there, built-in tools where their settings are given. Raises
+    Transforms and `@ASK_HUMAN` are always there, built-in tools where their settings are given. Raises
     CallsheetError for two given tools of one name, or settings that cannot be kept.
     """
     own = [*given]
     taken = {tool.spec.name for tool in own}
-    others = [*(() if builtins is None else builtin_tools(builtins)), *transform_tools()]
+    others = [*(() if builtins is None else builtin_tools(builtins)), *transform_tools(), asking_tool()]
     return Registry([*own, *(tool for tool in others if tool.spec.name not in taken)])
 
 
@@ -41,7 +42,7 @@ def take_in(registry: Registry, tool: Tool, alias: str) -> None:
     """Add a server's tool; where its name is taken by a local tool, under its qualified name."""
     held = registry.get(tool.spec.name)
     if held is not None and not held.spec.origin.startswith("mcp:"):
-        tool = Tool(replace(tool.spec, name=alias), tool.handler)
+        tool = replace(tool, spec=replace(tool.spec, name=alias))
     registry.add(tool, alias)
 
 
@@ -64,7 +65,23 @@ def pins_of(plan: Plan, registry: Registry) -> dict[str, str]:
     return {name: tool.spec.pin for name, tool in tools if tool is not None and tool.spec.pin is not None}
 
 
-def facts_of(plan: Plan, registry: Registry) -> dict[str, ToolFacts]:
-    """What a run needs to know of the tools that a plan calls."""
+def facts_of(plan: Plan, registry: Registry, on_in_doubt: OnInDoubt = OnInDoubt.ASK) -> dict[str, ToolFacts]:
+    """What a run needs to know of the tools that a plan calls.
+
+    `on_in_doubt` is the run's policy for calls in doubt, where a tool has none of its own.
+    """
     tools = ((name, registry.get(name)) for name in called_names(plan))
-    return {n: ToolFacts(t.spec.effect, t.spec.parameter_names) for n, t in tools if t is not None}
+    facts = {name: _facts(tool.spec, on_in_doubt) for name, tool in tools if tool is not None}
+    if on_in_doubt is OnInDoubt.FAIL:  # an agent's effect is nobody's word: it is never repeated unasked
+        agents = (step.action for step in plan.steps)
+        names = (c.tool for c in agents if isinstance(c, Call) and c.kind is CallKind.AGENT)
+        facts.update((name, ToolFacts(on_in_doubt=on_in_doubt)) for name in names)
+    return facts
+
+
+def _facts(spec: ToolSpec, on_in_doubt: OnInDoubt) -> ToolFacts:
+    """The facts of one tool; the run's word to retry does not count where nobody declared the effect."""
+    is_undeclared = spec.effect is Effect.UNSAFE and not spec.is_declared
+    if on_in_doubt is OnInDoubt.RETRY and is_undeclared:
+        on_in_doubt = OnInDoubt.ASK
+    return ToolFacts(spec.effect, spec.parameter_names, spec.on_in_doubt or on_in_doubt)

@@ -8,7 +8,8 @@ from typing import Self
 from callsheet.api.errors import RunFailed
 from callsheet.ir import JSON
 from callsheet.machine import Refusal, Usage
-from callsheet.runtime.runs import DoubtfulCall, RunOutcome
+from callsheet.runtime.answers import PendingAsk
+from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
 from callsheet.store import RunStatus
 
 _ENDS = {RunStatus.FAILED: "failed", RunStatus.CANCELLED: "was cancelled"}
@@ -18,11 +19,13 @@ _ENDS = {RunStatus.FAILED: "failed", RunStatus.CANCELLED: "was cancelled"}
 class RunResult:
     """How a run ended, or what it waits for.
 
-    `status` is `done`, `failed`, `cancelled` or `in_doubt`. `response` is the plan's answer or
+    `status` is `done`, `failed`, `cancelled`, `in_doubt` or `waiting`. `response` is the plan's answer or
     message; `variables` are those that were set at the end, by name without `$`. `terminated`
     says that a TERMINATE ended the plan, `ended_at` which step did, `error` what failed.
     A run that is in doubt has no end yet: `in_doubt` lists the calls that left and gave no
-    answer; `Runtime.resume` carries it on when they are decided.
+    answer; `Runtime.decide` decides about one, `Runtime.resume` carries the run on. A run that is
+    `waiting` has asked people: `waiting` lists what; `Runtime.answer`, then `Runtime.resume` carry
+    it on. `running` is what `decide` gives when nothing is in doubt any more.
     """
 
     run_id: str
@@ -34,6 +37,7 @@ class RunResult:
     error: str | None = None
     ended_at: str | None = None
     in_doubt: tuple[DoubtfulCall, ...] = ()
+    waiting: tuple[PendingAsk, ...] = ()
     refusal: Refusal | None = None
     """The limit that the run would have gone over, where one ended it."""
     usage: Usage = field(default_factory=Usage, compare=False)
@@ -44,8 +48,20 @@ class RunResult:
         """The result that a driver's outcome tells of."""
         result = outcome.result
         if result is None:
-            status = RunStatus.IN_DOUBT
-            return cls(outcome.run_id, status, in_doubt=outcome.in_doubt, usage=outcome.usage)
+            status = (
+                RunStatus.IN_DOUBT
+                if outcome.in_doubt
+                else RunStatus.WAITING
+                if outcome.waiting
+                else RunStatus.RUNNING
+            )
+            return cls(
+                outcome.run_id,
+                status,
+                in_doubt=outcome.in_doubt,
+                waiting=outcome.waiting,
+                usage=outcome.usage,
+            )
         return cls(
             outcome.run_id,
             RunStatus(result.status),
@@ -78,6 +94,13 @@ class RunResult:
             message = f"run {self.run_id} does not know whether these calls took place: {steps}"
             decisions = f"runtime.resume({self.run_id!r}, in_doubt='retry'), or 'skip' or 'fail'"
             raise RunFailed(self, message, f"look whether they did, then {decisions}")
+        if self.status is RunStatus.WAITING:
+            keys = ", ".join(ask.key for ask in self.waiting)
+            way_out = f"runtime.answer({self.run_id!r}, …), then runtime.resume({self.run_id!r})"
+            raise RunFailed(self, f"run {self.run_id} waits for people to answer {keys}", way_out)
+        if self.status is RunStatus.RUNNING:
+            message = f"run {self.run_id} has not ended"
+            raise RunFailed(self, message, f"carry it on: runtime.resume({self.run_id!r})")
         place = f" at {self.ended_at}" if self.ended_at else ""
         why = self.error or self.response
         reason = f": {why}" if why else ""

@@ -26,21 +26,25 @@ from callsheet.api.stream import EventStream
 from callsheet.api.threads import with_own_threads
 from callsheet.api.tools import ToolSource, read_tools
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import JSON
-from callsheet.machine import Decision, Limits
+from callsheet.ir import JSON, OnInDoubt, canonical_tool_name
+from callsheet.machine import Decision, Limits, TookPlace
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.python_tools import to_json
 from callsheet.ports.tools import ToolFailed
-from callsheet.runtime.runs import RunOutcome, Watch
+from callsheet.runtime.answers import Answer, PendingAsk
+from callsheet.runtime.asking import OnAsk
+from callsheet.runtime.doubt import Resolution, RunOutcome
+from callsheet.runtime.inbox import answer_ahead, answer_run, inbox
+from callsheet.runtime.runs import Watch
 from callsheet.store import Journal, check_run_id, new_run_id
 
 _T = TypeVar("_T")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _IS_OPEN = "this runtime is open already; make another one, or share it"
 
-InDoubt: TypeAlias = "Decision | Literal['retry', 'skip', 'fail']"
+InDoubt: TypeAlias = "Decision | Literal['retry', 'skip', 'fail'] | TookPlace"
 """What becomes of calls that may or may not have taken place: make them again, go on as if they
-had given null, or take them as failed."""
+had given null, take them as failed, or go on with the value that they gave."""
 
 
 class Runtime:
@@ -58,6 +62,11 @@ class Runtime:
     - `journal`: the path of a journal, or an open `Journal`. Without one nothing is recorded,
       and no run can be resumed.
     - `limits` bound each run.
+    - `on_in_doubt` is what becomes of calls that may have taken place, of tools that do not say it
+      themselves: `ask`, `fail`, or `retry`, which holds for tools whose effect is declared.
+    - `approve` names tools before each of whose calls a person is asked; the rule is recorded with
+      the run. `on_approval` answers in the program what runs ask: it is given a `PendingAsk` and gives
+      an `Answer`, True, False, or None to leave it to `answer`. It may be async or not.
 
     Within `with` or `async with`, servers and the journal stay open between runs, and leaving
     it interrupts what still runs. Without, each run opens and closes its own. Raises
@@ -84,6 +93,9 @@ class Runtime:
         compiler: Compiler | None = None,
         journal: Journal | str | os.PathLike[str] | None = None,
         limits: Limits | None = None,
+        on_in_doubt: Literal["ask", "fail", "retry"] = "ask",
+        approve: Iterable[str] = (),
+        on_approval: OnAsk | None = None,
     ) -> None:
         own_data = None if data is None else Path(data)
         self._kit = Kit(
@@ -94,7 +106,10 @@ class Runtime:
             replan=replan_by(compiler, model),
             journal=journal if isinstance(journal, Journal) or journal is None else Path(journal),
             limits=limits or Limits(),
+            on_in_doubt=OnInDoubt(on_in_doubt),
             data=own_data,
+            approve=tuple(map(canonical_tool_name, _names(approve))),
+            on_ask=on_approval,
         )
         self._session: Session | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -180,23 +195,37 @@ class Runtime:
 
         `run_id` is an id, the beginning of one, or `last`. No finished call is made again.
         `in_doubt` decides what becomes of calls that may or may not have taken place; without
-        it the result lists them and nothing is called. The limits are those that the run has,
-        unless `limits` are given: what has been used counts against them. Raises CallsheetError:
-        no such run, a damaged journal, another process that owns the run, tools that are gone or
-        (JRN021) have changed, unless `accept_changed_tools`.
+        it the run goes on with what `decide` has decided, and the result lists the rest. The limits
+        are those that the run has, unless `limits` are given: what has been used counts against
+        them. Raises CallsheetError: no such run, a damaged journal, another process that owns the
+        run, tools that are gone or (JRN021) have changed, unless `accept_changed_tools`.
         """
         self._require_journal()
-        decision = None if in_doubt is None else Decision(in_doubt)
+        verdict = None if in_doubt is None else _verdict(in_doubt)
         async with self._opened() as session:
             outcome = await session.resume(
                 session.find(run_id),
-                decision,
+                verdict,
                 None,
                 Watch(),
                 accepts_changed_tools=accept_changed_tools,
                 limits=limits,
             )
         return RunResult.of(outcome)
+
+    async def decide(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
+        """Decide what becomes of a call in doubt; `resume` then carries the run on.
+
+        `call` is the key of a call as `RunResult.in_doubt` has it, or a step with one call in doubt;
+        with `every` a step stands for all of its calls. The decision is in the journal when this
+        returns; no tool is called. The result lists what is still in doubt; with nothing left its
+        status is `running`. Raises CallsheetError: JRN030 for a call that is not in doubt (any more),
+        JRN031 for a step with several, JRN004 while a process carries the run on.
+        """
+        self._require_journal()
+        verdict = _verdict(decision)
+        async with self._opened() as session:
+            return RunResult.of(await session.decide(session.find(run_id), [call], verdict, every=every))
 
     def start_resume(
         self,
@@ -213,14 +242,14 @@ class Runtime:
         _require_loop("start_resume", "resume_sync")
         self._require_journal()
         check_run_id(run_id)
-        decision = None if in_doubt is None else Decision(in_doubt)
+        verdict = None if in_doubt is None else _verdict(in_doubt)
         stream = EventStream(run_id, None, replays=True)
 
         async def work(watch: Watch) -> RunOutcome:
             async with self._opened() as session:
                 return await session.resume(
                     run_id,
-                    decision,
+                    verdict,
                     stream,
                     watch,
                     accepts_changed_tools=accept_changed_tools,
@@ -228,6 +257,67 @@ class Runtime:
                 )
 
         return self._handle(RunHandle(run_id, stream, work, {}, is_recorded=True))
+
+    # ------------------------------------------------------------ people
+
+    async def inbox(self) -> list[PendingAsk]:
+        """What the runs of the journal have asked people and nobody has answered, the oldest first."""
+        self._require_journal()
+        async with self._opened() as session:
+            assert session.journal is not None
+            return [ask for ask in inbox(session.journal) if not ask.is_answered]
+
+    async def answer(
+        self,
+        run_id: str,
+        key: str | None = None,
+        answer: Answer | bool = True,
+        *,
+        digest: str | None = None,
+        msg_id: str | None = None,
+    ) -> PendingAsk:
+        """Answer what a run asks, and give what was answered; `resume` carries the run on.
+
+        `run_id` is an id, the beginning of one, or `last`; `key` the key or the step, which may be
+        left out where the run asks one thing. `answer` is True or False for a yes or a no, or an
+        `Answer`. With `digest` (that of the `PendingAsk` that was looked at) the answer counts only
+        if still the same is asked. `msg_id` is the sender's own name for the answer: a second one
+        of that name is refused. Raises CallsheetError: RUN030 where nothing such waits, RUN031 for
+        an answer that does not fit.
+        """
+        self._require_journal()
+        async with self._opened() as session:
+            assert session.journal is not None
+            said = answer if isinstance(answer, Answer) else Answer.approve() if answer else Answer.deny()
+            name = session.find(run_id)
+            return answer_run(session.journal, name, said, key, digest=digest, msg_id=msg_id)
+
+    async def answer_ahead(self, run_id: str, key: str, answer: Answer, *, msg_id: str | None = None) -> None:
+        """Answer a question that a run will ask under this key; it approves no call.
+
+        The answer is taken when the question comes, if it fits. Raises CallsheetError (RUN030) for
+        a run that has ended.
+        """
+        self._require_journal()
+        async with self._opened() as session:
+            assert session.journal is not None
+            answer_ahead(session.journal, session.find(run_id), key, answer, msg_id)
+
+    def inbox_sync(self) -> list[PendingAsk]:
+        """As `inbox`, for programs without an event loop."""
+        return self._run_sync(self.inbox(), "inbox")
+
+    def answer_sync(
+        self,
+        run_id: str,
+        key: str | None = None,
+        answer: Answer | bool = True,
+        *,
+        digest: str | None = None,
+        msg_id: str | None = None,
+    ) -> PendingAsk:
+        """As `answer`, for programs without an event loop."""
+        return self._run_sync(self.answer(run_id, key, answer, digest=digest, msg_id=msg_id), "answer")
 
     # ------------------------------------------------------------ without async
 
@@ -262,6 +352,10 @@ class Runtime:
             run_id, in_doubt=in_doubt, accept_changed_tools=accept_changed_tools, limits=limits
         )
         return self._run_sync(work, "resume")
+
+    def decide_sync(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
+        """As `decide`, for programs without an event loop."""
+        return self._run_sync(self.decide(run_id, call, decision, every=every), "decide")
 
     def _run_sync(self, work: Coroutine[Any, Any, _T], name: str) -> _T:
         try:
@@ -332,6 +426,12 @@ class Runtime:
             raise ValueError("this runtime has no journal to resume from: Runtime(journal=PATH)")
 
 
+def _names(given: Iterable[str]) -> Iterable[str]:
+    if isinstance(given, str):
+        raise TypeError(f"approve must be a list of names: approve=[{given!r}]")
+    return given
+
+
 def _values(inputs: Mapping[str, Any] | None) -> dict[str, JSON]:
     """The variables of a run as JSON of their own; raises CallsheetError (RUN022)."""
     values: dict[str, JSON] = {}
@@ -347,6 +447,10 @@ def _values(inputs: Mapping[str, Any] | None) -> dict[str, JSON]:
 
 def _cannot_be_given(name: str, reason: str, way_out: str) -> CallsheetError:
     return CallsheetError.single("RUN022", f"the variable {name} cannot be given: {reason}", help=way_out)
+
+
+def _verdict(given: InDoubt) -> Resolution:
+    return TookPlace(to_json(given.value)) if isinstance(given, TookPlace) else Decision(given)
 
 
 def _run_id(given: str | None) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
 
 from callsheet.api.advice import advised, in_words_of_the_library
-from callsheet.api.checking import check_plan
+from callsheet.api.checking import check_plan, idle_rules
 from callsheet.api.findings import Findings
 from callsheet.api.kit import Kit
 from callsheet.api.models import Replan
@@ -24,12 +24,13 @@ from callsheet.api.stream import EventStream
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON
 from callsheet.ir import Plan as Steps
-from callsheet.machine import Compile, Decision, Limits, ToolFacts
+from callsheet.machine import Compile, Limits, ToolFacts
 from callsheet.ports.tools import CallContext, Registry
+from callsheet.runtime.asking import Respondents
+from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
 from callsheet.runtime.gateway import CompilePort, Ports, Route
 from callsheet.runtime.runs import (
     Launch,
-    RunOutcome,
     Watch,
     check_pins,
     resume_run,
@@ -81,7 +82,9 @@ class Session:
         """What is wrong with a plan on the tools that this session reaches."""
         doubts = await self._reach(plan.ir)
         found = check_plan(plan.ir, self._registry, inputs.keys(), means=self._kit.means)
-        return Findings((*doubts, *advised(plan.ir, found)), plan.source)
+        return Findings(
+            (*doubts, *advised(plan.ir, found), *idle_rules(plan.ir, self._kit.approve)), plan.source
+        )
 
     async def _reach(self, plan: Steps | None) -> tuple[Diagnostic, ...]:
         """Open the servers if a tool of the plan is not here, or if no plan is given.
@@ -124,17 +127,19 @@ class Session:
         findings = await self.examine(plan, inputs)
         findings.raise_for_errors()
         launch = Launch(
-            facts=facts_of(plan.ir, self._registry),
+            facts=facts_of(plan.ir, self._registry, self._kit.on_in_doubt),
             pins=pins_of(plan.ir, self._registry),
             inputs=inputs,
             limits=limits or self._kit.limits,
             source="" if plan.source is None else plan.source.text,
             note={"plan": "" if plan.source is None else plan.source.name},
+            approve=self._kit.approve,
         )
+        present = Respondents(self._kit.on_ask)
         journal = self.journal
         if journal is not None:
-            return await start_run(plan.ir, self._ports(stream), launch, journal, run_id, watch)
-        result = await run_unrecorded(plan.ir, self._ports(stream), launch, watch, run_id)
+            return await start_run(plan.ir, self._ports(stream), launch, journal, run_id, watch, present)
+        result = await run_unrecorded(plan.ir, self._ports(stream), launch, watch, run_id, present)
         return RunOutcome(run_id, result, usage=result.usage)
 
     def find(self, text: str) -> str:
@@ -145,7 +150,7 @@ class Session:
     async def resume(
         self,
         run_id: str,
-        decision: Decision | None,
+        verdict: Resolution | None,
         stream: EventStream | None,
         watch: Watch,
         *,
@@ -172,7 +177,22 @@ class Session:
         def change(before: Limits) -> Limits:
             return before if limits is None else limits
 
-        return await resume_run(journal, run_id, ports_for, decision, watch, change)
+        return await resume_run(
+            journal,
+            run_id,
+            ports_for,
+            in_doubt=verdict,
+            watch=watch,
+            present=Respondents(self._kit.on_ask),
+            limits=change,
+        )
+
+    async def decide(
+        self, run_id: str, calls: Sequence[str], verdict: Resolution, *, every: bool
+    ) -> RunOutcome:
+        """Write down what becomes of calls in doubt; raises JournalError if they are not."""
+        assert self.journal is not None
+        return await asyncio.to_thread(decide_calls, self.journal, run_id, calls, verdict, every=every)
 
     def _ports(self, stream: EventStream | None) -> Ports:
         """The ways out of a run."""
@@ -180,7 +200,7 @@ class Session:
 
         def route(name: str) -> Route | None:
             tool = registry.get(name)
-            return None if tool is None else Route(tool.handler)
+            return None if tool is None else Route(tool.handler, probe=tool.probe)
 
         compiler = None if self._kit.replan is None else self._compiler(self._kit.replan, stream)
         return Ports(route, self._kit.model, self._kit.agent, compiler)
@@ -195,7 +215,7 @@ class Session:
                 raise CallsheetError(errors)
             if stream is not None:
                 stream.compiled(command.key, plan)
-            return plan, facts_of(plan, self._registry)
+            return plan, facts_of(plan, self._registry, self._kit.on_in_doubt)
 
         return compile_again
 

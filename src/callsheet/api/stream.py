@@ -17,6 +17,8 @@ from typing import NamedTuple, TypedDict, assert_never
 from callsheet.api.events import (
     CallInDoubt,
     CastFailed,
+    PersonAnswered,
+    PersonAsked,
     Replanned,
     RunEnded,
     RunEvent,
@@ -180,6 +182,9 @@ def _event(run_id: str, heard: _Heard) -> RunEvent:
             return StepRemarked(**place, text=detail, is_cut=kind is NoteKind.CUT)
         case NoteKind.REPLANNED:
             return Replanned(**place, detail=detail)
+        case NoteKind.ASKED | NoteKind.ANSWERED:
+            told = PersonAsked if kind is NoteKind.ASKED else PersonAnswered
+            return told(**place, text=detail)
         case NoteKind.ENDED | NoteKind.BEFORE:
             raise ValueError("the end of a run is told with its result, and the past by its own notes")
     assert_never(kind)

@@ -104,7 +104,7 @@ class Toolbox:
 
         def route(name: str) -> Route | None:
             tool = self.registry.get(name)
-            return None if tool is None else Route(tool.handler)
+            return None if tool is None else Route(tool.handler, probe=tool.probe)
 
         return Ports(route)
 

@@ -26,8 +26,14 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The tables of the file: `[fetch]`, `[search]`, `[execution]` and `[limits]`."""
+    """The tables of the file: `[fetch]`, `[search]`, `[execution]`, `[limits]`; and what stands before them.
 
+    `on_in_doubt` is what becomes of calls that may have taken place, where their tools say nothing;
+    `approve` names tools before each of whose calls a person is asked.
+    """
+
+    on_in_doubt: Literal["ask", "fail", "retry"] = "ask"
+    approve: tuple[str, ...] = ()
     fetch: FetchSettings = field(default_factory=FetchSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)

@@ -4,7 +4,7 @@ Three syntaxes read and write it; every analysis, run, picture and trace works o
 """
 
 from callsheet.ir.canon import IR_VERSION, plan_from_json, plan_hash, plan_to_json
-from callsheet.ir.effects import Effect
+from callsheet.ir.effects import Effect, OnInDoubt
 from callsheet.ir.expr import (
     And,
     Compare,
@@ -60,6 +60,7 @@ __all__ = [
     "Not",
     "NotEmpty",
     "OnFail",
+    "OnInDoubt",
     "Or",
     "Order",
     "Output",

@@ -1,4 +1,4 @@
-"""What a call may do to the world; decides order, retry and what a crash leaves in doubt."""
+"""What a call may do to the world, which decides order, retry and what a crash leaves in doubt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Effect(StrEnum):
     KEYED = "keyed"
     """Changes the world at most once per idempotency key."""
     PROBE = "probe"
-    """Changes the world; another tool can tell whether it happened."""
+    """Changes the world; a probe can tell whether it happened."""
     UNSAFE = "unsafe"
     """Anything else: never repeated without a decision."""
     LLM = "llm"
@@ -35,6 +35,17 @@ class Effect(StrEnum):
     def may_rerun(self) -> bool:
         """Whether a call that may or may not have happened can be made again unasked."""
         return self in _MAY_RERUN
+
+
+class OnInDoubt(StrEnum):
+    """What becomes of a call of a tool that may have happened and must not be repeated unasked."""
+
+    ASK = "ask"
+    """The run waits until a person decides."""
+    FAIL = "fail"
+    """The call counts as failed, without another attempt: ON_FAIL leads on."""
+    RETRY = "retry"
+    """The call is made again under the same idempotency key; if it is lost again and again, ask."""
 
 
 _ONLY_READS = frozenset({Effect.PURE, Effect.READ, Effect.LLM})

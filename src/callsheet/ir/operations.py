@@ -19,6 +19,8 @@ class CallKind(StrEnum):
     """A sub-agent with a limited number of turns."""
     TRANSFORM = "transform"
     """A pure function of its arguments, carried out by callsheet."""
+    HUMAN = "human"
+    """A question to a person, for whose answer the run waits."""
 
 
 MODEL_OPERATIONS = frozenset(
@@ -37,6 +39,7 @@ MODEL_OPERATIONS = frozenset(
 )
 AGENT_OPERATIONS = frozenset({"AGENT_SOLVE"})
 TRANSFORMS = frozenset({"SELECT", "CALC", "FORMAT"})
+HUMAN_OPERATIONS = frozenset({"ASK_HUMAN"})
 CONTROL_WORDS = frozenset({"RESPOND", "TERMINATE", "GOTO", "RE-PLAN", "REPLAN"})
 """Words of the language that look like calls; the plan has actions of their own for them."""
 
@@ -76,4 +79,6 @@ def call_kind(tool: str) -> CallKind:
         return CallKind.AGENT
     if tool in TRANSFORMS:
         return CallKind.TRANSFORM
+    if tool in HUMAN_OPERATIONS:
+        return CallKind.HUMAN
     return CallKind.TOOL

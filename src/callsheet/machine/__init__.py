@@ -3,18 +3,22 @@
 It never awaits, reads a clock, draws a random number or touches a file. Drivers feed it.
 """
 
+from callsheet.machine.asking import Approval, Question
 from callsheet.machine.budget import Refusal
 from callsheet.machine.commands import (
+    Ask,
     Awaited,
     CallModel,
     CallTool,
     Command,
     Compile,
     Finish,
+    Probe,
     RunAgent,
     Sleep,
 )
 from callsheet.machine.events import (
+    Answered,
     Cancelled,
     Decided,
     Decision,
@@ -28,6 +32,8 @@ from callsheet.machine.events import (
     Succeeded,
     TimerFired,
     TimeUp,
+    TookPlace,
+    Verdict,
 )
 from callsheet.machine.limits import Limits
 from callsheet.machine.machine import Machine
@@ -38,6 +44,9 @@ from callsheet.machine.usage import Spent, Usage
 from callsheet.machine.values import to_text
 
 __all__ = [
+    "Answered",
+    "Approval",
+    "Ask",
     "Awaited",
     "CallModel",
     "CallTool",
@@ -56,7 +65,9 @@ __all__ = [
     "LimitsChanged",
     "Machine",
     "PlanCompiled",
+    "Probe",
     "Program",
+    "Question",
     "Refusal",
     "Remark",
     "Reopened",
@@ -69,8 +80,10 @@ __all__ = [
     "Succeeded",
     "TimeUp",
     "TimerFired",
+    "TookPlace",
     "ToolFacts",
     "Usage",
+    "Verdict",
     "compile_plan",
     "to_text",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
+from callsheet.machine.asking import Asked
 from callsheet.machine.result import Result
 
 
@@ -21,6 +22,8 @@ class CallTool(NamedTuple):
     args: dict[str, Any]
     wants_data: bool = False
     """Whether the plan casts the result to a list or to JSON, so that data must not become text."""
+    delivery: str = ""
+    """The key of the first attempt of this delivery, where it was not this one: its answer was lost."""
 
 
 class CallModel(NamedTuple):
@@ -60,12 +63,28 @@ class Compile(NamedTuple):
     variables: dict[str, JSON]
 
 
+class Probe(NamedTuple):
+    """Find out whether a call in doubt took place: feed Decided, or Doubted where nobody can tell."""
+
+    key: str
+    step: str
+    call: CallTool
+
+
+class Ask(NamedTuple):
+    """Ask a person, for days if need be, and feed Answered."""
+
+    key: str
+    step: str
+    asked: Asked
+
+
 class Finish(NamedTuple):
     """The run has ended; nothing that comes later counts."""
 
     result: Result
 
 
-Awaited: TypeAlias = "CallTool | CallModel | RunAgent | Sleep | Compile"
+Awaited: TypeAlias = "CallTool | CallModel | RunAgent | Sleep | Compile | Probe | Ask"
 """A command that an event of its key answers."""
 Command: TypeAlias = "Awaited | Finish"

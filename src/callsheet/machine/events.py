@@ -32,12 +32,17 @@ class Succeeded(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The call of this key failed, or the compilation did."""
+    """The call of this key failed, or the compilation did.
+
+    `unsettled` says that the call may have had its effect all the same: a further attempt is
+    then another delivery of it, under the same idempotency key.
+    """
 
     key: str
     error: str
     remarks: tuple[Remark, ...] = ()
     spent: Spent | None = None
+    unsettled: bool = False
 
 
 class TimerFired(NamedTuple):
@@ -64,18 +69,54 @@ class Decision(StrEnum):
     FAIL = "fail"
 
 
+class TookPlace(NamedTuple):
+    """The other decision, and what a probe may find: the call took place and gave this value."""
+
+    value: JSON
+
+
 class Decided(NamedTuple):
-    """The decision on a call in doubt."""
+    """The decision on a call in doubt; `by` says who made it where it was no person: `probe`."""
 
     key: str
-    decision: Decision
+    decision: Decision | TookPlace
+    by: str = ""
 
 
 class Doubted(NamedTuple):
-    """The call of this key may or may not have happened: it stays open until it is decided."""
+    """The call of this key may or may not have happened: a probe, its tool's policy or a person decides.
+
+    It also says that a probe could not tell.
+    """
 
     key: str
     reason: str
+
+
+class Verdict(StrEnum):
+    """What an answer says."""
+
+    APPROVE = "approve"
+    ANSWER = "answer"
+    DENY = "deny"
+    EXPIRE = "expire"
+    """Nobody answered in time."""
+
+
+class Answered(NamedTuple):
+    """A person has answered what was asked under this key and has this digest.
+
+    `by` names the person, `note` is what they said beside the verdict, `msg_id` the message
+    in which the answer came.
+    """
+
+    key: str
+    digest: str
+    verdict: Verdict
+    value: JSON = None
+    by: str = ""
+    note: str = ""
+    msg_id: str = ""
 
 
 class Cancelled(NamedTuple):
@@ -101,6 +142,6 @@ class LimitsChanged(NamedTuple):
 
 
 Event: TypeAlias = """
-    Started | Succeeded | Failed | TimerFired | PlanCompiled | Doubted | Decided | Cancelled | TimeUp
-    | LimitsChanged | Reopened
+    Started | Succeeded | Failed | TimerFired | PlanCompiled | Doubted | Decided | Answered | Cancelled
+    | TimeUp | LimitsChanged | Reopened
 """

@@ -93,9 +93,23 @@ class Frame:
 
 
 class Attempt:
-    """One call under way: of which frame and item, the how manieth, and with what arguments."""
+    """One call under way: of which frame and item, the how manieth, and with what arguments.
 
-    __slots__ = ("args", "frame", "index", "inputs", "key", "number")
+    `delivery` is the key of the attempt whose answer was lost, "" where none was; `redelivered`
+    counts how often this attempt was made again, `is_probing` says that a probe looks for it.
+    """
+
+    __slots__ = (
+        "args",
+        "delivery",
+        "frame",
+        "index",
+        "inputs",
+        "is_probing",
+        "key",
+        "number",
+        "redelivered",
+    )
 
     def __init__(self, frame: Frame, index: int, key: str, args: dict[str, Any], inputs: list[JSON]) -> None:
         self.frame = frame
@@ -104,6 +118,9 @@ class Attempt:
         self.key = key
         self.args = args
         self.inputs = inputs
+        self.delivery = ""
+        self.redelivered = 0
+        self.is_probing = False
 
 
 class Group:

@@ -9,15 +9,35 @@ the order in which they arrive does not matter.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Cast
+from callsheet.machine.asking import Approval, Asked, Asking, Question, headline, said_by, unanswered
 from callsheet.machine.budget import REPLAN, SIZED, Budget, Refusal
 from callsheet.machine.closures import Eval, Unresolved
-from callsheet.machine.commands import Awaited, CallModel, CallTool, Command, Compile, Finish, RunAgent, Sleep
+from callsheet.machine.commands import (
+    Ask,
+    Awaited,
+    CallModel,
+    CallTool,
+    Command,
+    Compile,
+    Finish,
+    Probe,
+    RunAgent,
+    Sleep,
+)
+from callsheet.machine.doubt import (
+    FAILED_BY_A_PERSON,
+    FAILED_BY_POLICY,
+    call_of,
+    may_redeliver,
+    next_about,
+)
 from callsheet.machine.events import (
+    Answered,
     Cancelled,
     Decided,
     Decision,
@@ -31,6 +51,8 @@ from callsheet.machine.events import (
     Succeeded,
     TimerFired,
     TimeUp,
+    TookPlace,
+    Verdict,
 )
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits
@@ -49,6 +71,7 @@ Observer = Callable[[Note], None]
 _NO_INPUTS: list[JSON] = []
 ALL = sys.maxsize
 """As many steps and items as there are."""
+_CALLS = frozenset({Kind.TOOL, Kind.MODEL, Kind.AGENT, Kind.ASK})
 _TOOL, _RESPOND = Kind.TOOL, Kind.RESPOND
 """Looked at for every step: a module's name is found faster than an enum's member."""
 
@@ -56,15 +79,18 @@ _TOOL, _RESPOND = Kind.TOOL, Kind.RESPOND
 class Machine:
     """One run of a program.
 
-    `observer`, if given, is called with a Note for everything that happens to a step. An event
-    of a key that is not open (late, repeated, unknown) changes nothing.
+    `observer`, if given, is called with a Note for everything that happens to a step. A person
+    is asked before each call of a tool that `approve` names. An event of a key that is not open
+    (late, repeated, unknown) changes nothing.
     """
 
     __slots__ = (
+        "_asking",
         "_asleep",
         "_attempts",
         "_budget",
         "_compiling",
+        "_gated",
         "_generation",
         "_group",
         "_is_started",
@@ -84,12 +110,17 @@ class Machine:
     )
 
     def __init__(
-        self, program: Program, limits: Limits | None = None, observer: Observer | None = None
+        self,
+        program: Program,
+        limits: Limits | None = None,
+        observer: Observer | None = None,
+        approve: Iterable[str] = (),
     ) -> None:
         self.limits = limits or Limits()
         self.result: Result | None = None
         self._observer = observer
         self._attempts: dict[str, Attempt] = {}
+        self._asking = Asking(approve)
         self._asleep: dict[str, Attempt] = {}
         self._compiling: dict[str, Attempt] = {}
         self._is_started = False
@@ -167,16 +198,24 @@ class Machine:
         """What the run has used so far, but for the time, which drivers know."""
         return self._budget.usage()
 
+    def is_open(self, key: str) -> bool:
+        """Whether the call of this key has no outcome yet, or waits for a yes."""
+        return key in self._attempts or self._asking.is_open(key)
+
     def open_keys(self) -> tuple[str, ...]:
         """The keys of all that is under way."""
-        return (*self._attempts, *self._asleep, *self._compiling)
+        return (*self._attempts, *self._asking.keys(), *self._asleep, *self._compiling)
 
     def state(self) -> State | None:
         """All that the run has come to, shared with this machine.
 
-        None before its start, in a pause, after its end, and for a graph, which is always folded.
+        None before its start, in a pause, after its end, for a graph, and once people have been
+        asked or answers have been lost: such runs are always folded.
         """
         if self._schedule is not None or not self._is_started or self.is_paused or self.result is not None:
+            return None
+        attempts = (*self._attempts.values(), *self._asleep.values())
+        if self._asking.was_used or any(a.delivery or a.redelivered or a.is_probing for a in attempts):
             return None
         return State(
             self._program,
@@ -193,9 +232,12 @@ class Machine:
         )
 
     @classmethod
-    def at(cls, state: State, observer: Observer | None = None) -> Machine:
-        """A machine in a state; the observer hears which steps had been executed, and what comes."""
-        machine = cls(state.program, state.budget.limits, observer)
+    def at(cls, state: State, observer: Observer | None = None, approve: Iterable[str] = ()) -> Machine:
+        """A machine in a state; the observer hears which steps had been executed, and what comes.
+
+        `approve` are the rules that the run was started with.
+        """
+        machine = cls(state.program, state.budget.limits, observer, approve)
         machine._is_started = True
         machine._variables = state.variables
         machine._slots = state.variables.slots
@@ -257,6 +299,7 @@ class Machine:
             return
         self._budget.measure(event.error)
         self._note_beside(attempt, event)
+        attempt.delivery = (attempt.delivery or attempt.key) if event.unsettled else ""
         if attempt.number <= attempt.frame.code.retries and self._may_retry(attempt):
             self._retry(attempt, event.error, out)
         else:
@@ -325,19 +368,70 @@ class Machine:
         attempt = self._attempts.get(event.key)
         if attempt is None:
             return
+        attempt.is_probing = False
+        if event.by and self._observer is not None:
+            found = "had taken place" if isinstance(event.decision, TookPlace) else "had not taken place"
+            self._observer(Note(NoteKind.FACT, attempt.frame.code.id, f"{event.by}: the call {found}"))
         match event.decision:
+            case Decision.RETRY if event.by and not may_redeliver(attempt):
+                pass  # found again and again not to have taken place: a person has to look
             case Decision.RETRY:
-                self._emit(attempt, out)
+                self._deliver_again(attempt, out)
             case Decision.SKIP:
                 self._on_succeeded(Succeeded(event.key, None), out)
             case Decision.FAIL:
-                del self._attempts[event.key]
-                self._fail(
-                    attempt, "it is not known whether the call took place; it was decided to fail it", out
-                )
+                self._fail(self._attempts.pop(event.key), FAILED_BY_A_PERSON, out)
+            case TookPlace(value=value):
+                self._on_succeeded(Succeeded(event.key, value), out)
 
     def _on_doubted(self, event: Doubted, out: list[Command]) -> None:
-        """A call that falls into doubt stays open, and is decided later."""
+        """A call that falls into doubt stays open until it is decided."""
+        attempt = self._attempts.get(event.key)
+        if attempt is None:
+            return
+        following = next_about(attempt)
+        attempt.is_probing = isinstance(following, Probe)
+        if isinstance(following, Probe):
+            out.append(following)
+        elif following is Decision.RETRY:
+            self._deliver_again(attempt, out)
+        elif following is Decision.FAIL:
+            self._fail(self._attempts.pop(event.key), FAILED_BY_POLICY, out)
+
+    def _deliver_again(self, attempt: Attempt, out: list[Command]) -> None:
+        """Make the same call once more, if the budget has one left."""
+        attempt.redelivered += 1
+        if self._has_room(attempt.frame, self._budget.reserve(attempt.frame.code.tool)):
+            self._emit(attempt, out)
+        else:
+            self._fail(self._attempts.pop(attempt.key), "the run has no call left to make it again", out)
+
+    def _on_answered(self, event: Answered, out: list[Command]) -> None:
+        """A person has answered: the call is made, or the step has its value, or it has failed."""
+        found = self._asking.close(event.key, event.digest)
+        if found is None:
+            return
+        attempt, asked = found
+        verdict, code = event.verdict, attempt.frame.code
+        if self._observer is not None:
+            self._observer(Note(NoteKind.ANSWERED, code.id, said_by(verdict, event.by, event.note)))
+        if verdict is Verdict.DENY:
+            self._fail(attempt, said_by("denied", event.by, event.note), out)
+        elif isinstance(asked, Approval) and verdict is not Verdict.EXPIRE:
+            self._launch(attempt, out)
+        else:
+            self._attempts[event.key] = attempt
+            self._take_answer(event, asked, out)
+
+    def _take_answer(self, event: Answered, asked: Asked, out: list[Command]) -> None:
+        """Go on with an answer to a question, or with what stands for one when its time is over."""
+        if event.verdict is not Verdict.EXPIRE:
+            value = True if event.verdict is Verdict.APPROVE and event.value is None else event.value
+            self._on_succeeded(Succeeded(event.key, value), out)
+        elif isinstance(asked, Question) and asked.has_default:
+            self._on_succeeded(Succeeded(event.key, asked.default), out)
+        else:
+            self._on_failed(Failed(event.key, unanswered(asked)), out)
 
     def _on_reopened(self, event: Reopened, out: list[Command]) -> None:
         if self.result is None or self._schedule is None:
@@ -361,6 +455,7 @@ class Machine:
 
     def _break_off(self, end: End, out: list[Command]) -> None:
         """End the run with whatever is under way."""
+        self._asking.clear()
         self._attempts.clear()
         self._asleep.clear()
         self._compiling.clear()
@@ -597,7 +692,7 @@ class Machine:
         """Do the action once, or make the call that does it."""
         code, slots = frame.code, self._slots
         kind = code.kind
-        if kind is _TOOL:
+        if kind is _TOOL and code.number not in self._gated:
             args = code.arguments(slots)
             budget = self._budget
             if budget.ahead > 0 and not code.recurs:  # as `reserve` does it, a tenth of a step faster
@@ -609,10 +704,12 @@ class Machine:
             self._attempts[key] = Attempt(frame, index, key, args, _NO_INPUTS)
             frame.open += 1
             out.append(CallTool(key, code.id, code.tool, args, code.wants_data))
-        elif kind is Kind.MODEL or kind is Kind.AGENT:
+        elif kind in _CALLS:
             inputs, args = [make(slots) for make in code.inputs], code.arguments(slots)
-            refusal = self._budget.reserve_model(code.tool, [inputs, args] if code.recurs else None)
-            if not self._has_room(frame, refusal):
+            made_of = [inputs, args] if code.recurs else None
+            asks_model = kind is Kind.MODEL or kind is Kind.AGENT
+            reserve = self._budget.reserve_model if asks_model else self._budget.reserve
+            if not self._has_room(frame, reserve(code.tool, made_of)):
                 return
             attempt = Attempt(frame, index, f"{frame.prefix}{index}.1", args, inputs)
             frame.open += 1
@@ -630,6 +727,19 @@ class Machine:
             self._ask_replan(frame, index, out)
 
     def _emit(self, attempt: Attempt, out: list[Command]) -> None:
+        """Make the call of an attempt, or ask a person first."""
+        code = attempt.frame.code
+        if code.kind is Kind.ASK or code.number in self._gated:
+            asked = self._asking.ask(attempt, self._program)
+            if asked is not None:
+                self._attempts.pop(attempt.key, None)  # a call in doubt that is to be made again
+                if self._observer is not None:
+                    self._observer(Note(NoteKind.ASKED, code.id, headline(asked)))
+                out.append(Ask(attempt.key, code.id, asked))
+                return
+        self._launch(attempt, out)
+
+    def _launch(self, attempt: Attempt, out: list[Command]) -> None:
         code, key = attempt.frame.code, attempt.key
         (self._compiling if code.kind is Kind.REPLAN else self._attempts)[key] = attempt
         self._ask(attempt, out)
@@ -637,8 +747,8 @@ class Machine:
     def _ask(self, attempt: Attempt, out: list[Command]) -> None:
         """The command that an attempt is."""
         code, key = attempt.frame.code, attempt.key
-        if code.kind is _TOOL:
-            out.append(CallTool(key, code.id, code.tool, attempt.args, code.wants_data))
+        if code.kind is _TOOL or code.kind is Kind.ASK:
+            out.append(call_of(attempt))
         elif code.kind is Kind.MODEL:
             out.append(CallModel(key, code.id, code.tool, attempt.inputs, attempt.args))
         elif code.kind is Kind.AGENT:
@@ -777,6 +887,7 @@ class Machine:
 
     def _load(self, program: Program) -> None:
         self._program = program
+        self._gated = self._asking.gated(program)
         self._variables = Variables(program)
         self._slots = self._variables.slots
         self._visits = [0] * len(program.steps)
@@ -819,6 +930,7 @@ class Machine:
         PlanCompiled: _on_compiled,
         Decided: _on_decided,
         Doubted: _on_doubted,
+        Answered: _on_answered,
         Cancelled: _on_cancelled,
         Reopened: _on_reopened,
         TimeUp: _on_time_up,

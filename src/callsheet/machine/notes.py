@@ -28,6 +28,9 @@ class NoteKind(StrEnum):
     """Something that went into a call or came out of it is shorter than it was."""
     FACT = "fact"
     """How an outcome was made."""
+    ASKED = "asked"
+    """A person is asked; the step waits for the answer."""
+    ANSWERED = "answered"
     ENDED = "ended"
 
 

@@ -12,6 +12,7 @@ from callsheet.ir import (
     Cast,
     Effect,
     Goto,
+    OnInDoubt,
     Order,
     Plan,
     Replan,
@@ -40,14 +41,17 @@ NOWHERE = -1
 class ToolFacts(NamedTuple):
     """What running a plan needs to know of a tool, recorded with the run.
 
-    `parameters` are the names that positional arguments take, in order.
+    `parameters` are the names that positional arguments take, in order; `on_in_doubt` is what
+    becomes of a call that may have happened.
     """
 
     effect: Effect = Effect.UNSAFE
     parameters: tuple[str, ...] = ()
+    on_in_doubt: OnInDoubt = OnInDoubt.ASK
 
 
 _UNKNOWN = ToolFacts()
+_ASKING = ToolFacts(Effect.READ, ("prompt", "options", "schema", "timeout", "default"))
 _LARGE = 1_000
 """From this many steps on the cyclic collector rests."""
 
@@ -62,6 +66,7 @@ class Kind(IntEnum):
     TERMINATE = 4
     GOTO = 5
     REPLAN = 6
+    ASK = 7
 
 
 class StepCode:
@@ -86,8 +91,10 @@ class StepCode:
         "loop_slot",
         "may_skip",
         "number",
+        "on_in_doubt",
         "out_slot",
         "prefix",
+        "probes",
         "reads",
         "recurs",
         "retries",
@@ -114,6 +121,8 @@ class StepCode:
         self.out_slot = NOWHERE
         self.cast: Cast | None = None
         self.wants_data = False
+        self.probes = False
+        self.on_in_doubt = OnInDoubt.ASK
         self.reads: tuple[tuple[int, str], ...] = ()
         """In a graph: the variables that must be set before it starts, by slot."""
         self.recurs = False
@@ -243,6 +252,7 @@ def _compile_action(code: StepCode, step: Step, names: _Names) -> None:
 def _compile_call(code: StepCode, call: Call, names: _Names) -> None:
     code.tool = call.tool
     fact = names.facts.get(call.tool, _UNKNOWN)
+    code.probes, code.on_in_doubt = fact.effect is Effect.PROBE, fact.on_in_doubt
     kind = call.kind
     if kind is CallKind.MODEL or kind is CallKind.AGENT:
         code.kind = Kind.MODEL if kind is CallKind.MODEL else Kind.AGENT
@@ -251,9 +261,14 @@ def _compile_call(code: StepCode, call: Call, names: _Names) -> None:
         code.concurrent = code.kind is Kind.MODEL
         return
     arguments = call.named
+    if kind is CallKind.HUMAN:
+        fact = _ASKING
     if call.positional:
         arguments = (*zip(_positional_names(call, fact), call.positional, strict=True), *arguments)
     code.arguments = compile_arguments(arguments, names.slot_of, exact=names.exact)
+    if kind is CallKind.HUMAN:
+        code.kind, code.concurrent = Kind.ASK, True
+        return
     code.concurrent = fact.effect.only_reads or fact.effect is Effect.IDEMPOTENT
 
 

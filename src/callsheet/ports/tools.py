@@ -10,11 +10,14 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
-from callsheet.ir import JSON, Effect
+from callsheet.ir import JSON, Effect, OnInDoubt
 from callsheet.machine import Remark, Spent
+
+if TYPE_CHECKING:
+    from callsheet.ports.probes import Prober
 
 
 class ToolFailed(Exception):
@@ -33,18 +36,22 @@ class CallContext:
     """What a port is told about a call besides its arguments, and where it tells what its answer cannot.
 
     `key` is the call's name in the run: step, visit, item and attempt. `idempotency_key` is the
-    same for every delivery of this call, also after a crash, and new for a planned retry; it
-    is made from the two others unless it is given. `remarks` are what has been told with `remark`,
-    `spent` what was reported with `spend`.
+    same for every delivery of this call, also after a crash and when its answer was lost, and new
+    for a planned retry after a failure; it is made from the run and the key of the first attempt of
+    this `delivery` (by default this one) unless it is given. `remarks` are what has been told with
+    `remark`, `spent` what was reported with `spend`.
     """
 
-    __slots__ = ("_idempotency_key", "key", "remarks", "run_id", "spent")
+    __slots__ = ("_delivery", "_idempotency_key", "key", "remarks", "run_id", "spent")
 
-    def __init__(self, run_id: str, key: str, idempotency_key: str | None = None) -> None:
+    def __init__(
+        self, run_id: str, key: str, idempotency_key: str | None = None, *, delivery: str = ""
+    ) -> None:
         self.run_id = run_id
         self.key = key
         self.remarks: tuple[Remark, ...] = ()
         self.spent: Spent | None = None
+        self._delivery = delivery or key
         self._idempotency_key = idempotency_key
 
     def remark(self, *remarks: Remark) -> None:
@@ -67,7 +74,7 @@ class CallContext:
     def idempotency_key(self) -> str:
         """The name under which a tool may know a delivery again."""
         if self._idempotency_key is None:
-            self._idempotency_key = sha256(f"{self.run_id}/{self.key}".encode()).hexdigest()
+            self._idempotency_key = sha256(f"{self.run_id}/{self._delivery}".encode()).hexdigest()
         return self._idempotency_key
 
 
@@ -95,6 +102,10 @@ class ToolSpec:
     origin: str = "builtin"
     timeout: float | None = None
     pin: str | None = None
+    is_declared: bool = False
+    """Whether somebody who answers for the tool has said that its effect is this one."""
+    on_in_doubt: OnInDoubt | None = None
+    """What becomes of its calls in doubt; None leaves that to the run."""
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -105,10 +116,11 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A declaration with the handler that carries it out."""
+    """A declaration with the handler that carries it out, and the probe of one whose effect is `probe`."""
 
     spec: ToolSpec
     handler: Handler
+    probe: Prober | None = None
 
 
 class Registry:

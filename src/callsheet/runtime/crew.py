@@ -54,13 +54,24 @@ class Crew:
             self._hire()
 
     async def arrivals(self) -> list[Event]:
-        """All that has arrived, as soon as something has."""
+        """All that has arrived, as soon as something has or somebody wakes who waits."""
         if not self.arrived:
             self._arrival = asyncio.get_running_loop().create_future()
             await self._arrival
             self._arrival = None
         batch, self.arrived = self.arrived, []
         return batch
+
+    def deliver(self, event: Event) -> None:
+        """Let an event arrive that no call of this crew has led to."""
+        self.arrived.append(event)
+        self.wake()
+
+    def wake(self) -> None:
+        """Let who waits for arrivals look again, also where nothing has arrived."""
+        arrival = self._arrival
+        if arrival is not None and not arrival.done():
+            arrival.set_result(None)
 
     async def dismiss(self) -> None:
         """Cancel what is under way; a call that will not end is left to itself after a while."""
@@ -95,9 +106,7 @@ class Crew:
                 event = await _rest(call, awaited)
             self.arrived.append(event)
             self._open -= 1
-            arrival = self._arrival
-            if arrival is not None and not arrival.done():
-                arrival.set_result(None)
+            self.wake()
             calls += 1
             if calls >= _CALLS_BETWEEN_YIELDS or now() - yielded > _SECONDS_BETWEEN_YIELDS:
                 calls = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
 from callsheet.diagnostics import CallsheetError
@@ -17,15 +17,19 @@ from callsheet.machine import (
     CallModel,
     CallTool,
     Compile,
+    Decided,
+    Decision,
     Doubted,
     Failed,
     PlanCompiled,
+    Probe,
     RunAgent,
     Succeeded,
     ToolFacts,
 )
 from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
 from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, left_out
+from callsheet.ports.probes import Prober
 from callsheet.ports.tools import CallContext, Handler, ToolFailed
 
 ModelPort: TypeAlias = "Callable[[CallModel, CallContext], Awaitable[JSON]]"
@@ -34,17 +38,19 @@ AgentPort: TypeAlias = "Callable[[RunAgent, CallContext], Awaitable[JSON]]"
 """Lets a sub-agent solve a goal."""
 CompilePort: TypeAlias = "Callable[[Compile, CallContext], Awaitable[tuple[Plan, Mapping[str, ToolFacts]]]]"
 """Makes a new, checked plan for a RE-PLAN, with the facts about its tools."""
-Outcome: TypeAlias = "Succeeded | Failed | PlanCompiled | Doubted"
+Outcome: TypeAlias = "Succeeded | Failed | PlanCompiled | Doubted | Decided"
+_T = TypeVar("_T")
 _Asking = TypeVar("_Asking", CallModel, RunAgent)
-Remote: TypeAlias = "CallTool | CallModel | RunAgent | Compile"
+Remote: TypeAlias = "CallTool | CallModel | RunAgent | Compile | Probe"
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How calls of one tool are made: the handler, and seconds until it is given up."""
+    """How calls of one tool are made: the handler, seconds until it is given up, and its probe."""
 
     handler: Handler
     timeout: float | None = None
+    probe: Prober | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,8 @@ class Ports:
     compiler: CompilePort | None = None
 
 
+_PROBE_SECONDS = 60.0
+"""How long a probe may take."""
 _GRACE = 0.2
 """Seconds that a call which was given up has to end before it is left to itself."""
 
@@ -77,8 +85,6 @@ class Gateway:
         self._run_id = run_id
         self._facts = None if facts is None else dict(facts)
         self._routes: dict[str, Route] = {}
-        self._unsettled: dict[str, str] = {}
-        """By step, visit and item: the idempotency key of a delivery that may have happened."""
 
     async def carry_out(self, command: Remote) -> Outcome:
         """Carry out a command and give its outcome.
@@ -93,22 +99,19 @@ class Gateway:
             route = self._routes.get(command.tool) or self._find(command.tool)
             if command.wants_data and command.tool in LISTED_TOOLS:
                 route = self._find(command.tool, as_data=True)
-            if self._unsettled:
-                context = CallContext(self._run_id, key, self._unsettled.get(_place(key)))
+            if command.delivery:
+                context = CallContext(self._run_id, key, delivery=command.delivery)
             call = route.handler(own_copy(command.args), context)
             value = await (call if route.timeout is None else _within(route.timeout, call))
             if type(value) is not str:
                 value = await as_json_in_turns(value) if type(value) is list else as_json(value)
                 if type(value) is dict and value.get("success") is False:
                     raise ToolFailed(failure_text(value))
-            if self._unsettled:
-                self._unsettled.pop(_place(key), None)
             return Succeeded(key, value, context.remarks, context.spent)
         except ToolFailed as error:
             reason = str(error) or "the tool failed without saying why"
             if error.in_doubt and isinstance(command, CallTool):
                 return self._unknown(command, reason, context)
-            self._unsettled.pop(_place(key), None)
             return Failed(key, reason, context.remarks, context.spent)
         except asyncio.CancelledError:
             task = asyncio.current_task()
@@ -124,27 +127,43 @@ class Gateway:
 
     def _unknown(self, command: CallTool, reason: str, context: CallContext) -> Outcome:
         """The outcome of a call that may have happened: in doubt, or a failure if it may be repeated."""
-        if self._facts is None:
-            return Failed(command.key, reason, context.remarks, context.spent)
-        effect = self._facts.get(command.tool, ToolFacts()).effect
-        if not effect.may_rerun:
+        if self._facts is not None and not self._facts.get(command.tool, ToolFacts()).effect.may_rerun:
             return Doubted(command.key, reason)
-        first = CallContext(self._run_id, command.key)
-        self._unsettled.setdefault(_place(command.key), first.idempotency_key)
-        return Failed(command.key, reason, context.remarks, context.spent)
+        return Failed(command.key, reason, context.remarks, context.spent, unsettled=True)
+
+    async def _look(self, command: Probe) -> Decided | Doubted:
+        """What a probe finds out about a call; one that fails, or cannot tell, leaves it in doubt."""
+        key, call = command.key, command.call
+        context = CallContext(self._run_id, key, delivery=call.delivery)
+        try:
+            probe = self._find(call.tool).probe
+            if probe is None:
+                return Doubted(key, f"@{call.tool} has no probe that could tell whether it took place")
+            found = await _within(_PROBE_SECONDS, probe(own_copy(call.args), context))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return Doubted(key, "the probe was cancelled from inside")
+        except Exception as error:
+            why = str(error) if isinstance(error, ToolFailed) else describe(error)
+            return Doubted(key, f"the probe failed: {why}")
+        if found is None:
+            return Doubted(key, "the probe cannot tell whether it took place")
+        return Decided(key, found or Decision.RETRY, by="probe")
 
     def _find(self, tool: str, *, as_data: bool = False) -> Route:
         route = self._ports.route(tool)
         if route is None:
             raise ToolFailed(f"no tool is called @{tool}")
         if tool in CLEANED_TOOLS:
-            route = Route(_cleaning(tool, route.handler, as_data), route.timeout)
+            route = replace(route, handler=_cleaning(tool, route.handler, as_data))
         if not as_data:
             self._routes[tool] = route
         return route
 
     async def _carry_out_other(
-        self, command: CallModel | RunAgent | Compile, context: CallContext
+        self, command: CallModel | RunAgent | Compile | Probe, context: CallContext
     ) -> Outcome:
         ports, key = self._ports, command.key
         match command:
@@ -158,6 +177,8 @@ class Gateway:
                     raise ToolFailed(f"@{command.tool} needs an agent, and this run was given none")
                 value = as_json(await ports.agent(_own_inputs(command), context))
                 return Succeeded(key, value, context.remarks, context.spent)
+            case Probe():
+                return await self._look(command)
             case Compile():
                 if ports.compiler is None:
                     raise ToolFailed("RE-PLAN needs a language model, and this run was given none")
@@ -181,7 +202,7 @@ def _cleaning(tool: str, handler: Handler, as_data: bool) -> Handler:
     return call
 
 
-async def _within(seconds: float, call: Awaitable[JSON]) -> JSON:
+async def _within(seconds: float, call: Awaitable[_T]) -> _T:
     """The call's value, or ToolFailed when it takes too long, also where it will not be cancelled."""
     task = asyncio.ensure_future(call)
     try:
@@ -206,11 +227,6 @@ def _forget(task: asyncio.Future[Any]) -> None:
     """Look at the outcome of a task that nobody waits for, so that it is not reported as lost."""
     if not task.cancelled():
         task.exception()
-
-
-def _place(key: str) -> str:
-    """A call's key without the number of the attempt."""
-    return key.rpartition(".")[0]
 
 
 def describe(error: BaseException) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from callsheet.machine import (
+    Ask,
     Awaited,
     CallTool,
     Cancelled,
@@ -25,6 +26,7 @@ from callsheet.machine import (
     TimerFired,
     TimeUp,
 )
+from callsheet.runtime.asking import Desk, People
 from callsheet.runtime.crew import Crew
 from callsheet.runtime.gateway import Gateway
 
@@ -66,12 +68,14 @@ class LocalDriver:
         recorder: Recorder | None = None,
         after_batch: Callable[[], Awaitable[None]] | None = None,
         seconds: float = 0.0,
+        people: People | None = None,
     ) -> None:
         self._machine = machine
         self._gateway = gateway
         self._recorder = recorder
         self._after_batch = after_batch
         self._crew = Crew(self._begin)
+        self._desk = Desk(people or People(""), self._crew)
         self._driving: asyncio.Task[object] | None = None
         self._ending: Cancelled | TimeUp | None = None
         self._seconds = seconds
@@ -108,7 +112,7 @@ class LocalDriver:
         )
 
     async def run(self, commands: Sequence[Command]) -> Result | None:
-        """Carry out commands until the machine has its result; None where a decision is needed.
+        """Carry out commands until the machine has its result; None where a person has to decide or answer.
 
         Raises what the recorder's commit raises; then nothing more was launched, and calls
         that were under way have been cancelled.
@@ -120,6 +124,7 @@ class LocalDriver:
                 return await self._end_with(self._ending)
             return await self._drive(commands)
         except asyncio.CancelledError:
+            await self._desk.close()
             await self._crew.dismiss()
             if self._ending is None:
                 await self._keep_arrived()
@@ -132,10 +137,11 @@ class LocalDriver:
             self._driving = None
             if timer is not None:
                 timer.cancel()
+            await self._desk.close()
             await self._crew.dismiss()
 
     async def _drive(self, commands: Sequence[Command]) -> Result | None:
-        machine, crew, direct = self._machine, self._crew, 0
+        machine, crew, desk, direct = self._machine, self._crew, self._desk, 0
         now = time.monotonic
         yielded = now()
         is_watched = self._recorder is not None or self._after_batch is not None
@@ -144,9 +150,9 @@ class LocalDriver:
             commands = [*commands, *await self._caught_up()]
         await self._settled(commands)
         while machine.result is None:
-            if len(commands) == 1 and crew.is_idle:
+            if len(commands) == 1 and crew.is_idle and desk.is_empty and type(commands[0]) is not Ask:
                 command = commands[0]
-                assert not isinstance(command, Finish)
+                assert not isinstance(command, Finish | Ask)
                 if type(command) is CallTool:
                     event: Event = await carry_out(command)
                 else:
@@ -171,12 +177,22 @@ class LocalDriver:
                     await asyncio.sleep(0)
                     yielded = now()
                 continue
-            if not commands and crew.is_idle:
-                return None  # what is still open is in doubt
-            crew.start(command for command in commands if not isinstance(command, Finish))
+            crew.start(self._without_questions(commands))
+            if crew.is_idle and not desk.is_awaited():
+                return None  # what is still open is in doubt, or waits for people
             commands = await self._take(await crew.arrivals())
             await self._settled(commands)
         return machine.result
+
+    def _without_questions(self, commands: Sequence[Command]) -> list[Awaited]:
+        """The commands that a crew carries out; questions are asked."""
+        calls: list[Awaited] = []
+        for command in commands:
+            if isinstance(command, Ask):
+                self._desk.ask(command)
+            elif not isinstance(command, Finish):
+                calls.append(command)
+        return calls
 
     async def _take(self, batch: list[Event]) -> list[Command]:
         """As `_apply`, with turns for others; what an interruption leaves counts as just arrived."""
@@ -229,6 +245,7 @@ class LocalDriver:
 
     def _begin(self, command: Awaited) -> Coroutine[Any, Any, Event]:
         """The coroutine that carries out a command."""
+        assert not isinstance(command, Ask)
         return _slept(command) if isinstance(command, Sleep) else self._gateway.carry_out(command)
 
     async def _keep_arrived(self) -> None:

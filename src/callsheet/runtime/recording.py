@@ -13,9 +13,24 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from callsheet.frontends.ltp import format_plan
-from callsheet.machine import CallTool, Event, Failed, PlanCompiled, Result, Sleep, Succeeded
+from callsheet.machine import (
+    Answered,
+    Ask,
+    CallTool,
+    Decided,
+    Doubted,
+    Event,
+    Failed,
+    PlanCompiled,
+    Probe,
+    Result,
+    Sleep,
+    Succeeded,
+)
+from callsheet.machine.asking import asked_to_json
 from callsheet.machine.commands import Awaited
 from callsheet.machine.keys import place_of_key
+from callsheet.runtime.asking import People
 from callsheet.store import (
     Durability,
     EventType,
@@ -50,11 +65,13 @@ class JournalRecorder:
         on_blocked: Callable[[JournalWriteFailed], None] | None = None,
         folded: Folded | None = None,
         policy: Policy | None = None,
+        people: People | None = None,
     ) -> None:
         self._writer = writer
         self._synced = durability is Durability.FULL
         self._patience = patience
         self._on_blocked = on_blocked
+        self._people = people or People(writer.run_id)
         self._folded = folded
         self._policy = policy or POLICY
         self._should_prune = False
@@ -70,9 +87,23 @@ class JournalRecorder:
             if book is not None:
                 book.due[key] = due
             return
+        if type(command) is Ask:
+            self._pose(command)
+            return
+        if type(command) is Probe:
+            return  # it only looks; the intent is that of its call
         self._writer.intend(key, command.tool if type(command) is CallTool else None)
         if book is not None:
             book.launched[key] = self._writer.last_ts
+            book.asked.pop(key, None)
+
+    def _pose(self, ask: Ask) -> None:
+        """Note what a person is asked, once, and until when."""
+        if ask.asked.digest not in self._people.posed:
+            posed = self._people.pose(ask)
+            self._append(EventType.ASK, ask.key, {**asked_to_json(ask.asked), "due": posed.due})
+            if self._folded is not None:
+                self._folded.book.posed[ask.asked.digest] = posed
 
     def _append(self, kind: EventType, key: str, body: dict[str, Any] | None) -> None:
         step, index, attempt = place_of_key(key)
@@ -81,13 +112,18 @@ class JournalRecorder:
     def event(self, event: Event) -> Event:
         """Note what has happened; gives what the run is told of.
 
-        A result that no journal can keep (NaN, endless nesting) becomes a failure of its call.
+        A result that no journal can keep (NaN, endless nesting) becomes a failure of its call; what a
+        probe found and no journal can keep leaves its call in doubt.
         """
         try:
             self._note(event)
         except NotStorable as error:
-            assert isinstance(event, Succeeded)
-            event = Failed(event.key, f"the result is not JSON data: {error}", spent=event.spent)
+            if isinstance(event, Succeeded):
+                event = Failed(event.key, f"the result is not JSON data: {error}", spent=event.spent)
+            elif isinstance(event, Decided) and event.by:
+                event = Doubted(event.key, f"the probe failed: its value is not JSON data: {error}")
+            else:
+                raise
             self._note(event)
         return event
 
@@ -99,11 +135,13 @@ class JournalRecorder:
             self._writer.append(kind, body=body)
         else:
             self._append(kind, key, body)
+        if type(event) is Answered and event.msg_id:
+            self._writer.take(event.msg_id)
         if self._folded is not None:
             place = Place(self._writer.last_seq, *self._writer.last_body)
             self._should_prune |= note_event(self._folded.book, event, place)
-            if kind is EventType.IN_DOUBT:
-                self._folded.book.asked.add(key or "")
+            if type(event) is Doubted:
+                self._folded.book.asked[event.key] = event.reason
 
     def _take_snapshot(self, folded: Folded) -> None:
         """Write down what the run has come to, unless that cannot be said at this event."""

@@ -14,56 +14,37 @@ from typing import NamedTuple
 
 from callsheet.ir import JSON, Plan
 from callsheet.machine import (
-    CallTool,
+    Ask,
     Command,
-    Decided,
-    Decision,
     Limits,
     LimitsChanged,
     Machine,
     Reopened,
     Result,
-    RunAgent,
     Sleep,
     Started,
     ToolFacts,
-    Usage,
     compile_plan,
 )
 from callsheet.machine.machine import Observer
+from callsheet.runtime.answers import PendingAsk, pending
+from callsheet.runtime.asking import People, Respondents
+from callsheet.runtime.doubt import (
+    Resolution,
+    RunOutcome,
+    close_run,
+    doubtful_calls,
+    settle_doubts,
+    stand,
+)
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.recording import JournalRecorder
-from callsheet.store import EventType, Journal, JournalError, RunStatus, RunWriter
+from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.ids import new_run_id
 from callsheet.store.records import Start
 from callsheet.store.replay import Folded, begin
-from callsheet.store.stand import stand_of
-
-
-@dataclass(frozen=True, slots=True)
-class DoubtfulCall:
-    """A call that left before a crash, has no outcome, and must not be repeated unasked.
-
-    `since` is the wall time at which it left, in seconds since 1970.
-    """
-
-    key: str
-    step: str
-    tool: str
-    args: dict[str, JSON]
-    since: float
-
-
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
-    """Where a run stands: it has a result, or it waits for a decision about calls in doubt."""
-
-    run_id: str
-    result: Result | None
-    in_doubt: tuple[DoubtfulCall, ...] = ()
-    usage: Usage = field(default_factory=Usage, compare=False, repr=False)
-    """What the run has used so far."""
+from callsheet.store.snapshots import Posed
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +52,8 @@ class Launch:
     """All that a run is started with besides its plan and its ports.
 
     `facts` and `pins` tell of the tools that the plan calls; `note` is kept with the run for
-    the face that started it. `source` is the text of the plan.
+    the face that started it. `source` is the text of the plan. A person is asked before each call
+    of a tool that `approve` names.
     """
 
     facts: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])
@@ -80,6 +62,7 @@ class Launch:
     limits: Limits = field(default_factory=Limits)
     source: str = ""
     note: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    approve: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +79,26 @@ class Watch:
 
 
 _NOBODY = Watch()
+_ABSENT = Respondents()
 
 
 async def run_unrecorded(
-    plan: Plan, ports: Ports, launch: Launch, watch: Watch = _NOBODY, run_id: str | None = None
+    plan: Plan,
+    ports: Ports,
+    launch: Launch,
+    watch: Watch = _NOBODY,
+    run_id: str | None = None,
+    present: Respondents = _ABSENT,
 ) -> Result:
     """Run a plan without a journal: nothing of it outlives the process.
 
     `run_id` should be one that no other run has, so that tools do not take its calls for those of
-    another; by default it is a new one.
+    another; by default it is a new one. A question that nobody `present` answers is denied.
     """
-    machine = Machine(compile_plan(plan, launch.facts), launch.limits, watch.observer)
-    driver = LocalDriver(machine, Gateway(ports, run_id or new_run_id()), None, watch.after_batch)
+    run_id = run_id or new_run_id()
+    machine = Machine(compile_plan(plan, launch.facts), launch.limits, watch.observer, launch.approve)
+    people = People(run_id, present=present)
+    driver = LocalDriver(machine, Gateway(ports, run_id), None, watch.after_batch, people=people)
     if watch.on_driver is not None:
         watch.on_driver(driver)
     result = await driver.run(machine.feed(Started(launch.inputs), SLICE))
@@ -121,20 +112,31 @@ def _timed(result: Result, driver: LocalDriver) -> Result:
 
 
 async def start_run(
-    plan: Plan, ports: Ports, launch: Launch, journal: Journal, run_id: str, watch: Watch = _NOBODY
+    plan: Plan,
+    ports: Ports,
+    launch: Launch,
+    journal: Journal,
+    run_id: str,
+    watch: Watch = _NOBODY,
+    present: Respondents = _ABSENT,
 ) -> RunOutcome:
-    """Start a run and carry it to its end.
+    """Start a run and carry it to its end, or to where it waits for people.
 
     Raises JournalError where the journal cannot take it, CallsheetError for a plan that
     cannot run.
     """
     start = Start(
-        dict(launch.inputs), dict(launch.facts), launch.limits, dict(launch.pins), dict(launch.note)
+        dict(launch.inputs),
+        dict(launch.facts),
+        launch.limits,
+        dict(launch.pins),
+        dict(launch.note),
+        launch.approve,
     )
     folded = begin(plan, start, watch.observer)
     with journal.create_run(run_id, plan, launch.source, start.to_json()) as writer:
         commands = folded.machine.feed(Started(start.inputs), SLICE)
-        kept = _Kept(journal, writer, plan)
+        kept = _Kept(journal, writer, plan, _people(journal, run_id, present))
         return await _drive(kept, folded, commands, Gateway(ports, run_id, start.facts), watch)
 
 
@@ -146,56 +148,43 @@ async def resume_run(
     journal: Journal,
     run_id: str,
     ports_for: PortsFor,
-    in_doubt: Decision | None = None,
+    in_doubt: Resolution | None = None,
     watch: Watch = _NOBODY,
+    present: Respondents = _ABSENT,
     limits: Callable[[Limits], Limits] | None = None,
 ) -> RunOutcome:
     """Take a run up where its journal ends; a run that has ended gives its result again.
 
-    A plan of dependencies that failed goes on with what failed and what waited for that.
-    No finished call is made again. Calls in doubt are decided by `in_doubt`; without it the
-    outcome lists them and nothing is launched. `limits` makes, of the limits that the run has,
-    those that hold from now on. Raises JournalError where the run is unknown,
-    damaged, or owned by a process that lives.
+    A plan of dependencies that failed goes on with what failed and what waited for that. No finished
+    call is made again. Calls in doubt are decided by their probes and policies, then by `in_doubt`.
+    Where others stay in doubt the run goes on as far as it can with what is decided and answered, and
+    the outcome lists them; if nothing is decided, nothing is launched, as where a run waits for answers
+    alone and none has come. `limits` makes, of the limits that the run has, those that hold from now
+    on. Raises JournalError where the run is unknown, damaged, or owned by a process that lives.
     """
     plan = _plan_of(journal, run_id)
     with journal.claim(run_id) as writer:
-        folded = _stand(journal, writer, plan, watch)
-        if folded.machine.result is not None and not folded.machine.may_reopen:
-            return RunOutcome(run_id, _close(journal, writer, folded), usage=folded.usage())
-        doubtful = folded.in_doubt()
-        if doubtful and in_doubt is None:
-            return RunOutcome(run_id, None, _ask(writer, folded), folded.usage())
+        folded = stand(journal, writer, plan, watch.observer, from_start=watch.hears_all)
+        machine = folded.machine
+        if machine.result is not None and not machine.may_reopen:
+            return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
-        if limits is not None and limits(folded.machine.limits) != folded.machine.limits:
-            folded.machine.feed(recorder.event(LimitsChanged(limits(folded.machine.limits))))
-        commands: list[Command] = [_rest(folded, key) for key in folded.waiting if key not in doubtful]
-        for key in doubtful:
-            assert in_doubt is not None
-            commands += folded.machine.feed(recorder.event(Decided(key, in_doubt)))
-        if folded.machine.result is not None:
-            commands = folded.machine.feed(recorder.event(Reopened()))
+        if limits is not None and limits(machine.limits) != machine.limits:
+            folded.take(recorder.event(LimitsChanged(limits(machine.limits))))
+        if machine.result is not None:
+            folded.take(recorder.event(Reopened()))
+        settle_doubts(folded, recorder, in_doubt)
+        if machine.result is not None:
+            return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
+        people = _people(journal, run_id, present, folded.posed)
+        if _is_stuck(folded, people):
+            return _stands(writer, folded)
+        doubtful = folded.in_doubt()
+        commands = [_rest(folded, key) for key in folded.waiting if key not in doubtful]
         async with ports_for(folded.start, plan) as ports:
             writer.set_status(RunStatus.RUNNING)
-            kept = _Kept(journal, writer, plan)
-            gateway = Gateway(ports, run_id, folded.facts)
-            return await _drive(kept, folded, commands, gateway, watch)
-
-
-def _stand(journal: Journal, writer: RunWriter, plan: Plan, watch: Watch = _NOBODY) -> Folded:
-    """The run as it stands; one whose events are not those that were written is marked as corrupt."""
-    observer = watch.observer
-    is_whole = observer is not None and watch.hears_all
-    stands = stand_of(journal, writer.run_id, plan, observer, from_start=is_whole)
-    if isinstance(stands, Folded):
-        return stands
-    writer.set_status(RunStatus.CORRUPT)
-    writer.commit()
-    raise JournalError(
-        "JRN012",
-        f"the journal of run {writer.run_id} is damaged at event {stands.seq}: {stands.why}",
-        way_out="restore the journal from a copy, or export what is whole of it: `callsheet runs salvage`",
-    )
+            kept = _Kept(journal, writer, plan, people)
+            return await _drive(kept, folded, commands, Gateway(ports, run_id, folded.facts), watch)
 
 
 def _plan_of(journal: Journal, run_id: str) -> Plan:
@@ -209,20 +198,41 @@ class _Kept(NamedTuple):
     journal: Journal
     writer: RunWriter
     plan: Plan
+    people: People
+
+
+def _people(
+    journal: Journal, run_id: str, present: Respondents, posed: Mapping[str, Posed] | None = None
+) -> People:
+    return People(run_id, lambda: journal.letters(run_id), present, dict(posed or {}))
+
+
+def _is_stuck(folded: Folded, people: People) -> bool:
+    """Whether only decisions and answers carry the run on, none is there and nobody would give one now."""
+    if folded.has_more_to_do():
+        return False
+    asks = [c for c in folded.waiting.values() if isinstance(c, Ask)]
+    if asks and (people.present.on_ask is not None or people.present.waits):
+        return False
+    letters = people.letters() if asks and people.letters is not None else []
+    if any(people.found(ask, letters) is not None for ask in asks):
+        return False
+    return bool(folded.in_doubt()) or 0 < len(asks) == len(folded.waiting)
 
 
 async def _drive(
     kept: _Kept, folded: Folded, commands: list[Command], gateway: Gateway, watch: Watch
 ) -> RunOutcome:
-    journal, writer, plan = kept
-    recorder = JournalRecorder(writer, journal.durability, folded=folded)
-    driver = LocalDriver(folded.machine, gateway, recorder, watch.after_batch, folded.seconds)
+    journal, writer, plan, people = kept
+    recorder = JournalRecorder(writer, journal.durability, folded=folded, people=people)
+    driver = LocalDriver(
+        folded.machine, gateway, recorder, watch.after_batch, seconds=folded.seconds, people=people
+    )
     if watch.on_driver is not None:
         watch.on_driver(driver)
     result = await driver.run(commands)
     if result is None:
-        stands = _stand(journal, writer, plan)
-        return RunOutcome(writer.run_id, None, _ask(writer, stands), stands.usage())
+        return _stands(writer, stand(journal, writer, plan))
     result = _timed(result, driver)
     recorder.end(result)
     unsettled = recorder.commit()
@@ -231,27 +241,21 @@ async def _drive(
     return RunOutcome(writer.run_id, result, usage=result.usage)
 
 
-def _close(journal: Journal, writer: RunWriter, folded: Folded) -> Result:
-    """The result of a run whose events lead to its end, written down if that was still missing."""
-    assert folded.machine.result is not None
-    result = replace(folded.machine.result, usage=folded.usage())
-    if not folded.ended:
-        JournalRecorder(writer, journal.durability).end(result)
-        writer.commit()
-    return result
-
-
-def _ask(writer: RunWriter, folded: Folded) -> tuple[DoubtfulCall, ...]:
-    """Write down which calls are in doubt, once, and give them."""
-    calls: list[DoubtfulCall] = []
-    for key, command in folded.in_doubt().items():
-        assert isinstance(command, CallTool | RunAgent)
-        calls.append(DoubtfulCall(key, command.step, command.tool, dict(command.args), folded.launched[key]))
-        if key not in folded.asked:
-            writer.append(EventType.IN_DOUBT, key=key, step=command.step, body={"tool": command.tool})
-    writer.set_status(RunStatus.IN_DOUBT)
+def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:
+    """Write down what a run waits for that cannot go on by itself, and give it."""
+    doubtful = doubtful_calls(folded)
+    waiting: list[PendingAsk] = []
+    for key, command in folded.waiting.items():
+        if isinstance(command, Ask):
+            posed = folded.posed.get(command.asked.digest) or Posed(time.time(), None)
+            waiting.append(pending(writer.run_id, key, command.step, command.asked, posed))
+    if doubtful:
+        writer.set_status(RunStatus.IN_DOUBT)
+    else:
+        dues = [ask.until for ask in waiting if ask.until is not None]
+        writer.set_status(RunStatus.WAITING, min(dues, default=None))
     writer.commit()
-    return tuple(calls)
+    return RunOutcome(writer.run_id, None, doubtful, tuple(waiting), folded.usage())
 
 
 def _rest(folded: Folded, key: str) -> Command:

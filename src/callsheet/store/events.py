@@ -43,6 +43,7 @@ class EventType(StrEnum):
     DECIDED = "decided"
     TIMER = "timer"
     FIRED = "fired"
+    ASK = "ask"
     SIGNAL = "signal"
     PLAN = "plan"
     CANCEL = "cancel"

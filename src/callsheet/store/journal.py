@@ -18,6 +18,7 @@ from callsheet.ir import Plan
 from callsheet.store.errors import JournalError
 from callsheet.store.events import GENESIS, Event, EventType, Stored
 from callsheet.store.ids import check_run_id
+from callsheet.store.inbox import Letter, encode_payload
 from callsheet.store.ledger import Ledger, run_exists
 from callsheet.store.lock import RunLock
 from callsheet.store.pending import Pending, RunRow, plan_row
@@ -169,6 +170,25 @@ class Journal:
         for an unknown run, JRN012 at an event that cannot be read, JRN015 at one that was dropped.
         """
         return self._reader.events(run_id, after, lenient=lenient)
+
+    def post(self, run_id: str, topic: str, msg_id: str, payload: Mapping[str, Any]) -> bool:
+        """Leave a letter for whoever owns the run, now or later; False if one of this id is there.
+
+        The run may be owned by another process. Raises JournalError: JRN001 for an id that is
+        none, JRN002 if there is no such run; JournalWriteFailed; NotStorable for what is not JSON.
+        """
+        check_run_id(run_id)
+        if self._reader.run(run_id) is None:
+            raise self._reader.unknown_run(run_id)
+        return self._ledger.post(run_id, topic, msg_id, encode_payload(payload))
+
+    def letters(self, run_id: str) -> list[Letter]:
+        """The letters to a run that nobody has taken, the oldest first."""
+        return self._reader.letters(run_id)
+
+    def asked(self, run_id: str) -> list[Event]:
+        """The events of a run that tell of asking people: `ask`, `signal`, and what ends a run."""
+        return self._reader.asked(run_id)
 
     def runs(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:
         """The runs, the newest first, at most `limit`, of one `status` if given."""

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
+from callsheet.store import inbox
 from callsheet.store.blobs import ROW_LIMIT, blob_path, insert_blob, write_blob_file
 from callsheet.store.errors import Fenced, JournalError, JournalWriteFailed, WrongProcess
 from callsheet.store.events import GENESIS
@@ -178,6 +179,19 @@ class Ledger:
             except _FAILURES as error:
                 raise _not_maintained(error) from error
 
+    def post(self, run_id: str, topic: str, msg_id: str, payload: bytes) -> bool:
+        """Put a letter to a run into the inbox; False if there is one of this id already."""
+
+        def work(cursor: sqlite3.Cursor) -> bool:
+            cursor.execute(inbox.INSERT, (run_id, topic, msg_id, payload, self._clock()))
+            return cursor.rowcount == 1
+
+        with self._mutex:
+            try:
+                return self._transact(work)
+            except (sqlite3.DatabaseError, OSError) as error:
+                raise JournalWriteFailed(run_id, _reason(error)) from error
+
     def close(self) -> None:
         """Close the connection; SQLite checkpoints with it if it is the database's last."""
         with self._mutex:
@@ -274,6 +288,8 @@ class Ledger:
         base = number << SEQ_BITS
         for row in portion.rows:
             cursor.execute(_INSERT_EVENT, (base, *row))
+        if portion.taken:
+            cursor.executemany(inbox.TAKE, [(run_id, letter.msg_id) for letter in portion.taken])
         if portion.records_head:
             self._update_run(cursor, number, portion)
         return number

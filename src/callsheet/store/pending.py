@@ -54,6 +54,13 @@ class StatusChange(NamedTuple):
     wake_at: float | None
 
 
+class Taken(NamedTuple):
+    """A letter that an event takes out of the inbox."""
+
+    seq: int
+    msg_id: str
+
+
 class Blob(NamedTuple):
     """A large body on its way into the journal, and the event that names it."""
 
@@ -91,6 +98,7 @@ class Portion(NamedTuple):
     run: RunRow | None
     status: StatusChange | None
     hash: bytes
+    taken: list[Taken]
     records_head: bool
     """Whether the run's row notes this end of the chain."""
 
@@ -116,6 +124,7 @@ class Pending:
         self._open: _Open | None = None
         self._intents: list[bytes] = []
         self.blobs: list[Blob] = []
+        self.taken: list[Taken] = []
         self.plans: list[PlanRow] = []
         self.run: RunRow | None = None
         self.status: StatusChange | None = None
@@ -197,7 +206,14 @@ class Pending:
 
     def plain_rows(self) -> list[Row] | None:
         """The entries due if there are only a few and nothing else is: the common case, made cheap."""
-        if self.status or self.blobs or self.plans or self.run or not 0 < len(self.rows) <= PLAIN_ROWS:
+        if (
+            self.status
+            or self.blobs
+            or self.taken
+            or self.plans
+            or self.run
+            or not 0 < len(self.rows) <= PLAIN_ROWS
+        ):
             return None
         return None if self.last_seq - self.recorded_seq >= _RECORD_EVERY else self.rows
 
@@ -223,6 +239,7 @@ class Pending:
             self.run,
             status,
             rows[-1][-1] if rows else self.durable_hash,
+            [letter for letter in self.taken if letter.seq <= upto] if self.taken else [],
             status is not None or upto - self.recorded_seq >= _RECORD_EVERY,
         )
 
@@ -236,6 +253,8 @@ class Pending:
         del self.rows[: len(portion.rows)]
         if portion.blobs:
             del self.blobs[: len(portion.blobs)]
+        if portion.taken:
+            del self.taken[: len(portion.taken)]
         if portion.plans:
             del self.plans[: len(portion.plans)]
         if portion.records_head:

@@ -33,6 +33,7 @@ from callsheet.store.events import (
     link,
 )
 from callsheet.store.ids import may_begin_run_id
+from callsheet.store.inbox import UNREAD, Letter, read_letter
 from callsheet.store.pending import MOST_INTENTS
 from callsheet.store.place import Place
 from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, SEQ_BITS, connect_reading
@@ -58,6 +59,7 @@ FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
 _LAST_SNAPSHOT = (
     "SELECT id FROM events WHERE id > ? AND id < ? AND type = 'snapshot' ORDER BY id DESC LIMIT 1"
 )
+_ASKED = _EVENTS.replace("ORDER BY id LIMIT ?", "AND type IN ('ask', 'signal', 'cancel', 'end') ORDER BY id")
 
 
 class RunInfo(NamedTuple):
@@ -157,6 +159,19 @@ class Reader:
                     if event.seq > after:
                         yield event
             before = page[-1][0] - base
+
+    def letters(self, run_id: str) -> list[Letter]:
+        """The letters to a run that nobody has taken, the oldest first."""
+        with self._reading():
+            rows = self._connection.execute(UNREAD, (run_id,)).fetchall()
+        return [letter for letter in map(read_letter, rows) if letter is not None]
+
+    def asked(self, run_id: str) -> list[Event]:
+        """The events of a run of the types `ask`, `signal`, `cancel` and `end`, in order."""
+        base = self._number(run_id) << SEQ_BITS
+        with self._reading():
+            rows = self._connection.execute(_ASKED, (base, base + (1 << SEQ_BITS))).fetchall()
+        return [next(self._entry(run_id, base, row)) for row in rows]
 
     def plan(self, plan_hash: str) -> tuple[Plan, str]:
         """A stored plan and its source text, by its hash.

@@ -1,10 +1,12 @@
 """The machine's events as journal events and back; the one place that knows both.
 
-The bodies: start {inputs, facts, limits, pins, launch}, intent {tool} or none, ok {value},
-err {error}, timer {due}, plan {plan, facts}, each of ok, err and plan with {remarks} where
-there are any: {cut, kept, whole, unit} or {fact, text}, and with {spent} where that is known: tokens in,
-out, cost; in_doubt {reason} or {tool}, decided {decision}, cancel {reason}, time_up {seconds}, limits
-{limits}, end {status, response, terminated, error, steps_executed, ended_at, refusal, usage}.
+The bodies: start {inputs, facts, limits, pins, launch, approve where it names tools}, intent {tool}
+or none, ok {value}, err {error, unsettled where that is so}, timer {due}, ask {what is asked, due},
+signal {digest, verdict, value, by, note, msg_id}, plan {plan, facts}, each of ok, err and plan with
+{remarks} where there are any: {cut, kept, whole, unit} or {fact, text}, and with {spent} where that is
+known: tokens in, out, cost; in_doubt {reason}, decided {decision} and {value} if that is `value`, and
+{by} where no person decided, cancel {reason}, reopen none, time_up {seconds}, limits {limits}, end
+{status, response, terminated, error, steps_executed, ended_at, refusal, usage}.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, assert_never
 
-from callsheet.ir import JSON, Effect, Plan, plan_hash
+from callsheet.ir import JSON, Effect, OnInDoubt, Plan, plan_hash
 from callsheet.machine import (
+    Answered,
     Cancelled,
     Cut,
     Decided,
@@ -33,10 +36,15 @@ from callsheet.machine import (
     Succeeded,
     TimerFired,
     TimeUp,
+    TookPlace,
     ToolFacts,
+    Verdict,
 )
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
+
+_VALUE = "value"
+"""The word for a decision that is a value."""
 
 PlanOf = Callable[[str], Plan]
 """The plan of a hash."""
@@ -54,6 +62,8 @@ class Start(NamedTuple):
     limits: Limits
     pins: dict[str, str]
     launch: dict[str, JSON]
+    approve: tuple[str, ...] = ()
+    """The tools before whose calls a person is asked."""
 
     def to_json(self) -> dict[str, Any]:
         """The body of the start event."""
@@ -63,6 +73,7 @@ class Start(NamedTuple):
             "limits": self.limits.to_json(),
             "pins": self.pins,
             "launch": self.launch,
+            **({"approve": list(self.approve)} if self.approve else {}),
         }
 
     @classmethod
@@ -74,17 +85,26 @@ class Start(NamedTuple):
             limits=Limits.from_json(body["limits"]),
             pins=dict(body["pins"]),
             launch=dict(body["launch"]),
+            approve=tuple(body.get("approve", ())),
         )
 
 
 def facts_to_json(facts: Mapping[str, ToolFacts]) -> dict[str, Any]:
     """The facts about tools as JSON data."""
-    return {name: [str(fact.effect), list(fact.parameters)] for name, fact in facts.items()}
+    return {name: _fact_to_json(fact) for name, fact in facts.items()}
+
+
+def _fact_to_json(fact: ToolFacts) -> list[JSON]:
+    told: list[JSON] = [str(fact.effect), list(fact.parameters)]
+    return told if fact.on_in_doubt is OnInDoubt.ASK else [*told, str(fact.on_in_doubt)]
 
 
 def facts_from_json(data: Mapping[str, Any]) -> dict[str, ToolFacts]:
     """The facts that JSON data tells of."""
-    return {name: ToolFacts(Effect(effect), tuple(names)) for name, (effect, names) in data.items()}
+    return {
+        name: ToolFacts(Effect(effect), tuple(names), *map(OnInDoubt, policy))
+        for name, (effect, names, *policy) in data.items()
+    }
 
 
 def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | None]:
@@ -93,8 +113,9 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
         case Succeeded(key=key, value=value, remarks=remarks, spent=spent):
             body: dict[str, Any] = {"value": value}
             return EventType.OK, key, _with(body, remarks, spent) if remarks or spent else body
-        case Failed(key=key, error=error, remarks=remarks, spent=spent):
-            return EventType.ERR, key, _with({"error": error}, remarks, spent)
+        case Failed(key=key, error=error, remarks=remarks, spent=spent, unsettled=unsettled):
+            body = {"error": error, "unsettled": True} if unsettled else {"error": error}
+            return EventType.ERR, key, _with(body, remarks, spent)
         case TimerFired(key=key):
             return EventType.FIRED, key, None
         case PlanCompiled(key=key, plan=plan, facts=facts, remarks=remarks, spent=spent):
@@ -102,8 +123,28 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
             return EventType.PLAN, key, _with(body, remarks, spent)
         case Doubted(key=key, reason=reason):
             return EventType.IN_DOUBT, key, {"reason": reason}
-        case Decided(key=key, decision=decision):
-            return EventType.DECIDED, key, {"decision": str(decision)}
+        case Decided(key=key, decision=decision, by=by):
+            told: dict[str, Any] = (
+                {"decision": _VALUE, "value": decision.value}
+                if isinstance(decision, TookPlace)
+                else {"decision": str(decision)}
+            )
+            return EventType.DECIDED, key, {**told, "by": by} if by else told
+        case Answered(key=key):
+            body = event._asdict()
+            del body["key"]
+            return EventType.SIGNAL, key, {**body, "verdict": str(event.verdict)}
+        case Reopened() | Cancelled() | TimeUp() | LimitsChanged():
+            return _record_of_the_run(event)
+        case Started():
+            raise ValueError("a start is recorded with all that the run was started with")
+    assert_never(event)
+
+
+def _record_of_the_run(
+    event: Reopened | Cancelled | TimeUp | LimitsChanged,
+) -> tuple[EventType, None, dict[str, Any] | None]:
+    match event:
         case Reopened():
             return EventType.REOPEN, None, None
         case Cancelled(reason=reason):
@@ -112,8 +153,6 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
             return EventType.TIME_UP, None, {"seconds": seconds}
         case LimitsChanged(limits=limits):
             return EventType.LIMITS, None, {"limits": limits.to_json()}
-        case Started():
-            raise ValueError("a start is recorded with all that the run was started with")
     assert_never(event)
 
 
@@ -159,14 +198,16 @@ def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
         case EventType.OK:
             return Succeeded(key, body["value"], _remarks(body), _spent(body))
         case EventType.ERR:
-            return Failed(key, body["error"], _remarks(body), _spent(body))
+            return Failed(key, body["error"], _remarks(body), _spent(body), bool(body.get("unsettled")))
         case EventType.FIRED:
             return TimerFired(key)
         case EventType.PLAN:
             facts = facts_from_json(body["facts"])
             return PlanCompiled(key, plan_of(body["plan"]), facts, _remarks(body), _spent(body))
-        case EventType.DECIDED:
-            return Decided(key, Decision(body["decision"]))
+        case EventType.IN_DOUBT:
+            return Doubted(key, body.get("reason", ""))
+        case EventType.DECIDED | EventType.SIGNAL:
+            return _recorded_word(row.type, key, body)
         case _:
             return _event_of_the_run(row.type, body)
 
@@ -184,6 +225,15 @@ def _event_of_the_run(kind: EventType, body: Mapping[str, Any]) -> Event | None:
             return LimitsChanged(Limits.from_json(body["limits"]))
         case _:
             return None
+
+
+def _recorded_word(kind: EventType, key: str, body: Mapping[str, Any]) -> Decided | Answered:
+    """What a person, or a probe, has said."""
+    if kind is EventType.SIGNAL:
+        return Answered(key, **{**body, "verdict": Verdict(body["verdict"])})
+    said = body["decision"]
+    decision = TookPlace(body["value"]) if said == _VALUE else Decision(said)
+    return Decided(key, decision, body.get("by", ""))
 
 
 def result_body(result: Result) -> dict[str, Any]:

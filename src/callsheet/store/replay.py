@@ -9,27 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect, Plan, plan_hash
 from callsheet.machine import (
+    Answered,
+    Ask,
     Awaited,
     CallModel,
     CallTool,
-    Command,
+    Cancelled,
     Compile,
     Decided,
+    Decision,
     Event,
     Failed,
     Finish,
+    LimitsChanged,
     Machine,
     PlanCompiled,
+    Probe,
+    Reopened,
     RunAgent,
     Sleep,
     Started,
     Succeeded,
     TimerFired,
+    TimeUp,
+    TookPlace,
     ToolFacts,
     Usage,
     compile_plan,
@@ -40,7 +48,7 @@ from callsheet.store.errors import JournalError
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 from callsheet.store.records import PlanOf, Start, facts_from_json, facts_to_json, recorded_event
-from callsheet.store.snapshots import FORMAT, Book, Fetch, Given, Unfit, Values, book_of
+from callsheet.store.snapshots import FORMAT, Book, Fetch, Given, Posed, Unfit, Values, book_of
 
 
 @dataclass(slots=True)
@@ -62,8 +70,8 @@ class Clock:
 class Folded:
     """A run as its journal tells it.
 
-    `waiting` are the commands without an outcome by key; `book` says, of those, when they left
-    and when timers are due.
+    `waiting` are the commands without an outcome by key; `book` says, of those, when they left,
+    when timers are due, and what people were asked and have decided.
     """
 
     start: Start
@@ -99,9 +107,19 @@ class Folded:
         return self.book.due
 
     @property
-    def asked(self) -> set[str]:
-        """Keys for which the journal already says that they are in doubt."""
+    def asked(self) -> dict[str, str]:
+        """Why calls are in doubt, where the journal says already that they are."""
         return self.book.asked
+
+    @property
+    def decided(self) -> dict[str, Decision | TookPlace]:
+        """The last decision on each call that was in doubt."""
+        return self.book.decided
+
+    @property
+    def posed(self) -> dict[str, Posed]:
+        """Of what a person is asked and has not answered, by the digest of the question."""
+        return self.book.posed
 
     def effect_of(self, command: Awaited) -> Effect:
         """What carrying out this command may do to the world."""
@@ -112,16 +130,52 @@ class Folded:
                 return Effect.UNSAFE
             case CallModel() | Compile():
                 return Effect.LLM
-            case Sleep():
+            case Sleep() | Ask():
                 return Effect.PURE
+            case Probe():
+                return Effect.READ
+        assert_never(command)
 
-    def in_doubt(self) -> dict[str, Awaited]:
+    def in_doubt(self) -> dict[str, CallTool | RunAgent]:
         """The calls that left, have no outcome, and must not be repeated unasked."""
         return {
             key: command
             for key, command in self.waiting.items()
-            if key in self.launched and not self.effect_of(command).may_rerun
+            if isinstance(command, CallTool | RunAgent)
+            and key in self.launched
+            and not self.effect_of(command).may_rerun
         }
+
+    def has_more_to_do(self) -> bool:
+        """Whether something is to be done that had not begun when the journal ended."""
+        begun = self.launched.keys() | self.due.keys()
+        return any(
+            c.asked.digest not in self.posed
+            if isinstance(c, Ask)
+            else key not in begun or isinstance(c, Probe)
+            for key, c in self.waiting.items()
+        )
+
+    def probing(self) -> dict[str, CallTool]:
+        """The calls in doubt that a probe is about to look for."""
+        return {key: command.call for key, command in self.waiting.items() if isinstance(command, Probe)}
+
+    def take(self, event: Event) -> None:
+        """Tell the machine of an event, and keep what it asks for then."""
+        commands = self.machine.feed(event)
+        if not isinstance(event, Started | Cancelled | Reopened | TimeUp | LimitsChanged):
+            key, before = event.key, self.waiting.get(event.key)
+            if not self.machine.is_open(key):
+                self.waiting.pop(key, None)
+            elif isinstance(before, Probe):
+                self.waiting[key] = before.call  # the probe could not tell
+        for command in commands:
+            if isinstance(command, Finish):
+                continue
+            self.waiting[command.key] = command
+            if not isinstance(command, Probe):  # it has not left yet
+                self.launched.pop(command.key, None)
+                self.asked.pop(command.key, None)
 
 
 def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | None = None) -> Folded:
@@ -139,13 +193,13 @@ def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | 
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(first, error) from error
     folded.clock.tick(first)
-    _await(folded, folded.machine.feed(Started(folded.start.inputs)))
+    folded.take(Started(folded.start.inputs))
     return fold_on(folded, rest, plan_of)
 
 
 def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
     """Fold further events of a run; raises as `fold` does."""
-    machine, book, waiting = folded.machine, folded.book, folded.waiting
+    machine, book = folded.machine, folded.book
     for row in rows:
         folded.clock.tick(row)
         try:
@@ -155,9 +209,7 @@ def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
             raise _unreadable(row, error) from error
         if event is None:
             continue
-        if row.key is not None:
-            waiting.pop(row.key, None)
-        _await(folded, machine.feed(event))
+        folded.take(event)
         if note_event(book, event, Place(row.seq, row.body or {}, row.size)):
             book.values.prune(machine)
     return folded
@@ -172,7 +224,7 @@ def start_from(kind: str, body: Mapping[str, Any] | None) -> Start:
 
 def begin(plan: Plan, start: Start, observer: Observer | None = None) -> Folded:
     """A run that has been started, and whose machine has been told nothing yet."""
-    machine = Machine(compile_plan(plan, start.facts), start.limits, observer)
+    machine = Machine(compile_plan(plan, start.facts), start.limits, observer, start.approve)
     return Folded(start, machine, Book(dict(start.facts), Values(start.inputs)))
 
 
@@ -198,7 +250,7 @@ def restored(
         state = state_from_json(program, body["state"], given.give)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, CallsheetError) as error:
         raise Unfit(f"it cannot be read: {error!r}") from error
-    machine = Machine.at(state, observer)
+    machine = Machine.at(state, observer, start.approve)
     return Folded(start, machine, book, machine.open_commands(), clock=Clock(float(body["seconds"])))
 
 
@@ -222,9 +274,12 @@ def note_event(book: Book, event: Event, place: Place) -> bool:
         case PlanCompiled(plan=plan, facts=facts):
             book.plans.append((plan, plan_hash(plan), facts_to_json(facts)))
             book.facts.update(facts)
-        case Decided(key=key):
+        case Decided(key=key, decision=decision):
+            book.decided[key] = decision
             book.launched.pop(key, None)
-            book.asked.discard(key)
+            book.asked.pop(key, None)
+        case Answered(digest=digest):
+            book.posed.pop(digest, None)
         case TimerFired(key=key):
             book.due.pop(key, None)
         case _:
@@ -249,7 +304,10 @@ def _note(folded: Folded, row: Row) -> None:
         case EventType.TIMER:
             book.due[key] = float((row.body or {})["due"])
         case EventType.IN_DOUBT:
-            book.asked.add(key)
+            book.asked[key] = str((row.body or {}).get("reason", ""))
+        case EventType.ASK:
+            body = row.body or {}
+            book.posed[body["digest"]] = Posed(row.ts, body["due"])
         case EventType.START:
             raise ValueError("a run has one start")
         case EventType.END:
@@ -261,9 +319,3 @@ def _note(folded: Folded, row: Row) -> None:
             folded.ended = False
         case _:
             pass
-
-
-def _await(folded: Folded, commands: list[Command]) -> None:
-    for command in commands:
-        if not isinstance(command, Finish):
-            folded.waiting[command.key] = command

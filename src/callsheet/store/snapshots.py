@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.ir import JSON, Plan
-from callsheet.machine import Machine, ToolFacts
+from callsheet.machine import Decision, Machine, TookPlace, ToolFacts
 from callsheet.machine.snapshots import State, state_to_json
 from callsheet.store.events import EventType, Stored, decode_body, encode_body
 from callsheet.store.records import PlanOf, facts_from_json, facts_to_json
@@ -126,12 +126,19 @@ def _digest_of(digests: Iterable[bytes]) -> str:
     return whole.hexdigest()
 
 
+class Posed(NamedTuple):
+    """When a person was asked, and until when there is time to answer (None: for ever): wall times."""
+
+    since: float
+    due: float | None
+
+
 @dataclass(slots=True)
 class Book:
     """What a run's events say of its calls, which its machine is not told.
 
     `launched` holds the wall time at which calls left, `due` that at which timers are due,
-    `asked` the calls that the journal already says are in doubt; all by key. `plans` are the
+    `asked` why a call is in doubt, where the journal says already that it is; all by key. `plans` are the
     new plans of re-plans, each with its hash and the facts it was compiled with.
     """
 
@@ -139,7 +146,11 @@ class Book:
     values: Values
     launched: dict[str, float] = field(default_factory=dict[str, float])
     due: dict[str, float] = field(default_factory=dict[str, float])
-    asked: set[str] = field(default_factory=set[str])
+    asked: dict[str, str] = field(default_factory=dict[str, str])
+    decided: dict[str, Decision | TookPlace] = field(default_factory=dict[str, "Decision | TookPlace"])
+    """The last decision on each call that was in doubt."""
+    posed: dict[str, Posed] = field(default_factory=dict[str, Posed])
+    """Of what a person is asked and has not answered: by the digest of the question."""
     plans: list[tuple[Plan, str, Mapping[str, Any]]] = field(
         default_factory=list[tuple[Plan, str, Mapping[str, Any]]]
     )
@@ -148,7 +159,7 @@ class Book:
         """A call has its outcome: it is not under way any more."""
         self.launched.pop(key, None)
         self.due.pop(key, None)
-        self.asked.discard(key)
+        self.asked.pop(key, None)
 
 
 class _Kept:
@@ -180,10 +191,11 @@ class _Kept:
 def body_of(machine: Machine, book: Book, seconds: float) -> dict[str, Any] | None:
     """The body of a snapshot of a run as it stands; None where there cannot be one at this event.
 
-    `seconds` is how long processes have worked on the run.
+    `seconds` is how long processes have worked on the run. A run that people have been asked about,
+    or have decided on, has none: its events tell that best.
     """
     state = machine.state()
-    if state is None:
+    if state is None or book.asked or book.decided or book.posed:
         return None
     plan = _plan_of(state, book)
     kept = _Kept(book.values)
@@ -199,7 +211,6 @@ def body_of(machine: Machine, book: Book, seconds: float) -> dict[str, Any] | No
         "seconds": seconds,
         "launched": {key: book.launched[key] for key in open_keys if key in book.launched},
         "due": {key: book.due[key] for key in open_keys if key in book.due},
-        "asked": [key for key in open_keys if key in book.asked],
         "plan": plan,
         "facts": facts_to_json(book.facts) if plan else None,
         "seqs": [b - a for a, b in pairwise((0, *seqs))],
@@ -253,7 +264,7 @@ def book_of(
     body: Mapping[str, Any], start_facts: Mapping[str, ToolFacts], values: Values, plan_of: PlanOf
 ) -> Book:
     """What the body says of the calls."""
-    book = Book(dict(start_facts), values, dict(body["launched"]), dict(body["due"]), set(body["asked"]))
+    book = Book(dict(start_facts), values, dict(body["launched"]), dict(body["due"]))
     if body["plan"] is not None:
         name, facts = body["plan"]
         book.plans.append((plan_of(name), name, facts))

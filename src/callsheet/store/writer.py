@@ -16,7 +16,7 @@ from callsheet.store.errors import Fenced, JournalError
 from callsheet.store.events import EventType
 from callsheet.store.ledger import Ledger
 from callsheet.store.lock import RunLock
-from callsheet.store.pending import Pending, StatusChange, plan_row
+from callsheet.store.pending import Pending, StatusChange, Taken, plan_row
 
 if TYPE_CHECKING:
     from callsheet.store.group import GroupWriter
@@ -145,6 +145,12 @@ class RunWriter:
         step, index, attempt = place_of_key(key)
         body = None if tool is None else {"tool": tool}
         return self.append(EventType.INTENT, key=key, step=step, index=index, attempt=attempt, body=body)
+
+    def take(self, msg_id: str) -> None:
+        """Take a letter out of the inbox with the event that was appended last, in its transaction."""
+        if not self._lock.is_held:
+            self._refuse()
+        self._pending.taken.append(Taken(self._pending.last_seq, msg_id))
 
     def set_status(self, status: RunStatus, wake_at: float | None = None) -> None:
         """Change the run's status with the next commit.

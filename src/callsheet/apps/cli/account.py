@@ -39,6 +39,13 @@ class StepAccount:
     """What went in or came out shorter than it was."""
     facts: list[str] = field(default_factory=list[str])
     """How its outcomes were made."""
+    answers: list[str] = field(default_factory=list[str])
+    """What people have said to its questions and calls."""
+
+    def told(self, note: Note) -> None:
+        """Keep what is to be known beside the outcome."""
+        lists = {NoteKind.CUT: self.cuts, NoteKind.FACT: self.facts, NoteKind.ANSWERED: self.answers}
+        lists[note.kind].append(note.detail)
 
 
 @dataclass(slots=True)
@@ -85,13 +92,10 @@ class _Scribe:
                 self._remark(note.step, f"new plan, {note.detail}")
             case NoteKind.CAST_FAILED:
                 self.warnings.append(f"{note.step}: the result is {note.detail}; it was kept as it was")
-            case NoteKind.CUT:
+            case NoteKind.CUT | NoteKind.FACT | NoteKind.ANSWERED:
                 if note.step in self.open:
-                    self.open[note.step].cuts.append(note.detail)
-            case NoteKind.FACT:
-                if note.step in self.open:
-                    self.open[note.step].facts.append(note.detail)
-            case NoteKind.ENDED | NoteKind.BEFORE:
+                    self.open[note.step].told(note)
+            case NoteKind.ASKED | NoteKind.ENDED | NoteKind.BEFORE:
                 pass
 
     def _visit(self, step: str) -> StepAccount:

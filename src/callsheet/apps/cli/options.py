@@ -221,6 +221,11 @@ recording = folded(
 """Where a run is recorded, as `recording`."""
 
 
+waits = click.option(
+    "--wait", "waits", is_flag=True, help="Stay until people have answered; default: stop and exit 4."
+)
+
+
 def open_journal(path: Path | None, durability: str = "full") -> Journal:
     """The journal at a path, or the default one; raises JournalError where there cannot be one."""
     from callsheet.store.journal import Journal  # noqa: PLC0415 - brings sqlite3

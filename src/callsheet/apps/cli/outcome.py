@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from callsheet.apps.cli.doubts import doubt_json, doubt_lines
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.limiting import way_out
-from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, without_controls
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say, without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Result, Status
-from callsheet.runtime.runs import DoubtfulCall, RunOutcome
+from callsheet.runtime.doubt import RunOutcome
 from callsheet.store.errors import JournalWriteFailed
 
 
@@ -36,7 +37,9 @@ def report(
         if as_json:
             print_json(_json(outcome, journal, diagnostics))
         elif result is None:
-            _print_doubts(outcome, hint)
+            if outcome.in_doubt:
+                say("\n".join(doubt_lines(outcome.in_doubt, outcome.run_id, hint)))
+            _print_asks(outcome, hint)
         else:
             _print_result(result)
             say(f"used {outcome.usage.describe()}")
@@ -80,36 +83,28 @@ def _print_result(result: Result) -> None:
         say(f"limits are set by options of `callsheet run` and in config.toml: {way_out(result.refusal)}")
 
 
-def _print_doubts(outcome: RunOutcome, hint: str) -> None:
-    count = len(outcome.in_doubt)
-    subject = "1 call left" if count == 1 else f"{count} calls left"
-    say(f"{subject} and gave no answer; whether it took place is not known:")
-    for call in outcome.in_doubt:
-        say(f"  {call.step}  @{call.tool} ({_arguments(call)})  started {iso(call.since)}")
-    command = f"callsheet resume {outcome.run_id}{hint} --in-doubt"
-    say(
-        "look whether it did, then decide:\n"
-        f"  {command} retry   make the call again\n"
-        f"  {command} skip    go on as if it had given null\n"
-        f"  {command} fail    take it as failed"
-    )
+def _print_asks(outcome: RunOutcome, hint: str) -> None:
+    from callsheet.apps.cli.asks import lines_of  # noqa: PLC0415 - only where people are asked
 
-
-def _arguments(call: DoubtfulCall) -> str:
-    return ", ".join(f"{name}={preview(value, 80)}" for name, value in call.args.items())
+    if outcome.waiting:
+        say("the run waits for people:")
+    for ask in outcome.waiting:
+        for line in lines_of(ask, hint):
+            say(f"  {line}")
+    if outcome.waiting:
+        say(f"then it goes on with: callsheet resume {outcome.run_id}{hint}")
 
 
 def _json(
     outcome: RunOutcome, journal: Path | None, diagnostics: Sequence[Mapping[str, object]]
 ) -> dict[str, Any]:
+    from callsheet.apps.cli import asks  # noqa: PLC0415 - it takes times from here
+
     result = outcome.result
-    doubts = [
-        {"key": c.key, "step": c.step, "tool": c.tool, "args": c.args, "since": iso(c.since)}
-        for c in outcome.in_doubt
-    ]
+    stands = "in_doubt" if outcome.in_doubt else "waiting"
     return {
         "run_id": outcome.run_id if journal is not None else None,
-        "status": "in_doubt" if result is None else str(result.status),
+        "status": stands if result is None else str(result.status),
         "response": None if result is None else result.response,
         "variables": None if result is None else result.variables,
         "steps_executed": None if result is None else result.steps_executed,
@@ -118,7 +113,8 @@ def _json(
         "ended_at": None if result is None else result.ended_at,
         "refusal": None if result is None or result.refusal is None else result.refusal._asdict(),
         "usage": outcome.usage.to_json(),
-        "in_doubt": doubts,
+        "in_doubt": [doubt_json(call) for call in outcome.in_doubt],
+        "waiting": [asks.as_json(ask) for ask in outcome.waiting],
         "journal": None if journal is None else str(journal),
         "diagnostics": list(diagnostics),
     }

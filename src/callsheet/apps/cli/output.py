@@ -29,6 +29,16 @@ _OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """What JSON leaves as it is, and a terminal may not: C1 controls, and what turns the order of text."""
 
 
+def exact(value: object) -> str:
+    """A value as JSON on one line, whole; what a terminal would obey is escaped.
+
+    >>> exact({"to": "a\\x1b[2K", "x": "\\u202e"})
+    '{"to": "a\\\\u001b[2K", "x": "\\\\u202e"}'
+    """
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
 def print_text(text: str) -> None:
     """A text on standard output as it is; what a terminal would obey is left out where one shows it."""
     shown = without_controls(text) if sys.stdout is not None and sys.stdout.isatty() else text

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import limiting, options
+from callsheet.apps.cli.doubts import DECISIONS, ResolutionType
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics
 from callsheet.apps.cli.progress import Progress, choose_progress
@@ -20,9 +21,9 @@ from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.ir import Plan
-    from callsheet.machine import Decision, Limits
+    from callsheet.machine import Limits
+    from callsheet.runtime.doubt import Resolution, RunOutcome
     from callsheet.runtime.gateway import Ports
-    from callsheet.runtime.runs import RunOutcome
     from callsheet.store.journal import Journal
     from callsheet.store.records import Start
 
@@ -33,10 +34,11 @@ class Resumption:
 
     run_id: str
     journal: Journal
-    decision: Decision | None
+    verdict: Resolution | None
     accepts_changed_tools: bool
     progress: Progress
     quiet: bool
+    waits: bool
     limits: Callable[[Limits], Limits]
 
 
@@ -44,18 +46,21 @@ class Resumption:
 @click.argument("run", metavar="RUN")
 @click.option(
     "--in-doubt",
-    type=click.Choice(["retry", "skip", "fail"]),
-    help="What becomes of calls that may or may not have taken place.",
+    type=ResolutionType(),
+    metavar=DECISIONS,
+    help="What becomes of all calls that may or may not have taken place.",
 )
 @click.option("--accept-changed-tools", is_flag=True, help="Go on although a tool's declaration has changed.")
+@options.waits
 @options.journal_path
 @limiting.changes
 @options.progress
 @options.as_json
 def resume(
     run: str,
-    in_doubt: str | None,
+    in_doubt: Resolution | None,
     accept_changed_tools: bool,
+    waits: bool,
     journal: Path | None,
     changes: Callable[[Limits], Limits],
     progress: str,
@@ -64,20 +69,21 @@ def resume(
     """Carry on RUN, an id, the beginning of one, or `last`.
 
     No finished call is made again. A call that was under way and may have changed something is
-    in doubt: without --in-doubt it is shown, nothing is run, and the exit status is 4. The limits
-    are those of the start, unless one is given anew; what has been used counts against them.
+    in doubt: it is decided by `callsheet decide` or --in-doubt. What is decided goes on; what is
+    not is shown, and the exit status is 4. So it is where the run waits for people and nobody has
+    answered (`callsheet inbox`). The limits are those of the start, unless one is given anew; what
+    has been used counts against them.
     """
-    from callsheet.machine import Decision  # noqa: PLC0415 - not for --help
-
     with options.open_journal(journal) as opened:
         info = opened.find_run(run)
         job = Resumption(
             run_id=info.run_id,
             journal=opened,
-            decision=None if in_doubt is None else Decision(in_doubt),
+            verdict=in_doubt,
             accepts_changed_tools=accept_changed_tools,
             progress=choose_progress(Stage(progress), opened.plan(info.plan_hash)[0], as_json=as_json),
             quiet=as_json,
+            waits=waits,
             limits=changes,
         )
         return _carry_on(job, hint=options.journal_hint(journal), as_json=as_json)
@@ -99,7 +105,8 @@ def _carry_on(job: Resumption, *, hint: str, as_json: bool) -> Exit:
 
 
 async def _resume(job: Resumption) -> RunOutcome:
-    from callsheet.runtime.runs import Watch, resume_run  # noqa: PLC0415 - as above
+    from callsheet.runtime.asking import Respondents  # noqa: PLC0415 - as above
+    from callsheet.runtime.runs import Watch, resume_run  # noqa: PLC0415
 
     @asynccontextmanager
     async def ports_for(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
@@ -107,7 +114,15 @@ async def _resume(job: Resumption) -> RunOutcome:
             yield ports
 
     watch = Watch(observer=job.progress.note, hears_all=False, on_driver=job.progress.begin)
-    return await resume_run(job.journal, job.run_id, ports_for, job.decision, watch, job.limits)
+    return await resume_run(
+        job.journal,
+        job.run_id,
+        ports_for,
+        in_doubt=job.verdict,
+        watch=watch,
+        present=Respondents(waits=job.waits),
+        limits=job.limits,
+    )
 
 
 @asynccontextmanager

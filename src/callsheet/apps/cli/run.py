@@ -25,8 +25,32 @@ from callsheet.ir import Plan
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup, Toolbox
     from callsheet.machine.limits import Limits
-    from callsheet.runtime.runs import Launch, RunOutcome
+    from callsheet.runtime.doubt import RunOutcome
+    from callsheet.runtime.runs import Launch
     from callsheet.store.journal import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a run begins: under which id, before which calls a person is asked, and whether it waits."""
+
+    run_id: str | None
+    approve: tuple[str, ...]
+    waits: bool
+
+
+_start = options.folded(
+    "start",
+    Start,
+    run_id=click.option("--run-id", metavar="ID", help="The run's id; default: a new one."),
+    approve=click.option(
+        "--approve",
+        multiple=True,
+        metavar="TOOL",
+        help="Ask a person before each call of this tool; may be repeated.",
+    ),
+    waits=options.waits,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,33 +66,46 @@ class Job:
     journal: Journal | None
     progress: Progress
     quiet: bool
+    approve: tuple[str, ...]
+    waits: bool
+    on_in_doubt: str
 
 
 @click.command()
 @options.plan
 @options.tool_sources
 @options.variables
-@click.option("--run-id", metavar="ID", help="The run's id; default: a new one.")
 @options.recording
 @limiting.limits
+@_start
+@click.option(
+    "--on-in-doubt",
+    type=click.Choice(["ask", "fail", "retry"]),
+    help="What becomes of calls that may have taken place, if their tools say nothing; default: ask. "
+    "retry holds for tools whose effect is declared.",
+)
 @options.progress
 @options.as_json
-def run(
+def run(  # noqa: PLR0913 - an argument for each group of options
+    *,
     plan: options.NamedPlan,
     setup: Setup,
     variables: tuple[str, ...],
-    run_id: str | None,
     recording: options.Recording,
     limits: Limits,
+    start: Start,
+    on_in_doubt: str | None,
     progress: str,
     as_json: bool,
 ) -> int:
     """Check PLAN, a file or - for standard input, and run it on real tools.
 
     The answer is printed on standard output, progress on standard error. A run that was
-    interrupted goes on with `callsheet resume`.
+    interrupted goes on with `callsheet resume`. One that waits for people ends with exit status 4.
     """
-    if recording.no_journal and (recording.journal is not None or run_id is not None):
+    if recording.no_journal and start.waits:
+        raise click.UsageError("--no-journal has no inbox: nobody could answer while the run waits")
+    if recording.no_journal and (recording.journal is not None or start.run_id is not None):
         raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
     inputs = options.parse_variables(variables)
     text = plan.read(inputs)
@@ -78,12 +115,21 @@ def run(
         inputs=inputs,
         setup=setup,
         limits=limits,
-        run_id=_run_id(run_id),
+        run_id=_run_id(start.run_id),
         journal=recording.open(),
         progress=choose_progress(Stage(progress), text.require(), as_json=as_json),
         quiet=as_json,
+        approve=_rules((*setup.settings.approve, *start.approve)),
+        waits=start.waits,
+        on_in_doubt=on_in_doubt or setup.settings.on_in_doubt,
     )
     return _carry_out(job, hint=options.journal_hint(recording.journal), as_json=as_json)
+
+
+def _rules(names: tuple[str, ...]) -> tuple[str, ...]:
+    from callsheet.ir import canonical_tool_name  # noqa: PLC0415 - not for --help
+
+    return tuple(dict.fromkeys(map(canonical_tool_name, names)))
 
 
 def _run_id(given: str | None) -> str:
@@ -120,8 +166,11 @@ def _recorded(job: Job) -> str | None:
 
 async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - as above
-    from callsheet.runtime.runs import RunOutcome, Watch, run_unrecorded, start_run  # noqa: PLC0415
+    from callsheet.runtime.asking import Respondents  # noqa: PLC0415
+    from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
+    from callsheet.runtime.runs import Watch, run_unrecorded, start_run  # noqa: PLC0415
 
+    present = Respondents(waits=job.waits)
     async with open_toolbox(job.setup, job.plan) as toolbox:
         diagnostics = _check(job, toolbox)
         launch, ports = _launch(job, toolbox), toolbox.ports()
@@ -131,16 +180,20 @@ async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
             result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id)
             outcome = RunOutcome(job.run_id, result, usage=result.usage)
         else:
-            outcome = await start_run(job.plan, ports, launch, job.journal, job.run_id, watch)
+            outcome = await start_run(job.plan, ports, launch, job.journal, job.run_id, watch, present)
         job.progress.end()
     return outcome, diagnostics
 
 
 def _check(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
     """Refuse a plan with errors; else print the warnings, and which servers were opened."""
-    from callsheet.api.checking import check_plan  # noqa: PLC0415 - as above
+    from callsheet.api.checking import check_plan, idle_rules  # noqa: PLC0415 - as above
 
-    found = (*toolbox.diagnostics, *check_plan(job.plan, toolbox.registry, job.inputs))
+    found = (
+        *toolbox.diagnostics,
+        *check_plan(job.plan, toolbox.registry, job.inputs),
+        *idle_rules(job.plan, set(job.approve) - set(_rules(job.setup.settings.approve))),
+    )
     if any(d.is_error for d in found):
         raise CallsheetError(found, job.text.source)
     warnings = tuple(d for d in (*job.text.diagnostics, *found) if d.severity is Severity.WARNING)
@@ -155,13 +208,15 @@ def _check(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
 def _launch(job: Job, toolbox: Toolbox) -> Launch:
     from callsheet.api.reach import facts_of, pins_of  # noqa: PLC0415 - as above
     from callsheet.apps.session import setup_of_run  # noqa: PLC0415
+    from callsheet.ir import OnInDoubt  # noqa: PLC0415
     from callsheet.runtime.runs import Launch  # noqa: PLC0415
 
     return Launch(
-        facts=facts_of(job.plan, toolbox.registry),
+        facts=facts_of(job.plan, toolbox.registry, OnInDoubt(job.on_in_doubt)),
         pins=pins_of(job.plan, toolbox.registry),
         inputs=job.inputs,
         limits=job.limits,
         source=job.text.source.text,
+        approve=job.approve,
         note={"plan": job.text.source.name, "setup": setup_of_run(job.setup, toolbox).to_note()},
     )

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.doubts import DECISIONS, doubt_json
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json
 
 if TYPE_CHECKING:
+    from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store.journal import Journal
     from callsheet.store.reader import RunInfo
 
@@ -58,7 +60,7 @@ def runs(ctx: click.Context, limit: int, status: str | None, journal: Path | Non
     """
     if ctx.invoked_subcommand is None:
         with may_stay_unread():
-            _print(_rows(journal, status, limit), status, as_json=as_json)
+            _print(_rows(journal, status, limit), status, options.journal_hint(journal), as_json=as_json)
 
 
 def _rows(path: Path | None, status: str | None, limit: int) -> list[dict[str, Any]]:
@@ -78,12 +80,13 @@ def _rows(path: Path | None, status: str | None, limit: int) -> list[dict[str, A
                 "created": iso(info.created),
                 "updated": iso(info.updated),
                 "events": info.events,
+                "in_doubt": [doubt_json(call) for call in _doubts(opened, info, shown)],
             }
             for info, shown in _found(opened, status, limit)
         ]
 
 
-def _print(rows: list[dict[str, Any]], status: str | None, *, as_json: bool) -> None:
+def _print(rows: list[dict[str, Any]], status: str | None, hint: str, *, as_json: bool) -> None:
     if as_json:
         print_json(rows)
     elif not rows:
@@ -93,6 +96,25 @@ def _print(rows: list[dict[str, Any]], status: str | None, *, as_json: bool) -> 
             created = datetime.fromisoformat(row["created"]).astimezone()
             head = f"{row['run_id']:<22} {row['status']:<12} {created:%Y-%m-%d %H:%M:%S}"
             click.echo(f"{head}  {preview(row['plan'], 50)}")
+            for call in row["in_doubt"]:
+                args = ", ".join(f"{name}={preview(value, 40)}" for name, value in call["args"].items())
+                click.echo(f"  in doubt since {call['since']}: {call['key']}  @{call['tool']} ({args})")
+            if row["in_doubt"]:
+                command = f"callsheet decide {row['run_id']} KEY"
+                click.echo(f"  decide: {command} {DECISIONS}{hint}")
+
+
+def _doubts(journal: Journal, info: RunInfo, shown: str) -> tuple[DoubtfulCall, ...]:
+    """The calls in doubt of a run that no process carries on; none where its events cannot be read."""
+    if shown not in (INTERRUPTED, "in_doubt"):
+        return ()
+    from callsheet.runtime.doubt import doubtful_calls, fold_run  # noqa: PLC0415 - only for such runs
+    from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
+
+    try:
+        return doubtful_calls(fold_run(journal, info.run_id, journal.plan(info.plan_hash)[0]))
+    except JournalError:
+        return ()  # `show` tells what is wrong with them
 
 
 def shown_status(journal: Journal, info: RunInfo) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.doubts import doubt_json, doubt_lines
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, seconds
 from callsheet.apps.cli.runs import INTERRUPTED, plan_name, shown_status
@@ -19,12 +20,15 @@ from callsheet.views.describe import describe_action
 if TYPE_CHECKING:
     from callsheet.apps.cli.account import Account, StepAccount
     from callsheet.ir import Step
+    from callsheet.runtime.answers import PendingAsk
+    from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store.events import Event
     from callsheet.store.journal import Journal
     from callsheet.store.reader import BadEvent, RunInfo
 
 _ACTION_WIDTH = 36
 _MOST_CUTS = 3
+_MOST_ANSWERS = 3
 _MARKS = {"ok": "✓", "failed": "✗", "skipped": "–", "running": "…"}
 
 
@@ -38,8 +42,11 @@ class Story:
     journal: Path
     bad: BadEvent | None
     account: Account
+    asks: tuple[PendingAsk, ...]
+    """What people are asked and the run has not gone on from."""
     steps: tuple[Step, ...]
     """The steps of the plan that the run started with."""
+    in_doubt: tuple[DoubtfulCall, ...]
 
 
 @click.command()
@@ -69,12 +76,15 @@ def show(run: str, with_events: bool, journal: Path | None, as_json: bool) -> in
 
 def _story(journal: Journal, info: RunInfo, bad: BadEvent | None) -> Story:
     from callsheet.apps.cli.account import account_of  # noqa: PLC0415 - brings the store
+    from callsheet.runtime.doubt import doubtful_calls  # noqa: PLC0415 - brings the runtime
+    from callsheet.runtime.inbox import asks_of  # noqa: PLC0415 - as above
 
     plan = journal.plan(info.plan_hash)[0]
     account = account_of(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0])
-    return Story(
-        info, shown_status(journal, info), plan_name(journal, info), journal.path, bad, account, plan.steps
-    )
+    asks = tuple(asks_of(journal, info.run_id))
+    status, name = shown_status(journal, info), plan_name(journal, info)
+    in_doubt = doubtful_calls(account.folded) if status in (INTERRUPTED, "in_doubt") else ()
+    return Story(info, status, name, journal.path, bad, account, asks, plan.steps, in_doubt)
 
 
 # ---------------------------------------------------------------- for people
@@ -109,7 +119,8 @@ def _chain(bad: BadEvent | None) -> str:
 def _step_line(visit: StepAccount, action: str) -> str:
     took = "" if visit.ended is None or visit.outcome == "skipped" else seconds(visit.ended - visit.started)
     said = f"${visit.var} = {preview(visit.value)}" if visit.var is not None else preview(visit.detail, 120)
-    extra = f"  [{_times(visit)}]" if visit.calls > 1 or visit.retries else ""
+    beside = _beside(visit)
+    extra = f"  [{preview(beside, 160)}]" if beside else ""
     head = f"  {_MARKS[visit.outcome]} {visit.step:<6} {visit.outcome:<8} {took:>9}"
     return f"{head}  {pad(action, _ACTION_WIDTH)}  {said}{extra}".rstrip()
 
@@ -123,18 +134,32 @@ def _cuts(account: Account) -> Iterator[str]:
             yield f"{visit.step}: and {len(visit.cuts) - _MOST_CUTS} more (--events has them all)"
 
 
-def _times(visit: StepAccount) -> str:
+def _beside(visit: StepAccount) -> str:
     parts = [f"{visit.calls} calls"] if visit.calls > 1 else []
     parts += [f"{visit.retries} retried"] if visit.retries else []
-    return ", ".join(parts)
+    said = visit.answers[:_MOST_ANSWERS]
+    more = len(visit.answers) - len(said)
+    return ", ".join([*parts, *said, *([f"{more} more answers"] if more else [])])
 
 
 def _print_doubts(story: Story, hint: str) -> None:
-    doubtful = story.account.folded.in_doubt() if story.status in (INTERRUPTED, "in_doubt") else {}
-    for key, command in doubtful.items():
-        click.echo(f"  ? {command.step:<6} in doubt: the call {key} left and gave no answer")
-    if story.status in (INTERRUPTED, "in_doubt"):
+    _print_asks(story, hint)
+    is_stopped = story.status in (INTERRUPTED, "in_doubt")
+    if is_stopped and story.in_doubt:
+        click.echo()
+        for line in doubt_lines(story.in_doubt, story.info.run_id, hint):
+            print_text(line)
+    elif is_stopped or any(ask.is_answered for ask in story.asks):
         click.echo(f"\nit goes on with: callsheet resume {story.info.run_id}{hint}")
+
+
+def _print_asks(story: Story, hint: str) -> None:
+    from callsheet.apps.cli.asks import lines_of  # noqa: PLC0415 - brings the runtime
+
+    for ask in story.asks:
+        click.echo()
+        for line in lines_of(ask, hint):
+            print_text(line)
 
 
 def _print_end(story: Story, hint: str) -> None:
@@ -151,6 +176,7 @@ def _print_end(story: Story, hint: str) -> None:
 
 
 def _json(story: Story) -> dict[str, Any]:
+    from callsheet.apps.cli import asks  # noqa: PLC0415 - as above
     from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
 
     info, folded = story.info, story.account.folded
@@ -169,10 +195,8 @@ def _json(story: Story) -> dict[str, Any]:
         else {"ok": False, "event": story.bad.seq, "why": story.bad.why},
         "steps": [_step_json(visit) for visit in story.account.steps],
         "warnings": story.account.warnings,
-        "in_doubt": [
-            {"key": key, "step": c.step, "tool": getattr(c, "tool", None), "since": iso(folded.launched[key])}
-            for key, c in folded.in_doubt().items()
-        ],
+        "in_doubt": [doubt_json(call) for call in story.in_doubt],
+        "waiting": [asks.as_json(ask) for ask in story.asks],
         "variables": folded.machine.variables(),
         "response": None if result is None else result.response,
         "error": None if result is None else result.error,
@@ -199,6 +223,7 @@ def _step_json(visit: StepAccount) -> dict[str, Any]:
         "preview": preview(visit.value, 200) if visit.var is not None else None,
         "cuts": visit.cuts,
         "facts": visit.facts,
+        "answers": visit.answers,
     }
 
 

@@ -36,6 +36,7 @@ def declare(
         parameters=parameters,
         effect=effect,
         timeout=timeout,
+        is_declared=True,
     )
     return Tool(spec, handler)
 

@@ -12,11 +12,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
-from callsheet.ir import Effect
+from callsheet.ir import Effect, OnInDoubt
 from callsheet.ports.mcp.jsontext import Node, fail, parse
+
+_Word = TypeVar("_Word", Effect, OnInDoubt)
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds that a call may take where the configuration says nothing."""
@@ -42,11 +44,37 @@ class HttpServer:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolProbe:
+    """The tool of the same server that tells whether a call of another one took place.
+
+    `arguments` are those of the call's arguments that it is given (None: those it declares), and
+    `key_argument` is the one under which it is given the idempotency key.
+    """
+
+    tool: str
+    arguments: tuple[str, ...] | None = None
+    key_argument: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRule:
+    """What the operator says of a tool beside its effect.
+
+    `key_argument` is the argument that the idempotency key is handed over in; plans do not see it.
+    """
+
+    key_argument: str | None = None
+    probe: ToolProbe | None = None
+    on_in_doubt: OnInDoubt | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class McpServerConfig:
     """A server: how to reach it, and what the operator says about its tools.
 
     `effects` gives tools by the server's own names their effect; `trusted` lets the server's
-    hints count (`readOnlyHint`, `idempotentHint`); `timeout` is for one call, in seconds.
+    hints count (`readOnlyHint`, `idempotentHint`); `timeout` is for one call, in seconds; `rules`
+    say of single tools what is to be done about calls that may have taken place.
     """
 
     name: str
@@ -56,6 +84,7 @@ class McpServerConfig:
     timeout: float = DEFAULT_TIMEOUT
     origin: str = "<code>"
     """The file that names the server."""
+    rules: Mapping[str, ToolRule] = field(default_factory=dict[str, ToolRule])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +116,8 @@ _OTHERS = frozenset(
     }
 )
 """Keys of other clients that change nothing here."""
+_RULE = ("effect", "key_argument", "probe", "on_in_doubt")
+_PROBE = ("tool", "arguments", "key_argument")
 _EXTENSION = ("effects", "trusted", "timeout")
 _HTTP_TYPES = frozenset({"http", "streamable-http", "streamableHttp", "streamable_http"})
 
@@ -167,14 +198,50 @@ class _Reading:
         extension = self.table(entry["callsheet"], '"callsheet"') if "callsheet" in entry else {}
         self.known(extension, _EXTENSION, frozenset())
         effects = self.table(extension["effects"], '"effects"') if "effects" in extension else {}
+        told = {tool: self.rule(tool, value) for tool, value in effects.items()}
         timeout = extension.get("timeout", entry.get("timeout"))
         return McpServerConfig(
             name=name,
             transport=transport,
-            effects={tool: self.effect(value) for tool, value in effects.items()},
+            effects={tool: effect for tool, (effect, _) in told.items() if effect is not None},
             trusted=self.get(extension, "trusted", bool, False),
             timeout=self.seconds(timeout) if timeout is not None else DEFAULT_TIMEOUT,
             origin=self.source.name,
+            rules={tool: rule for tool, (_, rule) in told.items() if rule != ToolRule()},
+        )
+
+    def rule(self, tool: str, node: Node) -> tuple[Effect | None, ToolRule]:
+        """What stands behind a tool's name in "effects": an effect, or an object that says more."""
+        if not isinstance(node.value, dict):
+            effect = self.word(Effect, "effect", node)
+            entry: dict[str, Node] = {}
+        else:
+            entry = node.value
+            self.known(entry, _RULE, frozenset())
+            effect = self.word(Effect, "effect", entry["effect"]) if "effect" in entry else None
+        probe = self.probe(entry["probe"]) if "probe" in entry else None
+        key_argument = self.get(entry, "key_argument", str, None)
+        if (probe is not None) != (effect is Effect.PROBE):
+            message = f"the effect probe and the tool that probes belong together, for {tool!r}"
+            self.wrong(node.span, message, '{"effect": "probe", "probe": "TOOL"}')
+        if key_argument is not None and effect not in (Effect.KEYED, Effect.PROBE):
+            self.wrong(entry["key_argument"].span, "an idempotency key needs the effect keyed (or probe)")
+        policy = self.word(OnInDoubt, "policy", entry["on_in_doubt"]) if "on_in_doubt" in entry else None
+        return effect, ToolRule(key_argument, probe, policy)
+
+    def probe(self, node: Node) -> ToolProbe:
+        if isinstance(node.value, str):
+            return ToolProbe(node.value)
+        entry = self.table(node, '"probe"')
+        self.known(entry, _PROBE, frozenset())
+        if "tool" not in entry:
+            self.wrong(node.span, "a probe names the tool that probes", '{"tool": "TOOL"}')
+        names = entry.get("arguments")
+        arguments = (
+            tuple(self.text(n, "arguments") for n in self.items(names, "arguments")) if names else None
+        )
+        return ToolProbe(
+            self.get(entry, "tool", str, ""), arguments, self.get(entry, "key_argument", str, None)
         )
 
     def transport(self, name: str, entry: dict[str, Node], node: Node) -> StdioServer | HttpServer:
@@ -238,16 +305,16 @@ class _Reading:
             self.wrong(node.span, '"timeout" must be a number of seconds above 0')
         return float(value)
 
-    def effect(self, node: Node) -> Effect:
-        known = [str(e) for e in Effect]
+    def word(self, kind: type[_Word], what: str, node: Node) -> _Word:
+        known = [str(word) for word in kind]
         if node.value not in known:
             near = did_you_mean(str(node.value), known)
             self.wrong(
                 node.span,
-                f"there is no effect {node.data()!r}",
+                f"there is no {what} {node.data()!r}",
                 f"did you mean {' or '.join(near)}?" if near else f"one of {', '.join(known)}",
             )
-        return Effect(node.value)
+        return kind(node.value)
 
     def known(self, entry: dict[str, Node], known: tuple[str, ...], others: frozenset[str]) -> None:
         """A key that looks like a known one is an error, another unknown one a warning."""

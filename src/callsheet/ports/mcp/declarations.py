@@ -14,7 +14,7 @@ from typing import Any, cast
 from callsheet.ir import CallKind, Effect, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS
-from callsheet.ports.mcp.config import McpServerConfig
+from callsheet.ports.mcp.config import McpServerConfig, ToolRule
 from callsheet.ports.tools import ToolSpec
 
 _NAME = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -60,13 +60,28 @@ def spec_of(config: McpServerConfig, declaration: Mapping[str, Any]) -> ToolSpec
         name = qualified_name(config.name, given)
     hints = declaration.get("annotations")
     schema = declaration.get("inputSchema")
+    rule = config.rules.get(given, ToolRule())
     return ToolSpec(
         name=name,
         executor=given,
         description=str(declaration.get("description") or declaration.get("title") or ""),
-        parameters=cast("dict[str, Any]", schema) if isinstance(schema, dict) else {},
+        parameters=_seen_by_plans(cast("dict[str, Any]", schema), rule) if isinstance(schema, dict) else {},
         effect=effect_of(config, given, cast("dict[str, Any]", hints) if isinstance(hints, dict) else {}),
         origin=f"mcp:{config.name}",
         timeout=config.timeout,
         pin=pin_of(declaration),
+        is_declared=given in config.effects,
+        on_in_doubt=rule.on_in_doubt,
     )
+
+
+def _seen_by_plans(schema: dict[str, Any], rule: ToolRule) -> dict[str, Any]:
+    """The schema without the argument that takes the idempotency key."""
+    name, properties, required = rule.key_argument, schema.get("properties"), schema.get("required")
+    if name is None or not isinstance(properties, dict) or name not in properties:
+        return schema
+    told = cast("dict[str, Any]", properties)
+    schema = {**schema, "properties": {key: value for key, value in told.items() if key != name}}
+    if isinstance(required, list):
+        schema["required"] = [key for key in cast("list[Any]", required) if key != name]
+    return schema

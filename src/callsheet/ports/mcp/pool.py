@@ -16,16 +16,17 @@ from typing import Any
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON
 from callsheet.machine import Fact
-from callsheet.ports.mcp.config import McpServerConfig
+from callsheet.ports.mcp.config import McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.connection import Connection
 from callsheet.ports.mcp.content import BlobSink, has_blobs, untold_texts, value_of
 from callsheet.ports.mcp.declarations import qualified_name, spec_of
+from callsheet.ports.probes import Probed, Prober, probed_json
 from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSpec
 
 START_TIMEOUT = 30.0
 """Seconds a server may take to start, agree on a protocol and list its tools."""
-IDEMPOTENCY_KEY = "callsheet/idempotencyKey"
-"""The `_meta` field that carries a call's idempotency key to a server."""
+IDEMPOTENCY_KEY = "dev.callsheet/idempotency-key"
+"""The `_meta` field that carries a call's idempotency key to a server; documented in docs/tools.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,9 @@ class _Server:
         offered = list(self._connection.declarations)
         found: list[Diagnostic] = []
         server = f"the MCP server {self.config.name!r}"
-        for name in self.config.effects:
+        rules = self.config.rules
+        probes = [rule.probe.tool for rule in rules.values() if rule.probe is not None]
+        for name in dict.fromkeys((*self.config.effects, *rules, *probes)):
             if name not in self._connection.declarations:
                 near = did_you_mean(name, offered)
                 message = f"an effect is declared for {name!r}, which {server} does not offer"
@@ -168,11 +171,31 @@ class _Server:
         found: list[tuple[Tool, str]] = []
         for name, declaration in self._connection.declarations.items():
             spec = spec_of(self.config, declaration)
-            found.append((Tool(spec, self._handler(spec)), qualified_name(self.config.name, name)))
+            rule = self.config.rules.get(name, ToolRule())
+            probe = None if rule.probe is None else self._prober(rule.probe)
+            tool = Tool(spec, self._handler(spec, rule.key_argument), probe)
+            found.append((tool, qualified_name(self.config.name, name)))
         return found
 
-    def _handler(self, spec: ToolSpec) -> Handler:
+    def _prober(self, rule: ToolProbe) -> Prober | None:
+        """What asks the probing tool; None if the server does not offer it, which `doubts` tells."""
+        assert self._connection is not None
+        declaration = self._connection.declarations.get(rule.tool)
+        if declaration is None:
+            return None
+        spec = spec_of(self.config, declaration)
+        names = spec.parameter_names if rule.arguments is None else rule.arguments
+        handler = self._handler(spec, rule.key_argument)
+
+        async def look(args: dict[str, Any], context: CallContext) -> Probed:
+            return probed_json(await handler({n: v for n, v in args.items() if n in names}, context))
+
+        return look
+
+    def _handler(self, spec: ToolSpec, key_argument: str | None) -> Handler:
         async def handler(args: dict[str, Any], context: CallContext) -> JSON:
+            if key_argument is not None:
+                args = {**args, key_argument: context.idempotency_key}
             return await self.call(spec, args, context)
 
         return handler

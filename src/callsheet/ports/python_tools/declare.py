@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast, overload
 
 from callsheet.diagnostics import did_you_mean
-from callsheet.ir import JSON, CallKind, Effect, call_kind, canonical_tool_name
+from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS
+from callsheet.ports.probes import Probed, Prober, probed
 from callsheet.ports.python_tools.results import to_json
 from callsheet.ports.python_tools.signature import Signature, cannot, read_signature
 from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSpec
@@ -31,11 +32,14 @@ _NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 class Declaration:
     """What the decorator was told; None where it was not."""
 
-    effect: Effect = Effect.UNSAFE
+    effect: Effect | None = None
     name: str | None = None
     description: str | None = None
     timeout: float | None = None
     inline: bool = False
+    key_argument: str | None = None
+    probe: Callable[..., Any] | None = None
+    on_in_doubt: OnInDoubt | None = None
 
 
 @overload
@@ -43,21 +47,27 @@ def tool(function: F, /) -> F: ...
 @overload
 def tool(
     *,
-    effect: Effect | str = Effect.UNSAFE,
+    effect: Effect | str | None = None,
     name: str | None = None,
     description: str | None = None,
     timeout: float | None = None,
     inline: bool = False,
+    key_argument: str | None = None,
+    probe: Callable[..., Any] | None = None,
+    on_in_doubt: OnInDoubt | str | None = None,
 ) -> Callable[[F], F]: ...
-def tool(
+def tool(  # noqa: PLR0913 - all that can be said of a tool
     function: F | None = None,
     /,
     *,
-    effect: Effect | str = Effect.UNSAFE,
+    effect: Effect | str | None = None,
     name: str | None = None,
     description: str | None = None,
     timeout: float | None = None,
     inline: bool = False,
+    key_argument: str | None = None,
+    probe: Callable[..., Any] | None = None,
+    on_in_doubt: OnInDoubt | str | None = None,
 ) -> F | Callable[[F], F]:
     """Declare a function as a tool that plans can call.
 
@@ -66,7 +76,14 @@ def tool(
     models and people read, else the docstring's first paragraph. `timeout` is in seconds. A
     function that is not `async` runs in a thread; `inline=True` calls it on the event loop, for
     functions that never wait. A parameter annotated `CallContext` is given the call's
-    idempotency key and takes no argument. Raises CallsheetError (CFG105) for an unknown effect.
+    idempotency key and takes no argument.
+
+    `key_argument` (with effect `keyed`) names the parameter that is given the idempotency key;
+    plans do not see it. `probe` (with effect `probe`) is a function that tells whether a call took
+    place: it is given those of the call's arguments that it has parameters for, a `CallContext`
+    with the same idempotency key, and gives `TookPlace(value)`, False (it did not) or None
+    (unknown). `on_in_doubt` is `ask`, `fail` or `retry`: what becomes of a call that may have taken
+    place. Raises CallsheetError (CFG105) for words or parameters that do not exist.
 
     >>> @tool(effect="pure", inline=True)
     ... def add(a: int, b: int = 1) -> int:
@@ -77,7 +94,17 @@ def tool(
     """
 
     def declare(target: F) -> F:
-        declared = Declaration(_effect(target, effect), name, description, timeout, inline)
+        declared = Declaration(
+            None if effect is None else _word(target, Effect, "effect", effect),
+            name,
+            description,
+            timeout,
+            inline,
+            key_argument,
+            probe,
+            None if on_in_doubt is None else _word(target, OnInDoubt, "policy", on_in_doubt),
+        )
+        _refuse_misfits(target, declared)
         try:
             setattr(target, _ATTRIBUTE, declared)
         except AttributeError:
@@ -101,32 +128,48 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
     declared = cast("Declaration", getattr(function, _ATTRIBUTE, Declaration()))
     given = declared.name or getattr(function, "__name__", "")
     name = _canonical(function, given)
-    signature = read_signature(function)
+    signature = read_signature(function).without(function, declared.key_argument)
+    effect = declared.effect or Effect.UNSAFE
     description = declared.description or _first_paragraph(function)
     pin = canonical_bytes(
-        {"name": given, "description": description, "parameters": signature.schema, "effect": declared.effect}
+        {"name": given, "description": description, "parameters": signature.schema, "effect": effect}
     )
     spec = ToolSpec(
         name=name,
         executor=given,
         description=description,
         parameters=signature.schema,
-        effect=declared.effect,
+        effect=effect,
         origin=origin or f"python:{function.__module__}",
         timeout=declared.timeout,
         pin=f"sha256:{hashlib.sha256(pin).hexdigest()}",
+        is_declared=declared.effect is not None,
+        on_in_doubt=declared.on_in_doubt,
     )
-    return Tool(spec, _handler(function, signature, declared))
+    probe = None if declared.probe is None else _prober(declared.probe, declared.key_argument)
+    return Tool(spec, _handler(function, signature, declared), probe)
 
 
-def _effect(function: Callable[..., Any], effect: Effect | str) -> Effect:
+_Word = TypeVar("_Word", Effect, OnInDoubt)
+
+
+def _word(function: Callable[..., Any], kind: type[_Word], what: str, given: str) -> _Word:
     try:
-        return Effect(effect)
+        return kind(given)
     except ValueError:
-        known = [str(e) for e in Effect]
-        near = did_you_mean(str(effect), known)
+        known = [str(word) for word in kind]
+        near = did_you_mean(str(given), known)
         way_out = f"did you mean {' or '.join(near)}?" if near else f"one of {', '.join(known)}"
-        raise cannot(function, f"there is no effect {effect!r}", way_out) from None
+        raise cannot(function, f"there is no {what} {given!r}", way_out) from None
+
+
+def _refuse_misfits(function: Callable[..., Any], declared: Declaration) -> None:
+    """Refuse a key or a probe that the effect does not use, and a probe that is missing."""
+    if declared.key_argument is not None and declared.effect not in (Effect.KEYED, Effect.PROBE):
+        raise cannot(function, "key_argument hands an idempotency key over", "declare effect='keyed'")
+    if (declared.probe is not None) != (declared.effect is Effect.PROBE):
+        way_out = "write @tool(effect='probe', probe=function)"
+        raise cannot(function, "the effect probe and a probe belong together", way_out)
 
 
 def _canonical(function: Callable[..., Any], given: str) -> str:
@@ -153,12 +196,14 @@ def _failure(error: BaseException) -> ToolFailed:
 
 def _handler(function: Callable[..., Any], signature: Signature, declared: Declaration) -> Handler:
     """The handler of a function: bind, call, convert."""
-    bind, context_name = signature.bind, signature.context
+    bind, context_name, key_name = signature.bind, signature.context, declared.key_argument
 
     def arguments(args: dict[str, Any], context: CallContext) -> dict[str, Any]:
         bound = bind(args)
         if context_name is not None:
             bound[context_name] = context
+        if key_name is not None:
+            bound[key_name] = context.idempotency_key
         return bound
 
     def call(bound: dict[str, Any]) -> JSON:
@@ -190,6 +235,26 @@ def _handler(function: Callable[..., Any], signature: Signature, declared: Decla
     else:
         handler = run_inline if declared.inline else run_in_thread
     return handler if declared.timeout is None else _within(handler, declared.timeout)
+
+
+def _prober(function: Callable[..., Any], key_argument: str | None) -> Prober:
+    """The prober of a function: it gets the arguments that it has parameters for, and the key."""
+    signature = read_signature(function)
+    takes_key = key_argument in signature.parameters
+    signature = signature.without(function, key_argument if takes_key else None)
+
+    async def look(args: dict[str, Any], context: CallContext) -> Probed:
+        taken = args if signature.extra else {n: v for n, v in args.items() if n in signature.parameters}
+        bound = signature.bind(taken)
+        if signature.context is not None:
+            bound[signature.context] = context
+        if takes_key and key_argument is not None:
+            bound[key_argument] = context.idempotency_key
+        if inspect.iscoroutinefunction(function):
+            return probed(await function(**bound))
+        return probed(await asyncio.to_thread(lambda: function(**bound)))
+
+    return look
 
 
 def _within(handler: Handler, seconds: float) -> Handler:

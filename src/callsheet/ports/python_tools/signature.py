@@ -82,6 +82,27 @@ class Signature:
             raise ToolFailed("; ".join(f"argument {name}: is missing" for name in missing))
         return out
 
+    def without(self, function: Callable[..., Any], name: str | None) -> Signature:
+        """The signature for plans, which do not give this argument; raises CallsheetError (CFG105)."""
+        if name is None:
+            return self
+        if name not in self.parameters:
+            near = did_you_mean(name, self.parameters)
+            way_out = f"did you mean {' or '.join(near)}?" if near else f"give it one: {name}: str"
+            raise cannot(function, f"it has no parameter {name!r} for the idempotency key", way_out)
+        schema = {
+            **self.schema,
+            "properties": {k: v for k, v in self.schema["properties"].items() if k != name},
+        }
+        required = [other for other in self.schema.get("required", ()) if other != name]
+        if required:
+            schema["required"] = required
+        else:
+            schema.pop("required", None)
+        parameters = {other: p for other, p in self.parameters.items() if other != name}
+        checks = {other: check for other, check in self._checks.items() if other != name}
+        return Signature(schema, parameters, self.required - {name}, self.extra, self.context, checks)
+
     def _parameter(self, name: str) -> Parameter:
         found = self.parameters.get(name, self.extra if name != self.context else None)
         if found is not None:

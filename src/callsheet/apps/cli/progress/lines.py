@@ -24,6 +24,8 @@ _WORDS: Mapping[NoteKind, str] = {
     NoteKind.CAST_FAILED: "warning",
     NoteKind.REPLANNED: "new plan",
     NoteKind.CUT: "warning",
+    NoteKind.ASKED: "asks",
+    NoteKind.ANSWERED: "answer",
 }
 
 

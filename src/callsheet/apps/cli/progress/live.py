@@ -32,7 +32,7 @@ _MARKS = {
     NoteKind.SKIPPED: ("–", "dim"),
     NoteKind.JUMPED: ("↷", "cyan"),
 }
-_RUNNING = frozenset({NoteKind.STARTED, NoteKind.RETRYING})
+_RUNNING = frozenset({NoteKind.STARTED, NoteKind.RETRYING, NoteKind.ASKED, NoteKind.ANSWERED})
 _BESIDE = frozenset({NoteKind.ENDED, NoteKind.REPLANNED, NoteKind.CAST_FAILED, NoteKind.CUT, NoteKind.FACT})
 """Notes that change nothing in a step's row."""
 _AHEAD = 3

@@ -68,7 +68,7 @@ class Progress:
         if not self._is_live:
             self._is_live = True
             now = monotonic()
-            running = (NoteKind.STARTED, NoteKind.RETRYING)
+            running = (NoteKind.STARTED, NoteKind.RETRYING, NoteKind.ASKED, NoteKind.ANSWERED)
             self._since = {s: now for s, note in self._before.items() if note.kind in running}
             self._draw(lambda: self._display.begin(self._before))
 

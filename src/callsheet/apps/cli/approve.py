@@ -1,0 +1,105 @@
+"""`callsheet approve`: the answer of a person to what a run asks.
+
+The answer is left in the journal's inbox: a process that carries the run takes it, or the next
+`callsheet resume`.
+"""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.output import print_json, print_text, say
+
+if TYPE_CHECKING:
+    from callsheet.runtime.answers import Answer, PendingAsk
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What was said on the command line."""
+
+    deny: bool
+    text: str | None
+    by: str | None
+    note: str
+
+    def to(self, ask: PendingAsk) -> Answer:
+        """The answer that this is to what is asked."""
+        from callsheet.runtime.answers import Answer, read_answer  # noqa: PLC0415 - brings the runtime
+
+        by = _user() if self.by is None else self.by
+        if self.deny:
+            return Answer.deny(by=by, note=self.note)
+        if self.text is None:
+            return Answer.approve(by=by, note=self.note)
+        return Answer.of(read_answer(ask, self.text), by=by, note=self.note)
+
+
+_said = options.folded(
+    "said",
+    Said,
+    deny=click.option("--deny", is_flag=True, help="No: the call is not made, the step fails."),
+    text=click.option("--answer", "text", metavar="JSON|TEXT", help="The answer to a question."),
+    by=click.option("--by", metavar="NAME", help="Who answers; default: the user of this machine."),
+    note=click.option("--note", default="", metavar="TEXT", help="What is to be known beside the answer."),
+)
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.argument("which", metavar="[STEP|KEY]", required=False)
+@_said
+@click.option("--digest", metavar="HASH", help="Answer only if still that is asked which has this digest.")
+@options.journal_path
+@options.as_json
+def approve(
+    run: str,
+    which: str | None,
+    said: Said,
+    digest: str | None,
+    journal: Path | None,
+    as_json: bool,
+) -> None:
+    """Answer what RUN asks: say yes to a call, or to a question with --answer; or no with --deny.
+
+    RUN is an id, the beginning of one, or `last`. STEP or KEY (see `callsheet inbox`) may be left
+    out where the run asks one thing. An answer counts once, and only for exactly what is asked.
+    """
+    from callsheet.apps.cli import asks  # noqa: PLC0415 - brings the runtime
+    from callsheet.runtime.inbox import answer_run  # noqa: PLC0415 - as above
+
+    if said.deny and said.text is not None:
+        raise click.UsageError("--deny and --answer contradict each other")
+    with options.open_journal(journal) as opened:
+        run_id = opened.find_run(run).run_id
+        ask = answer_run(opened, run_id, said.to, which, digest=digest)
+        owned = _is_owned(opened.path, run_id)
+    if as_json:
+        print_json({**asks.as_json(ask), "run_goes_on": owned})
+        return
+    *shown, _ = asks.lines_of(ask)
+    for line in shown:
+        print_text(line)
+    word = "denied" if said.deny else "approved" if said.text is None else "answered"
+    way_on = "its process goes on" if owned else f"the run goes on with: callsheet resume {run_id}"
+    say(f"{word}; {way_on}{'' if owned else options.journal_hint(journal)}")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""
+
+
+def _is_owned(journal: Path, run_id: str) -> bool:
+    from callsheet.store.owned import is_owned  # noqa: PLC0415 - as above
+    from callsheet.store.place import place_of  # noqa: PLC0415 - as above
+
+    return is_owned(place_of(journal), run_id)

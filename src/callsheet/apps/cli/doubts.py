@@ -1,0 +1,99 @@
+"""Calls in doubt as `resume`, `decide`, `runs` and `show` tell of them, and decisions as people write them.
+
+In: calls, or the text of a decision. Out: lines for people, objects for programs, a verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli.output import preview, seconds
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.runtime.doubt import DoubtfulCall, Resolution
+
+DECISIONS = "retry|skip|fail|value=JSON"
+
+
+class ResolutionType(click.ParamType[Any]):
+    """A decision on the command line: `retry`, `skip`, `fail` or `value=JSON`."""
+
+    name = DECISIONS
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Resolution:
+        """The verdict that a text says; a usage error for a text that says none."""
+        from callsheet.machine import Decision, TookPlace  # noqa: PLC0415 - not for --help
+
+        if not isinstance(value, str):
+            return value
+        word, equals, given = value.partition("=")
+        if word == "value" and equals:
+            return TookPlace(_json(given))
+        if value not in list(Decision):
+            self.fail(f"{value!r} is no decision; it is one of {DECISIONS}", param, ctx)
+        return Decision(value)
+
+
+def _json(given: str) -> Any:
+    try:
+        return json.loads(given, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise CallsheetError.single(
+            "CFG011",
+            f"value={given[:60]} is not JSON",
+            help='a text stands in quotes: \'value="paid"\'; null, true, 3, [1, 2] and {"id": 7} do not',
+        ) from None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)
+
+
+def doubt_json(call: DoubtfulCall) -> dict[str, Any]:
+    """A call in doubt as a JSON object."""
+    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
+
+    return {
+        "key": call.key,
+        "step": call.step,
+        "item": call.item,
+        "attempt": call.attempt,
+        "tool": call.tool,
+        "args": call.args,
+        "since": iso(call.since),
+        "why": call.why,
+    }
+
+
+def doubt_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[str]:
+    """The calls, each with its arguments and since when, and the commands that decide about them."""
+    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
+
+    subject = "1 call left" if len(calls) == 1 else f"{len(calls)} calls left"
+    lines = [f"{subject} and gave no answer; whether it took place is not known:"]
+    now = time.time()
+    for call in calls:
+        args = ", ".join(f"{name}={preview(value, 80)}" for name, value in call.args.items())
+        attempt = f", attempt {call.attempt}" if call.attempt > 1 else ""
+        ago = seconds(max(0.0, now - call.since))
+        lines.append(f"  {call.key}  @{call.tool} ({args})  started {iso(call.since)} ({ago} ago{attempt})")
+        lines.append(f"    {preview(call.why, 200)}")
+    which = shlex.quote(calls[0].key) if len(calls) == 1 else "KEY"
+    command = f"callsheet decide {run_id} {which}"
+    return [
+        *lines,
+        "look whether it did, then decide:",
+        f"  {command} retry{hint}   make the call again",
+        f"  {command} skip{hint}    go on as if it had given null",
+        f"  {command} fail{hint}    take it as failed",
+        f"  {command} 'value=…'{hint}   it took place and gave this (JSON)",
+        f"then go on: callsheet resume {run_id}{hint}",
+        f"all at once: callsheet resume {run_id}{hint} --in-doubt retry (or skip, fail, 'value=…')",
+    ]

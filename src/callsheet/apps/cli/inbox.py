@@ -1,0 +1,47 @@
+"""`callsheet inbox`: what all runs wait for from people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
+
+if TYPE_CHECKING:
+    from callsheet.runtime.answers import PendingAsk
+
+
+@click.command()
+@options.journal_path
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
+def inbox(journal: Path | None, as_json: bool) -> None:
+    """List what runs wait for from people: questions, and calls that need a yes; the oldest first."""
+    from callsheet.apps.cli import asks  # noqa: PLC0415 - brings the runtime
+
+    found = _asks(journal)
+    with may_stay_unread():
+        if as_json:
+            print_json([asks.as_json(ask) for ask in found])
+        elif not found:
+            click.echo("nobody is asked anything")
+        else:
+            hint = options.journal_hint(journal)
+            for number, ask in enumerate(found):
+                if number:
+                    click.echo()
+                for line in asks.lines_of(ask, hint):
+                    print_text(line)
+
+
+def _asks(path: Path | None) -> list[PendingAsk]:
+    """All that is open; nothing where the default journal has not been made yet."""
+    from callsheet.runtime import inbox  # noqa: PLC0415 - as above
+    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+
+    if path is None and not default_journal_path().exists():
+        return []
+    with options.open_to_read(path) as opened:
+        return inbox.inbox(opened)

@@ -1,0 +1,41 @@
+"""What becomes of a call that may have happened before a person is asked: its probe, its tool's policy."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from callsheet.ir import OnInDoubt
+from callsheet.machine.commands import CallTool, Probe
+from callsheet.machine.events import Decision
+from callsheet.machine.frames import Attempt
+
+MOST_REDELIVERIES = 3
+"""How often one call is made again without a person's word."""
+FAILED_BY_A_PERSON = "it is not known whether the call took place; it was decided to fail it"
+FAILED_BY_POLICY = "it is not known whether the call took place; the policy is to fail it"
+
+
+def call_of(attempt: Attempt) -> CallTool:
+    """The command that delivers the call of an attempt."""
+    code = attempt.frame.code
+    return CallTool(attempt.key, code.id, code.tool, attempt.args, code.wants_data, attempt.delivery)
+
+
+def next_about(attempt: Attempt) -> Probe | Decision | None:
+    """What is to be done about an attempt in doubt; None where a person has to decide."""
+    code = attempt.frame.code
+    if code.probes and not attempt.is_probing:
+        return Probe(attempt.key, code.id, call_of(attempt))
+    match code.on_in_doubt:
+        case OnInDoubt.ASK:
+            return None
+        case OnInDoubt.FAIL:
+            return Decision.FAIL
+        case OnInDoubt.RETRY:
+            return Decision.RETRY if may_redeliver(attempt) else None
+    assert_never(code.on_in_doubt)
+
+
+def may_redeliver(attempt: Attempt) -> bool:
+    """Whether the call may be made once more without a person's word."""
+    return attempt.redelivered < MOST_REDELIVERIES

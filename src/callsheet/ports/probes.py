@@ -1,0 +1,53 @@
+"""How a tool's probe answers whether a call took place.
+
+In: what a probe gave, from a Python function or as JSON from another tool. Out: the value that
+the call gave, that it was never made, or that nobody can tell; anything unclear is the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, TypeAlias, cast
+
+from callsheet.machine import TookPlace
+from callsheet.ports.answers import as_json
+from callsheet.ports.tools import CallContext, ToolFailed
+
+Probed: TypeAlias = "TookPlace | Literal[False] | None"
+"""`TookPlace(value)`: the call took place and gave this value; False: it did not; None: unknown."""
+Prober: TypeAlias = "Callable[[dict[str, Any], CallContext], Awaitable[Probed]]"
+"""Finds out whether a call with these arguments and this idempotency key took place."""
+
+
+def probed(answer: object) -> Probed:
+    """What a Python probe answered; raises ToolFailed for what is no answer.
+
+    >>> probed(TookPlace(3)), probed(False), probed(None)
+    (TookPlace(value=3), False, None)
+    """
+    if isinstance(answer, TookPlace):
+        return TookPlace(as_json(answer.value))
+    if answer is False or answer is None:
+        return answer
+    raise ToolFailed(
+        f"it gave {type(answer).__name__}, and a probe gives TookPlace(value), False (it did not happen)"
+        " or None (unknown)"
+    )
+
+
+def probed_json(answer: object) -> Probed:
+    """What a probing tool answered: `{"happened": true, "value": …}`, `{"happened": false}`, else unknown.
+
+    >>> probed_json({"happened": True, "value": 3}), probed_json({"happened": False}), probed_json("yes")
+    (TookPlace(value=3), False, None)
+    """
+    if not isinstance(answer, Mapping):
+        return None
+    told = cast("Mapping[str, Any]", answer)
+    match told.get("happened"):
+        case True if "value" in told:
+            return TookPlace(told["value"])
+        case False:
+            return False
+        case _:
+            return None

@@ -1,0 +1,213 @@
+"""Answers of people: what may be answered, which answer fits a question, and which letter holds one.
+
+In: what a run has asked, letters from its inbox. Out: the event of an answer, or why one does not fit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from callsheet.ir import JSON, DictExpr, ListExpr, Value
+from callsheet.ir import Literal as Scalar
+from callsheet.machine import Answered, Approval, Ask, Question, Verdict
+from callsheet.machine.asking import Asked
+from callsheet.passes.schema import misfits
+from callsheet.store.inbox import Letter
+from callsheet.store.replay import Posed
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person says to a question or an approval.
+
+    `by` names the person and `note` is what they want to be known beside it; both are kept in
+    the journal.
+    """
+
+    verdict: Verdict
+    value: JSON = None
+    by: str = ""
+    note: str = ""
+
+    @classmethod
+    def approve(cls, *, by: str = "", note: str = "") -> Answer:
+        """Yes: the call is made; a question without options and schema gets `true`."""
+        return cls(Verdict.APPROVE, None, by, note)
+
+    @classmethod
+    def deny(cls, *, by: str = "", note: str = "") -> Answer:
+        """No: the step fails."""
+        return cls(Verdict.DENY, None, by, note)
+
+    @classmethod
+    def of(cls, value: JSON, *, by: str = "", note: str = "") -> Answer:
+        """The answer to a question."""
+        return cls(Verdict.ANSWER, value, by, note)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingAsk:
+    """What a run waits for: the answer to a step's question, or a yes to a call.
+
+    Of a question: `prompt`, `options` (the only answers, if any) and `schema`. Of a call: `tool`,
+    `args` (exactly those that it is made with), `inputs` of a model operation, and `plan_hash`.
+    `since` and `until` are wall times in seconds since 1970; `until` is None for what waits for
+    ever. `digest` is a hash of all that is asked: an answer is bound to it. `is_answered` says
+    that an answer lies in the inbox and that the run has not gone on with it yet.
+    """
+
+    run_id: str
+    key: str
+    step: str
+    kind: Literal["question", "approval"]
+    digest: str
+    since: float
+    until: float | None = None
+    prompt: str = ""
+    options: tuple[JSON, ...] = ()
+    schema: Mapping[str, JSON] | None = None
+    tool: str = ""
+    args: Mapping[str, JSON] | None = None
+    inputs: tuple[JSON, ...] = ()
+    plan_hash: str = ""
+    is_answered: bool = False
+
+
+def pending(
+    run_id: str, key: str, step: str, asked: Asked, posed: Posed, *, is_answered: bool = False
+) -> PendingAsk:
+    """What is asked, as people are shown it; a copy, that may be changed without changing the run."""
+    match deepcopy(asked):
+        case Question() as q:
+            return PendingAsk(
+                run_id, key, step, "question", q.digest, posed.since, posed.due,
+                prompt=q.prompt, options=q.options, schema=q.schema, is_answered=is_answered,
+            )  # fmt: skip
+        case Approval() as a:
+            return PendingAsk(
+                run_id, key, step, "approval", a.digest, posed.since, posed.due, tool=a.tool,
+                args=a.args, inputs=a.inputs, plan_hash=a.plan, is_answered=is_answered,
+            )  # fmt: skip
+
+
+def misfit(asked: Asked, answer: Answer) -> str | None:
+    """Why an answer does not fit what is asked, None if it does."""
+    if answer.verdict is Verdict.EXPIRE:
+        return "a person can approve, deny or answer"
+    if answer.verdict is Verdict.DENY:
+        return None
+    if isinstance(asked, Approval):
+        return "a call can be approved or denied, not answered" if answer.verdict is Verdict.ANSWER else None
+    if answer.verdict is Verdict.APPROVE and not asked.options and asked.schema is None:
+        return None
+    wanted = "the answer must be " + (
+        "one of " + ", ".join(json.dumps(option, ensure_ascii=False) for option in asked.options)
+        if asked.options
+        else "of the schema that the step gives"
+    )
+    if answer.verdict is Verdict.APPROVE:
+        return f"{wanted}; a yes alone is none"
+    try:
+        json.dumps(answer.value, allow_nan=False)
+    except (ValueError, TypeError, RecursionError) as error:
+        return f"the answer is not JSON data: {error}"
+    if asked.options:
+        known = any(_same(option, answer.value) for option in asked.options)
+        return None if known else f"{wanted}, and not {_shown(answer.value)}"
+    return None if asked.schema is None else _schema_misfit(asked.schema, answer.value)
+
+
+def _schema_misfit(schema: Mapping[str, JSON], value: JSON) -> str | None:
+    for found in misfits(_literal(value), schema, schema):
+        place = f"answer{found.path}"
+        if found.wanted:
+            return f"the {place} should be {found.wanted}"
+        return f"the {place} is {'missing' if found.wrong.name == 'MISSING' else 'not known'}"
+    return None
+
+
+def _literal(value: Any) -> Value:
+    if isinstance(value, list):
+        return ListExpr(tuple(_literal(item) for item in cast("list[Any]", value)))
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
+        return DictExpr(tuple((name, _literal(item)) for name, item in pairs))
+    return Scalar(value)
+
+
+def _same(a: JSON, b: JSON) -> bool:
+    return type(a) is type(b) and a == b
+
+
+def _shown(value: JSON) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else text[:77] + "…"
+
+
+def read_answer(asked: PendingAsk, text: str) -> JSON:
+    """The value that a text on a command line says: an option by its text, else JSON, else the text."""
+    for option in asked.options:
+        if text == option or text == json.dumps(option, ensure_ascii=False):
+            return option
+    try:
+        value: JSON = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if asked.schema is not None and _schema_misfit(asked.schema, value) is not None:
+        return text if _schema_misfit(asked.schema, text) is None else value
+    return value
+
+
+def letter_payload(digest: str | None, answer: Answer) -> dict[str, JSON]:
+    """What a letter says that holds an answer; without a digest it answers whatever is asked."""
+    return {
+        "digest": digest,
+        "verdict": str(answer.verdict),
+        "value": answer.value,
+        "by": answer.by,
+        "note": answer.note,
+    }
+
+
+def answers(letter: Letter, key: str, asked: Asked) -> Answered | None:
+    """The event of the answer that a letter holds to what is asked under this key; None if it is none.
+
+    A letter without a digest was sent before the question: it answers questions, and approves
+    no call.
+    """
+    said = letter.payload
+    digest = said.get("digest")
+    if letter.topic != key or (
+        digest != asked.digest and (digest is not None or isinstance(asked, Approval))
+    ):
+        return None
+    try:
+        answer = Answer(
+            Verdict(said["verdict"]), said.get("value"), str(said.get("by", "")), str(said.get("note", ""))
+        )
+    except (KeyError, ValueError):
+        return None
+    if misfit(asked, answer) is not None:
+        return None
+    return answered(key, asked, answer, letter.msg_id)
+
+
+def answered(key: str, asked: Asked, answer: Answer, msg_id: str = "") -> Answered:
+    """The event of an answer."""
+    return Answered(key, asked.digest, answer.verdict, answer.value, answer.by, answer.note, msg_id)
+
+
+def found(ask: Ask, posed: Posed, letters: Iterable[Letter], now: float) -> Answered | None:
+    """What has become of a question by now: an answer that came in time, the end of its time, or nothing."""
+    for letter in letters:
+        if posed.due is None or letter.ts < posed.due:
+            event = answers(letter, ask.key, ask.asked)
+            if event is not None:
+                return event
+    if posed.due is not None and now >= posed.due:
+        return Answered(ask.key, ask.asked.digest, Verdict.EXPIRE)
+    return None

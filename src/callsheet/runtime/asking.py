@@ -1,0 +1,189 @@
+"""The desk of a run: what it has asked people, and the answers that come while its process lives.
+
+In: questions, the letters in the run's inbox, perhaps a function that answers in the program. Out:
+the events of answers, and of times that are over. Letters of other processes are found by looking
+into the inbox every so often: that needs no socket, outlives every process, and costs one read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.machine import Answered, Ask, Question, Verdict
+from callsheet.runtime.answers import Answer, PendingAsk, answered, found, misfit, pending
+from callsheet.runtime.crew import Crew
+from callsheet.runtime.gateway import give_up
+from callsheet.store.inbox import Letter
+from callsheet.store.replay import Posed
+
+OnAsk: TypeAlias = "Callable[[PendingAsk], Awaitable[Answer | bool | None] | Answer | bool | None]"
+"""Answers in the program: an Answer, True or False for a yes or a no, None to leave it to the inbox."""
+
+_PATIENCE = 5.0
+"""Seconds that a function which answers has to end when it is asked no more."""
+_NOBODY = "nobody can be asked: the run is not recorded, and no function answers for a person"
+_log = logging.getLogger("callsheet")
+
+
+@dataclass(frozen=True, slots=True)
+class Respondents:
+    """Who is there to answer while a run goes on.
+
+    `on_ask` is called with each question. With `waits` the process stays until all is answered;
+    without it the run stops there when nothing else is left to do. The inbox is looked into every
+    `poll` seconds.
+    """
+
+    on_ask: OnAsk | None = None
+    waits: bool = False
+    poll: float = 0.5
+
+
+@dataclass(slots=True)
+class People:
+    """Whom a run asks, and when it has asked what. `letters` reads its inbox; None where it has none."""
+
+    run_id: str
+    letters: Callable[[], list[Letter]] | None = None
+    present: Respondents = field(default_factory=Respondents)
+    posed: dict[str, Posed] = field(default_factory=dict[str, Posed])
+
+    def pose(self, ask: Ask) -> Posed:
+        """When this was asked, and until when it can be answered; from now on, if it is new."""
+        known = self.posed.get(ask.asked.digest)
+        if known is None:
+            now = time.time()
+            timeout = ask.asked.timeout if isinstance(ask.asked, Question) else None
+            known = Posed(now, None if timeout is None else now + timeout)
+            self.posed[ask.asked.digest] = known
+        return known
+
+    def found(self, ask: Ask, letters: list[Letter]) -> Answered | None:
+        """What has become of a question by now, by the wall clock."""
+        return found(ask, self.pose(ask), letters, time.time())
+
+
+class _Open(NamedTuple):
+    ask: Ask
+    posed: Posed
+    deadline: float | None
+    """By the loop's clock: a wall clock that is set meanwhile ends no question early."""
+
+
+class Desk:
+    """The open questions of one run that is driven now; answers are delivered to its crew."""
+
+    def __init__(self, people: People, crew: Crew) -> None:
+        self._people = people
+        self._crew = crew
+        self._open: dict[str, _Open] = {}
+        self._calling: set[asyncio.Task[None]] = set()
+        self._looking: asyncio.Task[None] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is open."""
+        return not self._open
+
+    def ask(self, ask: Ask) -> None:
+        """Open a question; what has been answered before is delivered at once."""
+        people, posed = self._people, self._people.pose(ask)
+        deadline = None
+        if posed.due is not None:
+            left = min(posed.due - time.time(), posed.due - posed.since)
+            deadline = asyncio.get_running_loop().time() + max(0.0, left)
+        self._open[ask.key] = _Open(ask, posed, deadline)
+        if self._look_for(ask.key, self._letters()):
+            return
+        if people.present.on_ask is not None:
+            task = asyncio.create_task(self._call(ask, people.present.on_ask))
+            self._calling.add(task)
+            task.add_done_callback(self._called)
+        elif people.letters is None:
+            self._close(answered(ask.key, ask.asked, Answer.deny(note=_NOBODY)))
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look_again())
+
+    def is_awaited(self) -> bool:
+        """Whether an answer may still come while this process lives; what is there is delivered."""
+        return bool(self._open) and (self._look() or bool(self._calling) or self._people.present.waits)
+
+    async def close(self) -> None:
+        """Ask and look no more; the questions stay as they are."""
+        self._open.clear()
+        tasks: set[asyncio.Future[Any]] = {*self._calling}
+        if self._looking is not None:
+            tasks.add(self._looking)
+        tasks = {task for task in tasks if not task.done()}
+        if tasks:
+            await give_up(tasks, _PATIENCE)
+
+    def _letters(self) -> list[Letter]:
+        return [] if self._people.letters is None else self._people.letters()
+
+    def _look(self) -> bool:
+        """Deliver what has been answered or is over; whether anything was."""
+        letters = self._letters()
+        return sum(self._look_for(key, letters) for key in tuple(self._open)) > 0
+
+    def _look_for(self, key: str, letters: list[Letter]) -> bool:
+        ask, posed, deadline = self._open[key]
+        now = asyncio.get_running_loop().time()
+        is_over = deadline is not None and now >= deadline
+        event = found(ask, posed, letters, float("-inf"))
+        if event is None and is_over:
+            event = Answered(key, ask.asked.digest, Verdict.EXPIRE)
+        if event is not None:
+            self._close(event)
+        return event is not None
+
+    def _close(self, event: Answered) -> None:
+        """Deliver an answer, unless another one was first."""
+        if self._open.pop(event.key, None) is not None:
+            self._crew.deliver(event)
+
+    def _called(self, task: asyncio.Task[None]) -> None:
+        self._calling.discard(task)
+        self._crew.wake()
+
+    async def _look_again(self) -> None:
+        now = asyncio.get_running_loop().time
+        while self._open:
+            ends = [o.deadline for o in self._open.values() if o.deadline is not None]
+            pause = min([self._people.present.poll, *(max(0.001, end - now()) for end in ends)])
+            await asyncio.sleep(pause)
+            try:
+                self._look()
+            except CallsheetError as error:
+                # The journal cannot be read now; the run itself will hear of it when it writes.
+                _log.warning("%s: the inbox cannot be read: %s", error.diagnostics[0].code, error)
+
+    async def _call(self, ask: Ask, on_ask: OnAsk) -> None:
+        """Ask the program; whatever goes wrong there is a no."""
+        people = self._people
+        try:
+            said: Any = on_ask(pending(people.run_id, ask.key, ask.step, ask.asked, people.pose(ask)))
+            if inspect.isawaitable(said):
+                said = await said
+        except Exception as error:
+            _log.exception("the function that answers for a person has failed")
+            said = Answer.deny(note=f"the function that answers has failed: {type(error).__name__}: {error}")
+        if isinstance(said, bool):
+            said = Answer.approve() if said else Answer.deny()
+        if said is None:
+            if people.letters is not None:
+                return
+            said = Answer.deny(note=_NOBODY)
+        wrong = (
+            misfit(ask.asked, said) if isinstance(said, Answer) else "it must be an Answer, a bool or None"
+        )
+        if wrong is not None:
+            said = Answer.deny(note=f"the answer does not fit: {wrong}")
+        self._close(answered(ask.key, ask.asked, said))

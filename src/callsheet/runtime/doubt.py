@@ -1,0 +1,224 @@
+"""Calls in doubt: which they are, and what is decided about them, with or without a process that runs.
+
+In: a journal and a run's id. Out: the calls that wait for a decision; or the decision, written
+down. No tool is called here and no server opened.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from callsheet.diagnostics import did_you_mean
+from callsheet.ir import JSON, Effect, Plan
+from callsheet.machine import CallTool, Decided, Decision, Doubted, Result, RunAgent, TookPlace, Usage
+from callsheet.machine.keys import place_of_key
+from callsheet.machine.machine import Observer
+from callsheet.runtime.answers import PendingAsk
+from callsheet.runtime.recording import JournalRecorder
+from callsheet.store import Journal, JournalError, RunStatus, RunWriter
+from callsheet.store.replay import Folded, fold
+from callsheet.store.stand import stand_of
+
+Resolution: TypeAlias = "Decision | TookPlace"
+"""What becomes of a call in doubt."""
+_PATIENCE = 2.0
+"""Seconds to wait for another process that decides about the same run."""
+INTERRUPTED = "the process ended before the answer came"
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtfulCall:
+    """A call that left, has no outcome, and must not be repeated unasked.
+
+    `since` is the wall time at which it left, in seconds since 1970; `item` its place in a FOREACH
+    (0 without one), `attempt` counts from 1, `why` says how its answer was lost.
+    """
+
+    key: str
+    step: str
+    tool: str
+    args: dict[str, JSON]
+    since: float
+    item: int = 0
+    attempt: int = 1
+    why: str = INTERRUPTED
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """Where a run stands: it has a result, or waits for decisions about calls in doubt and for answers.
+
+    With none of them, as after the last decision, it can be resumed.
+    """
+
+    run_id: str
+    result: Result | None
+    in_doubt: tuple[DoubtfulCall, ...] = ()
+    waiting: tuple[PendingAsk, ...] = ()
+    """What people are asked and have not answered."""
+    usage: Usage = field(default_factory=Usage, compare=False, repr=False)
+    """What the run has used so far."""
+
+
+def fold_run(journal: Journal, run_id: str, plan: Plan) -> Folded:
+    """The run as its journal tells it, to be looked at; raises JournalError where it cannot be read."""
+    return fold(plan, journal.events(run_id), lambda digest: journal.plan(digest)[0])
+
+
+def stand(
+    journal: Journal,
+    writer: RunWriter,
+    plan: Plan,
+    observer: Observer | None = None,
+    *,
+    from_start: bool = False,
+) -> Folded:
+    """The run as it stands; one whose events are not those that were written is marked as corrupt.
+
+    With `from_start` the observer hears all that happened. Raises JournalError (JRN012) then.
+    """
+    is_whole = observer is not None and from_start
+    stands = stand_of(journal, writer.run_id, plan, observer, from_start=is_whole)
+    if isinstance(stands, Folded):
+        return stands
+    writer.set_status(RunStatus.CORRUPT)
+    writer.commit()
+    raise JournalError(
+        "JRN012",
+        f"the journal of run {writer.run_id} is damaged at event {stands.seq}: {stands.why}",
+        way_out="restore the journal from a copy, or export what is whole of it: `callsheet runs salvage`",
+    )
+
+
+def doubtful_calls(folded: Folded) -> tuple[DoubtfulCall, ...]:
+    """The calls of a folded run that are in doubt, in the order in which they were asked for."""
+    return tuple(_doubtful(folded, key, call) for key, call in _undecided(folded).items())
+
+
+def _undecided(folded: Folded) -> dict[str, CallTool | RunAgent]:
+    return {**folded.in_doubt(), **folded.probing()}
+
+
+def _doubtful(folded: Folded, key: str, call: CallTool | RunAgent) -> DoubtfulCall:
+    _, item, attempt = place_of_key(key)
+    args = {"inputs": call.inputs, **call.args} if isinstance(call, RunAgent) else dict(call.args)
+    why = folded.asked.get(key) or INTERRUPTED
+    return DoubtfulCall(key, call.step, call.tool, args, folded.launched[key], item, attempt, why)
+
+
+def settle_doubts(folded: Folded, recorder: JournalRecorder, verdict: Resolution | None) -> None:
+    """Decide what can be decided when a run is taken up: by its probes, policies and `verdict`.
+
+    A tool that has a probe is asked before a verdict counts; what its probe cannot tell is asked.
+    """
+    for key, call in folded.in_doubt().items():
+        has_probe = folded.effect_of(call) is Effect.PROBE
+        if verdict is not None and not (has_probe and key not in folded.asked):
+            folded.take(recorder.event(Decided(key, verdict)))
+        elif has_probe or key not in folded.asked:
+            folded.take(recorder.event(Doubted(key, INTERRUPTED)))
+
+
+def close_run(journal: Journal, writer: RunWriter, folded: Folded) -> Result:
+    """The result of a run whose events lead to its end, written down if that was still missing."""
+    assert folded.machine.result is not None
+    result = replace(folded.machine.result, usage=folded.usage())
+    if not folded.ended:
+        JournalRecorder(writer, journal.durability).end(result)
+        writer.commit()
+    return result
+
+
+def decide_calls(
+    journal: Journal, run_id: str, names: Sequence[str], verdict: Resolution, *, every: bool = False
+) -> RunOutcome:
+    """Write down what becomes of calls in doubt; gives where the run stands then.
+
+    Each of `names` is a call's key, its key without the attempt, or a step with one call in doubt;
+    with `every`, a step stands for all of its calls. All are decided or none is. The run goes on
+    when it is resumed. Raises JournalError: JRN002 for an unknown run, JRN004 if a process carries
+    it on, JRN012 if its journal is damaged, JRN030 for a call that is not in doubt, JRN031 for a
+    step with more than one; NotStorable (JRN007) for a value that is not JSON.
+    """
+    with _claim_patiently(journal, run_id) as writer:
+        folded = stand(journal, writer, journal.plan(journal.find_run(run_id).plan_hash)[0])
+        if folded.machine.result is not None:
+            close_run(journal, writer, folded)
+            raise _has_ended(run_id, folded.machine.result)
+        keys = dict.fromkeys(key for name in names for key in _keys_of(folded, name, every=every))
+        recorder = JournalRecorder(writer, journal.durability, folded=folded)
+        for key in keys:
+            folded.take(recorder.event(Decided(key, verdict)))
+        if folded.machine.result is not None:
+            return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
+        rest = doubtful_calls(folded)
+        writer.set_status(RunStatus.IN_DOUBT if rest else RunStatus.RUNNING)
+        writer.commit()
+        return RunOutcome(run_id, None, rest, usage=folded.usage())
+
+
+def _claim_patiently(journal: Journal, run_id: str) -> RunWriter:
+    """Own the run, waiting a little for another process that decides at the same moment."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return journal.claim(run_id)
+        except JournalError as error:
+            if error.diagnostics[0].code != "JRN004" or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.05)
+
+
+def _keys_of(folded: Folded, name: str, *, every: bool) -> list[str]:
+    """The keys of the calls in doubt that a name means; raises JournalError (JRN030, JRN031)."""
+    undecided = list(_undecided(folded))
+    if name in undecided:
+        return [name]
+    found = [key for key in undecided if name in (key.rpartition(".")[0], place_of_key(key)[0])]
+    if not found:
+        raise _not_in_doubt(folded, name, undecided)
+    if len(found) > 1 and not every:
+        raise JournalError(
+            "JRN031",
+            f"{len(found)} calls of {name} are in doubt: {_listed(found)}",
+            way_out="name a call by its key; --all decides about all of them alike",
+        )
+    return found
+
+
+def _not_in_doubt(folded: Folded, name: str, undecided: Sequence[str]) -> JournalError:
+    decided = [
+        (key, verdict)
+        for key, verdict in folded.decided.items()
+        if name in (key, key.rpartition(".")[0], place_of_key(key)[0])
+    ]
+    if decided:
+        key, verdict = decided[-1]
+        said = "value" if isinstance(verdict, TookPlace) else str(verdict)
+        message = f"the call {key} is decided already: {said}"
+    else:
+        message = f"no call {name[:80]!r} of this run is in doubt"
+    if not undecided:
+        return JournalError(
+            "JRN030", message, way_out="nothing is in doubt: `callsheet resume RUN` carries it on"
+        )
+    steps = [place_of_key(key)[0] for key in undecided]
+    near = () if decided else did_you_mean(name, [*undecided, *steps])
+    way_out = f"did you mean {' or '.join(near)}?" if near else f"in doubt are {_listed(undecided)}"
+    return JournalError("JRN030", message, way_out=way_out)
+
+
+def _has_ended(run_id: str, result: Result) -> JournalError:
+    return JournalError(
+        "JRN030",
+        f"run {run_id} has ended ({result.status}); none of its calls is in doubt any more",
+        way_out=f"`callsheet show {run_id}` tells how it ended",
+    )
+
+
+def _listed(keys: Iterable[str], most: int = 20) -> str:
+    named = list(keys)
+    return ", ".join(named[:most]) + (f" and {len(named) - most} more" if len(named) > most else "")

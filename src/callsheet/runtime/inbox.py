@@ -1,0 +1,176 @@
+"""What runs wait for from people, and how an answer gets to a run that this process does not own.
+
+In: a journal. Out: what is asked; or a letter in the inbox, which the run's owner takes, now or
+when the run is resumed. An answer is checked here against what is asked, so that who gives
+it hears at once where it does not fit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.machine import Answered, Approval, Question, Verdict
+from callsheet.machine.asking import Asked, asked_from_json
+from callsheet.machine.keys import parse_key
+from callsheet.runtime.answers import Answer, PendingAsk, answers, letter_payload, misfit, pending
+from callsheet.store import EventType, Journal, JournalError, RunStatus
+from callsheet.store.events import Event as Row
+from callsheet.store.records import recorded_event
+from callsheet.store.replay import Posed
+
+_OPEN = (RunStatus.WAITING, RunStatus.RUNNING, RunStatus.IN_DOUBT)
+
+
+def inbox(journal: Journal) -> list[PendingAsk]:
+    """What all runs of a journal have asked and nobody has answered, the oldest first."""
+    asks = [
+        ask
+        for status in _OPEN
+        for info in journal.runs(None, status)
+        for ask in asks_of(journal, info.run_id)
+    ]
+    return sorted(asks, key=lambda ask: (ask.since, ask.run_id, ask.key))
+
+
+def asks_of(journal: Journal, run_id: str) -> list[PendingAsk]:
+    """What a run has asked and has not gone on from, in the order of asking.
+
+    An ask that an answer lies in the inbox for is among them, as `is_answered`. Raises
+    JournalError: JRN002 for an unknown run, JRN020 where its events cannot be read.
+    """
+    letters = journal.letters(run_id)
+    return [
+        pending(
+            run_id,
+            row.key or "",
+            row.step or "",
+            asked,
+            posed,
+            is_answered=any(answers(letter, row.key or "", asked) is not None for letter in letters),
+        )
+        for row, asked, posed in _open_rows(journal, run_id)
+    ]
+
+
+def _open_rows(journal: Journal, run_id: str) -> list[tuple[Row, Asked, Posed]]:
+    found: dict[str, tuple[Row, Asked, Posed]] = {}
+    for row in journal.asked(run_id):
+        body = row.body or {}
+        try:
+            if row.type is EventType.ASK:
+                found[body["digest"]] = row, asked_from_json(body), Posed(row.ts, body["due"])
+            elif row.type is EventType.SIGNAL:
+                found.pop(body["digest"], None)
+            else:
+                return []
+        except (KeyError, TypeError, ValueError) as error:
+            raise JournalError(
+                "JRN020", f"event {row.seq} ({row.type}) of run {run_id} cannot be read: {error!r}"
+            ) from error
+    return list(found.values())
+
+
+def answer_run(
+    journal: Journal,
+    run_id: str,
+    answer: Answer | Callable[[PendingAsk], Answer],
+    which: str | None = None,
+    *,
+    digest: str | None = None,
+    msg_id: str | None = None,
+) -> PendingAsk:
+    """Leave an answer for a run and give what it answers.
+
+    `run_id` is the whole id. `which` is the key or the step of what is answered; it may be left
+    out where only one thing is asked. `digest` is that of the question as it was seen: the
+    answer is refused if something else is asked now. `msg_id` is the sender's name for this
+    answer: sending it again changes nothing. Raises CallsheetError: JRN002 for an unknown run,
+    RUN030 where nothing such waits for an answer, RUN031 for one that does not fit.
+    """
+    asks = asks_of(journal, run_id)
+    ask = _chosen(journal, run_id, asks, which)
+    if digest is not None and digest != ask.digest:
+        raise _not_asked(
+            f"what {ask.key} of run {run_id} asks is not what was answered: it has changed since",
+            "look at it again: `callsheet inbox`",
+        )
+    if ask.until is not None and time.time() >= ask.until:
+        raise _not_asked(f"the time to answer {ask.key} of run {run_id} is over")
+    if ask.is_answered:
+        raise _not_asked(
+            f"{ask.key} of run {run_id} has been answered already",
+            f"the run goes on with: callsheet resume {run_id}",
+        )
+    said = answer if isinstance(answer, Answer) else answer(ask)
+    wrong = misfit(_asked(ask), said)
+    if wrong is not None:
+        raise CallsheetError.single("RUN031", f"{ask.key} of run {run_id}: {wrong}")
+    name = msg_id or f"{ask.key}:{ask.digest[:32]}"
+    if not journal.post(run_id, ask.key, name, letter_payload(ask.digest, said)):
+        raise _not_asked(f"an answer named {name} was given to run {run_id} before")
+    return replace(ask, is_answered=True)
+
+
+def answer_ahead(journal: Journal, run_id: str, key: str, answer: Answer, msg_id: str | None = None) -> None:
+    """Leave the answer to a question that is not asked yet; it is taken when the question comes.
+
+    It does not count if it does not fit then, and it approves no call: an approval is bound to
+    the arguments, which nobody knows yet. Raises CallsheetError as `answer_run`.
+    """
+    try:
+        parse_key(key)
+    except (ValueError, IndexError):
+        raise _not_asked(f"{key[:80]!r} is no key of a call", "a key is STEP.ITEM.ATTEMPT: S3.0.1") from None
+    if journal.find_run(run_id).status.is_final:
+        raise _not_asked(f"run {run_id} has ended")
+    if answer.verdict is Verdict.EXPIRE:
+        raise CallsheetError.single("RUN031", f"{key} of run {run_id}: a person can approve, deny or answer")
+    name = msg_id or f"{key}:ahead"
+    if not journal.post(run_id, key, name, letter_payload(None, answer)):
+        raise _not_asked(f"an answer named {name} was given to run {run_id} before")
+
+
+def _asked(ask: PendingAsk) -> Asked:
+    if ask.kind == "approval":
+        return Approval(ask.tool, ask.args or {}, ask.inputs, ask.plan_hash, {}, ask.digest)
+    return Question(ask.prompt, ask.options, ask.schema, digest=ask.digest)
+
+
+def _chosen(journal: Journal, run_id: str, asks: list[PendingAsk], which: str | None) -> PendingAsk:
+    """The one that is meant; of those that are answered only where no other is."""
+    fitting = [ask for ask in asks if which is None or which in (ask.key, ask.step)]
+    unanswered = [ask for ask in fitting if not ask.is_answered] or fitting
+    if len(unanswered) == 1:
+        return unanswered[0]
+    if unanswered:
+        keys = ", ".join(ask.key for ask in unanswered[:8]) + (", …" if len(unanswered) > 8 else "")
+        raise _not_asked(f"run {run_id} waits for more than one answer: {keys}", "name one of them")
+    where = "" if which is None else f"{which} of "
+    raise _not_asked(f"{where}run {run_id} waits for no answer{_why(journal, run_id, which)}")
+
+
+def _why(journal: Journal, run_id: str, which: str | None) -> str:
+    """Why there is nothing to answer, where the journal knows."""
+    said = next(reversed([*_said(journal, run_id, which)]), None)
+    if said is not None and said.verdict is Verdict.EXPIRE:
+        return f": the time to answer {said.key} is over"
+    if said is not None:
+        who = f" by {said.by}" if said.by else ""
+        return f": {said.key} was answered before ({said.verdict}{who}), and an answer counts once"
+    status = journal.find_run(run_id).status
+    return f": it is {status}" if status.is_final else ""
+
+
+def _said(journal: Journal, run_id: str, which: str | None) -> Iterator[Answered]:
+    for row in journal.asked(run_id):
+        if row.type is EventType.SIGNAL and (which is None or which in (row.key, row.step)):
+            event = recorded_event(row, lambda digest: journal.plan(digest)[0])
+            assert isinstance(event, Answered)
+            yield event
+
+
+def _not_asked(message: str, way_out: str | None = None) -> CallsheetError:
+    return CallsheetError.single("RUN030", message, help=way_out or "`callsheet inbox` lists what waits")

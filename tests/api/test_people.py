@@ -1,0 +1,106 @@
+"""People answer the runs of a program: by the inbox, from other programs, or by a function in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from callsheet import (
+    Answer,
+    CallsheetError,
+    PendingAsk,
+    PersonAnswered,
+    PersonAsked,
+    RunEvent,
+    RunFailed,
+    RunStatus,
+    Runtime,
+    tool,
+)
+
+SEND = 'S1: @SEND (to=$who) > $sent\nS2: @RESPOND ("$sent")'
+
+
+@tool(effect="unsafe")
+def send(to: str) -> str:
+    return f"sent to {to}"
+
+
+def runtime(tmp_path: Path, **options: object) -> Runtime:
+    return Runtime([send], journal=tmp_path / "runs.db", approve=["send"], **options)  # type: ignore[arg-type]
+
+
+async def test_a_run_waits_is_answered_elsewhere_and_goes_on(tmp_path: Path) -> None:
+    result = await runtime(tmp_path).run(SEND, {"who": "ada"}, run_id="mail")
+    assert (result.status, result.ok) == (RunStatus.WAITING, False)
+    (ask,) = result.waiting
+    assert (ask.kind, ask.tool, ask.args) == ("approval", "SEND", {"to": "ada"})
+    with pytest.raises(RunFailed, match=r"waits for people to answer S1\.0\.1"):
+        result.raise_for_status()
+    other = Runtime(journal=tmp_path / "runs.db")
+    assert await other.inbox() == [ask]
+    await other.answer("last", "S1", Answer.approve(by="Bo"), digest=ask.digest)
+    assert await other.inbox() == []
+    assert (await runtime(tmp_path).resume("mail")).response == "sent to ada"
+    with pytest.raises(CallsheetError, match="approve by Bo"):
+        await other.answer("mail", "S1")
+
+
+async def test_the_rule_of_the_start_holds_though_the_program_that_resumes_has_none(tmp_path: Path) -> None:
+    await runtime(tmp_path).run(SEND, {"who": "ada"}, run_id="mail")
+    without = Runtime([send], journal=tmp_path / "runs.db")
+    assert (await without.resume("mail")).status is RunStatus.WAITING
+    await without.answer("mail", answer=False)
+    assert (await without.resume("mail")).response == "denied"
+
+
+async def test_a_function_of_the_program_answers_and_the_events_tell_of_it(tmp_path: Path) -> None:
+    async def answer(ask: PendingAsk) -> Answer:
+        return Answer.approve(by="rule 7")
+
+    events: list[RunEvent] = []
+    async with runtime(tmp_path, on_approval=answer) as open_one, open_one.start(SEND, {"who": "x"}) as run:
+        async for event in run:
+            events.append(event)
+    told = [(type(e), e.text) for e in events if isinstance(e, PersonAsked | PersonAnswered)]
+    assert told == [(PersonAsked, "may @SEND be called?"), (PersonAnswered, "approve by rule 7")]
+    assert (await run.result()).response == "sent to x"
+
+
+async def test_a_question_is_answered_ahead(tmp_path: Path) -> None:
+    open_one = Runtime(journal=tmp_path / "runs.db")
+    plan = """
+    S1: @ASK_HUMAN ("first?")
+    S2: @ASK_HUMAN ("second?", schema={"type": "integer"}) > $n
+    S3: @RESPOND ("$n")
+    """
+    await open_one.run(plan, run_id="two")
+    await open_one.answer_ahead("two", "S2.0.1", Answer.of(7))
+    await open_one.answer("two")
+    assert (await open_one.resume("two")).response == "7"
+
+
+def test_without_an_event_loop(tmp_path: Path) -> None:
+    with runtime(tmp_path) as open_one:
+        open_one.run_sync(SEND, {"who": "ada"}, run_id="mail")
+        (ask,) = open_one.inbox_sync()
+        open_one.answer_sync("mail", ask.key, True, msg_id="slack-1")
+        assert open_one.resume_sync("mail").response == "sent to ada"
+
+
+async def test_a_rule_that_fits_no_step_is_a_finding(tmp_path: Path) -> None:
+    findings = await Runtime([send], approve=["SEMD"]).check(SEND, {"who": "x"})
+    assert [d.code for d in findings.warnings] == ["RUN032"]
+
+
+def test_the_rules_are_a_list() -> None:
+    with pytest.raises(TypeError, match=r"approve=\['SEND'\]"):
+        Runtime([send], approve="SEND")
+
+
+async def test_without_a_journal_there_is_no_inbox() -> None:
+    with pytest.raises(ValueError, match="journal"):
+        await Runtime([send]).inbox()
+    denied = await Runtime([send], approve=["SEND"]).run(SEND, {"who": "x"})
+    assert "nobody can be asked" in denied.response

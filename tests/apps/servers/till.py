@@ -1,0 +1,55 @@
+"""An MCP server that writes down every call with its idempotency key; the first `pay` kills its client."""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from mcp.server.mcpserver import Context, MCPServer
+
+NOTES = Path(sys.argv[1])
+META = "dev.callsheet/idempotency-key"
+server = MCPServer("till")
+
+
+def taken() -> list[dict[str, str]]:
+    return [json.loads(line) for line in NOTES.read_text().splitlines()] if NOTES.exists() else []
+
+
+def note(tool: str, key: str) -> None:
+    with NOTES.open("a") as file:
+        file.write(json.dumps({"tool": tool, "key": key}) + "\n")
+    if len(taken()) == 1:
+        os.kill(os.getppid(), signal.SIGKILL)
+
+
+@server.tool()
+def pay(amount: int, ctx: Context) -> str:
+    """Take the key from `_meta`."""
+    note("pay", (ctx.request_context.meta or {})[META])
+    return f"paid {amount}"
+
+
+@server.tool()
+def pay_named(amount: int, reference: str) -> str:
+    """Take the key from an argument."""
+    note("pay_named", reference)
+    return f"paid {amount}"
+
+
+@server.tool()
+def order(amount: int, ctx: Context) -> str:
+    """Cannot be repeated, but looked for."""
+    note("order", (ctx.request_context.meta or {})[META])
+    return f"ordered {amount}"
+
+
+@server.tool()
+def find_order(reference: str) -> dict[str, object]:
+    """Whether there is an order of this reference."""
+    found = any(row == {"tool": "order", "key": reference} for row in taken())
+    return {"happened": True, "value": "found"} if found else {"happened": False}
+
+
+server.run("stdio")

@@ -1,0 +1,174 @@
+"""People answer what runs ask: `run --approve`, `inbox`, `approve`, `resume`."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+PLAN = 'S1: @NOTE ("hello $who") > $n\nS2: @RESPOND ("wrote", $n)\n'
+ASK = """
+S1: @ASK_HUMAN ("Send it?", options=["now", "later"], timeout="2d") > $when
+S2: @RESPOND ("send", $when)
+"""
+TOOLS = ("--tools", "tools.py")
+
+
+@pytest.fixture
+def waiting(machine):
+    """A run that waits for a yes to a call."""
+    machine.write("p.ltp", PLAN)
+    result = machine("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--run-id", "r1", "--approve", "note")
+    assert result.exit_code == 4, result.stderr
+    return result
+
+
+def notes(machine) -> str:
+    path = machine.folder / "notes.txt"
+    return path.read_text() if path.exists() else ""
+
+
+def test_a_run_that_waits_ends_with_4_and_says_what_to_type(machine, waiting):
+    assert "may @NOTE be called with exactly this?" in waiting.stderr
+    assert '"hello Ada"' in waiting.stderr
+    assert "callsheet approve r1 S1.0.1" in waiting.stderr
+    assert "callsheet resume r1" in waiting.stderr
+    assert notes(machine) == ""
+
+
+def test_approved_it_goes_on(machine, waiting):
+    result = machine("approve", "r1", "--by", "Bo", "--note", "fine")
+    assert result.exit_code == 0, result.stderr
+    assert "callsheet resume r1" in result.stderr
+    done = machine("resume", "r1")
+    assert (done.exit_code, done.stdout) == (0, "wrote hello Ada\n")
+    assert notes(machine) == "hello Ada\n"
+    signal = next(e for e in machine.json("show", "r1", "--events") if e["type"] == "signal")
+    assert (signal["body"]["by"], signal["body"]["note"]) == ("Bo", "fine")
+    assert "approve by Bo: fine" in machine("show", "r1").stdout
+
+
+def test_denied_it_is_not_called(machine, waiting):
+    assert machine("approve", "r1", "S1", "--deny", "--by", "Bo").exit_code == 0
+    assert "denied by Bo" in machine("resume", "r1").stdout
+    assert notes(machine) == ""
+
+
+def test_resumed_without_an_answer_it_waits_on(machine, waiting):
+    assert machine("resume", "r1").exit_code == 4
+    assert machine.json("resume", "r1")["status"] == "waiting"
+
+
+def test_runs_and_show_tell_that_it_waits(machine, waiting):
+    assert "waiting" in machine("runs").stdout
+    assert machine.json("runs", "--status", "waiting")[0]["run_id"] == "r1"
+    shown = machine("show", "r1").stdout
+    assert "status   waiting" in shown
+    assert "callsheet approve r1 S1.0.1" in shown
+    machine("approve", "r1")
+    assert "it goes on with: callsheet resume r1" in machine("show", "r1").stdout
+
+
+def test_the_inbox_tells_of_all_runs(machine, waiting):
+    machine.write("q.ltp", ASK)
+    machine("run", "q.ltp", "--run-id", "r2")
+    text = machine("inbox").stdout
+    assert "may @NOTE be called" in text
+    assert "Send it?" in text
+    assert 'one of "now", "later"' in text
+    first, second = machine.json("inbox")
+    assert (first["tool"], first["args"]) == ("NOTE", {"line": "hello Ada"})
+    assert (second["run_id"], second["options"]) == ("r2", ["now", "later"])
+    assert second["until"] > second["since"]
+
+
+def test_an_empty_inbox_says_so(machine):
+    assert machine("inbox").stdout == "nobody is asked anything\n"
+
+
+def test_a_question_takes_an_answer_that_fits(machine):
+    machine.write("q.ltp", ASK)
+    machine("run", "q.ltp", "--run-id", "r2")
+    wrong = machine("approve", "r2", "--answer", "soon")
+    assert wrong.exit_code == 2
+    assert "RUN031: S1.0.1 of run r2: the answer must be one of " in wrong.stderr
+    assert '"now", "later", and not "soon"' in wrong.stderr
+    assert machine("approve", "r2").exit_code == 2
+    assert machine("approve", "r2", "--answer", "later").exit_code == 0
+    assert machine("resume", "r2").stdout == "send later\n"
+
+
+@pytest.mark.parametrize("again", [(), ("--deny",)])
+def test_a_second_answer_is_refused(machine, waiting, again):
+    machine("approve", "r1")
+    early = machine("approve", "r1", *again)
+    assert (early.exit_code, "answered already" in early.stderr) == (2, True)
+    machine("resume", "r1")
+    late = machine("approve", "r1", *again)
+    assert (late.exit_code, "waits for no answer" in late.stderr) == (2, True)
+
+
+def test_an_approval_of_something_else_is_refused(machine, waiting):
+    (ask,) = machine.json("inbox")
+    assert machine("approve", "r1", "--digest", "0" * 64).exit_code == 2
+    assert machine("approve", "r1", "--digest", ask["digest"]).exit_code == 0
+
+
+def test_there_is_nothing_to_approve_of_a_run_that_is_not_there_or_of_another_step(machine, waiting):
+    assert "JRN002" in machine("approve", "nobody").stderr
+    assert "S7 of run r1 waits for no answer" in machine("approve", "r1", "S7").stderr
+    assert machine("approve", "r1", "--deny", "--answer", "x").exit_code == 2
+
+
+def test_a_rule_may_stand_in_the_configuration(machine, monkeypatch):
+    machine.write("config.toml", 'approve = ["note"]\n')
+    monkeypatch.setenv("CALLSHEET_CONFIG", str(machine.folder / "config.toml"))
+    machine.write("p.ltp", PLAN)
+    assert machine("run", "p.ltp", *TOOLS, "--var", "who=Ada").exit_code == 4
+    machine.write("q.ltp", 'S1: @RESPOND ("hi")\n')
+    quiet = machine("run", "q.ltp")
+    assert "RUN032" not in quiet.stderr
+
+
+def test_a_rule_on_the_command_line_that_fits_no_step_is_a_warning(machine):
+    machine.write("p.ltp", 'S1: @ADD (1) > $n\nS2: @RESPOND ("$n")\n')
+    result = machine("run", "p.ltp", *TOOLS, "--approve", "ad")
+    assert "warning RUN032: no step calls @AD" in result.stderr
+
+
+def test_what_a_terminal_would_obey_is_shown_and_not_obeyed(machine):
+    machine.write("p.ltp", PLAN)
+    machine("run", "p.ltp", *TOOLS, "--var", "who=a\x1b[2Kb\u202ec", "--approve", "note")
+    assert "\\u001b[2K" in machine("inbox").stdout
+    assert "\\u202e" in machine("inbox").stdout
+    assert "\x1b" not in machine("inbox").stdout
+
+
+def test_a_question_that_cannot_be_asked_is_found_before_the_run(machine):
+    machine.write(
+        "p.ltp", 'S1: @ASK_HUMAN ("?", timeout="soon") > $a\nS2: @ASK_HUMAN ("?", option=["a"]) > $b\n'
+    )
+    found = machine("check", "p.ltp").stdout
+    assert "CHK045: the argument timeout of @ASK_HUMAN cannot work" in found
+    assert "CHK041" in found
+
+
+def test_with_wait_the_process_stays_until_somebody_answers(machine):
+    machine.write("p.ltp", PLAN)
+    command = ("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--run-id", "r1", "--approve", "note", "--wait")
+    with machine.spawn(*command) as process:
+        deadline = time.monotonic() + 30
+        while not machine.json("inbox"):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        said = machine("approve", "r1")
+        assert "its process goes on" in said.stderr
+        out, _ = process.communicate(timeout=30)
+    assert (process.returncode, out.strip()) == (0, "wrote hello Ada")
+
+
+def test_without_a_journal_a_call_that_needs_a_yes_is_denied(machine):
+    machine.write("p.ltp", PLAN)
+    result = machine("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--approve", "note", "--no-journal")
+    assert "nobody can be asked" in result.stdout
+    assert notes(machine) == ""

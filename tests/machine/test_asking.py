@@ -1,0 +1,317 @@
+"""People are asked by steps and before calls; an answer counts once, for exactly what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.machine.driving import FACTS, plan_of
+
+from callsheet.ir import JSON, plan_hash
+from callsheet.machine import (
+    Answered,
+    Approval,
+    Ask,
+    Awaited,
+    CallTool,
+    Cancelled,
+    Decided,
+    Decision,
+    Event,
+    Failed,
+    Finish,
+    Limits,
+    Machine,
+    Question,
+    Sleep,
+    Started,
+    Status,
+    Succeeded,
+    TimerFired,
+    Verdict,
+    compile_plan,
+)
+from callsheet.machine.asking import asked_from_json, asked_to_json, read_question
+
+
+class Desk:
+    """A machine and all that it waits for, by key."""
+
+    def __init__(
+        self, text: str, approve: Iterable[str] = (), inputs: Mapping[str, JSON] | None = None
+    ) -> None:
+        self.plan = plan_of(text)
+        program = compile_plan(self.plan, FACTS)
+        self.machine = Machine(program, Limits(retry_delay=0.0), None, approve)
+        self.waiting: dict[str, Awaited] = {}
+        self.feed(Started(inputs or {}))
+
+    def feed(self, event: Event) -> None:
+        before = set(self.machine.open_keys())
+        commands = self.machine.feed(event)
+        for key in before - set(self.machine.open_keys()):
+            self.waiting.pop(key, None)
+        self.waiting |= {c.key: c for c in commands if not isinstance(c, Finish)}
+
+    def ask(self, key: str) -> Ask:
+        command = self.waiting[key]
+        assert isinstance(command, Ask)
+        return command
+
+    def answer(self, key: str, verdict: Verdict = Verdict.APPROVE, value: JSON = None, **more: str) -> None:
+        self.feed(Answered(key, self.ask(key).asked.digest, verdict, value, **more))
+
+    @property
+    def calls(self) -> dict[str, dict[str, JSON]]:
+        return {key: c.args for key, c in self.waiting.items() if isinstance(c, CallTool)}
+
+    @property
+    def variables(self) -> dict[str, JSON]:
+        return self.machine.variables()
+
+
+# ---------------------------------------------------------------- a step asks
+
+
+def test_a_step_asks_and_its_variable_takes_the_answer() -> None:
+    desk = Desk('S1: @ASK_HUMAN ("Send it to $who?", ["now", "later"]) > $when', inputs={"who": "Ada"})
+    asked = desk.ask("S1.0.1").asked
+    assert isinstance(asked, Question)
+    assert (asked.prompt, asked.options) == ("Send it to Ada?", ("now", "later"))
+    desk.answer("S1.0.1", Verdict.ANSWER, "later")
+    assert desk.variables["when"] == "later"
+
+
+def test_a_yes_without_more_is_true() -> None:
+    desk = Desk('S1: @ASK_HUMAN ("Go on?") > $yes')
+    desk.answer("S1.0.1")
+    assert desk.variables["yes"] is True
+
+
+def test_a_no_fails_the_step_and_is_not_asked_again() -> None:
+    desk = Desk('S1: @ASK_HUMAN ("Go?") > $a ON_FAIL @RETRY(3) GOTO S3\nS2: @WRITE (1)\nS3: @RESPOND ($a)')
+    desk.answer("S1.0.1", Verdict.DENY, by="Ada", note="not on Friday")
+    assert desk.machine.result is not None
+    assert desk.machine.result.response == "denied by Ada: not on Friday"
+
+
+def test_the_end_of_its_time_is_the_default() -> None:
+    desk = Desk('S1: @ASK_HUMAN ("Go?", timeout="3d", default="stay") > $a')
+    asked = desk.ask("S1.0.1").asked
+    assert isinstance(asked, Question)
+    assert asked.timeout == 3 * 86_400
+    desk.answer("S1.0.1", Verdict.EXPIRE)
+    assert desk.variables["a"] == "stay"
+
+
+def test_without_a_default_it_is_a_failure_that_may_be_asked_again() -> None:
+    desk = Desk('S1: @ASK_HUMAN ("Go?", timeout="90m") > $a ON_FAIL @RETRY(1)')
+    desk.answer("S1.0.1", Verdict.EXPIRE)
+    desk.answer("S1.0.2", Verdict.EXPIRE)
+    assert desk.variables["a"] == "nobody answered within 1h 30m"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ('"?", timeout="soon"', "timeout"),
+        ('"?", options=[]', "options"),
+        ('"?", options=["a"], schema={"type": "string"}', "only one"),
+        ('"?", colour="red"', "colour"),
+        ('schema={"type": "string"}', "prompt"),
+    ],
+)
+def test_what_cannot_be_asked_goes_to_the_tool_that_says_why(arguments: str, wrong: str) -> None:
+    desk = Desk(f"S1: @ASK_HUMAN ({arguments})")
+    assert [type(command) for command in desk.waiting.values()] == [CallTool]
+    (args,) = desk.calls.values()
+    said = read_question(args)
+    assert isinstance(said, str)
+    assert wrong in said
+
+
+def test_items_are_asked_side_by_side_and_their_answers_stand_in_order() -> None:
+    desk = Desk('S1: ?FOREACH ($x IN $xs) THEN @ASK_HUMAN ("$x?") > $all', inputs={"xs": ["a", "b", "c"]})
+    assert list(desk.waiting) == ["S1.0.1", "S1.1.1", "S1.2.1"]
+    desk.answer("S1.2.1", Verdict.ANSWER, "C")
+    desk.answer("S1.0.1", Verdict.ANSWER, "A")
+    desk.answer("S1.1.1", Verdict.DENY)
+    assert desk.variables["all"] == ["A", "denied", "C"]
+
+
+# ---------------------------------------------------------------- a policy asks
+
+
+SEND = 'S1: @SEND (to="$who", text="hello") > $sent ON_FAIL @RETRY(1)'
+
+
+def test_a_call_waits_for_a_yes_to_exactly_its_arguments() -> None:
+    desk = Desk(SEND, ["SEND"], {"who": "ada@x.test"})
+    asked = desk.ask("S1.0.1").asked
+    assert isinstance(asked, Approval)
+    assert (asked.tool, asked.args) == ("SEND", {"to": "ada@x.test", "text": "hello"})
+    assert asked.plan == plan_hash(desk.plan)
+    desk.answer("S1.0.1")
+    assert desk.calls == {"S1.0.1": dict(asked.args)}
+
+
+def test_an_approval_of_other_arguments_is_none() -> None:
+    other = Desk(SEND, ["SEND"], {"who": "eve@x.test"}).ask("S1.0.1").asked.digest
+    desk = Desk(SEND, ["SEND"], {"who": "ada@x.test"})
+    desk.feed(Answered("S1.0.1", other, Verdict.APPROVE))
+    assert desk.calls == {}
+    assert "S1.0.1" in desk.waiting
+
+
+def test_an_approval_under_another_plan_is_none() -> None:
+    other = Desk(f"{SEND}\nS2: @WRITE (1)", ["SEND"], {"who": "a"}).ask("S1.0.1").asked.digest
+    desk = Desk(SEND, ["SEND"], {"who": "a"})
+    desk.feed(Answered("S1.0.1", other, Verdict.APPROVE))
+    assert desk.calls == {}
+
+
+def test_an_approval_is_used_once_and_a_retry_asks_again() -> None:
+    desk = Desk(SEND, ["SEND"], {"who": "a"})
+    first = Answered("S1.0.1", desk.ask("S1.0.1").asked.digest, Verdict.APPROVE)
+    desk.feed(first)
+    desk.feed(Failed("S1.0.1", "busy"))
+    assert isinstance(desk.waiting["S1.0.2"], Ask)
+    desk.feed(first)
+    desk.feed(first._replace(key="S1.0.2"))
+    assert desk.calls == {}
+
+
+def test_a_call_in_doubt_that_is_made_again_is_asked_about_again() -> None:
+    desk = Desk(SEND, ["SEND"], {"who": "a"})
+    first = Answered("S1.0.1", desk.ask("S1.0.1").asked.digest, Verdict.APPROVE)
+    desk.feed(first)
+    desk.feed(Decided("S1.0.1", Decision.RETRY))
+    desk.feed(first)
+    desk.feed(Succeeded("S1.0.1", "sent without a yes"))
+    assert desk.machine.result is None
+    desk.answer("S1.0.1")
+    desk.feed(Succeeded("S1.0.1", "sent"))
+    assert desk.variables["sent"] == "sent"
+
+
+def test_an_outcome_of_a_call_that_was_not_approved_changes_nothing() -> None:
+    desk = Desk(SEND, ["SEND"], {"who": "a"})
+    desk.feed(Succeeded("S1.0.1", "sent"))
+    assert desk.machine.result is None
+
+
+def test_each_item_needs_a_yes_of_its_own() -> None:
+    text = "S1: ?FOREACH ($x IN $xs) THEN @WRITE ($x) > $all"
+    desk = Desk(text, ["WRITE"], {"xs": ["same", "same"]})
+    assert list(desk.waiting) == ["S1.0.1"]
+    first = desk.ask("S1.0.1").asked.digest
+    desk.answer("S1.0.1")
+    desk.feed(Succeeded("S1.0.1", 1))
+    desk.feed(Answered("S1.1.1", first, Verdict.APPROVE))
+    assert desk.calls == {}
+    desk.answer("S1.1.1", Verdict.DENY)
+    assert desk.variables["all"] == [1, "denied"]
+
+
+def test_a_second_visit_and_a_new_plan_are_asked_about_again() -> None:
+    desk = Desk("S1: @WRITE ($x) > $x\nS2: ?IF ($x != 2) THEN GOTO S1", ["write".upper()], {"x": 0})
+    desk.answer("S1.0.1")
+    desk.feed(Succeeded("S1.0.1", 1))
+    assert isinstance(desk.waiting["S1@2.0.1"], Ask)
+
+
+@pytest.mark.parametrize("rule", ["MAIL__SEND", "SEND"])
+@pytest.mark.parametrize("called", ["MAIL__SEND", "SEND"])
+def test_no_other_name_of_a_tool_gets_around_the_rule(rule: str, called: str) -> None:
+    assert isinstance(Desk(f"S1: @{called} (1)", [rule]).waiting["S1.0.1"], Ask)
+
+
+def test_models_and_agents_can_be_asked_about_too() -> None:
+    desk = Desk('S1: @AGENT_SOLVE ("tidy up") > $a', ["AGENT_SOLVE"])
+    asked = desk.ask("S1.0.1").asked
+    assert isinstance(asked, Approval)
+    assert asked.inputs == ("tidy up",)
+
+
+def test_others_of_a_group_go_on_while_one_waits() -> None:
+    desk = Desk("@PARALLEL {\n S1: @WRITE (1) > $a\n S2: @READ (2) > $b\n}\nS3: @RESPOND ($a, $b)", ["WRITE"])
+    assert list(desk.calls) == ["S2.0.1"]
+    desk.feed(Succeeded("S2.0.1", "read"))
+    desk.answer("S1.0.1")
+    desk.feed(Succeeded("S1.0.1", "written"))
+    assert desk.machine.result is not None
+    assert desk.machine.result.response == "written read"
+
+
+def test_after_a_cancellation_no_answer_counts() -> None:
+    desk = Desk(SEND, ["SEND"], {"who": "a"})
+    ask = desk.ask("S1.0.1")
+    desk.feed(Cancelled("enough"))
+    desk.feed(Answered(ask.key, ask.asked.digest, Verdict.APPROVE))
+    assert desk.calls == {}
+    assert desk.machine.result is not None
+    assert desk.machine.result.status is Status.CANCELLED
+
+
+# ---------------------------------------------------------------- laws
+
+_PLAN = """
+S1: ?FOREACH ($x IN $xs) THEN @ASK_HUMAN ("$x?", timeout=60) > $said ON_FAIL @RETRY(1)
+@PARALLEL {
+  S2: @WRITE ($said) > $w ON_FAIL @RETRY(1)
+  S3: ?FOREACH ($x IN $said) THEN @READ ($x) > $r
+}
+S4: ?IF ($w == "again") THEN GOTO S2
+S5: @RESPOND ($said, $w, $r)
+"""
+
+
+def _outcome(command: Awaited, choice: int) -> Event:
+    match command:
+        case Ask(key=key, asked=asked):
+            verdicts = [Verdict.APPROVE, Verdict.APPROVE, Verdict.DENY]
+            verdicts += [Verdict.EXPIRE] if isinstance(asked, Question) else [Verdict.APPROVE]
+            return Answered(key, asked.digest, verdicts[choice % 4], by="Ada")
+        case Sleep(key=key):
+            return TimerFired(key)
+        case _:
+            return Failed(command.key, "no") if choice % 5 == 0 else Succeeded(command.key, choice)
+
+
+@given(st.lists(st.integers(0, 20), max_size=60), st.integers(0, 3))
+def test_every_call_that_a_rule_names_has_one_yes_of_its_own(choices: list[int], items: int) -> None:
+    """And: a fold of the same events asks the same, and events told twice change nothing."""
+    desk = Desk(_PLAN, ["WRITE"], {"xs": list(range(items))})
+    events: list[Event] = []
+    made = 0
+    for choice in [*choices, *[1] * 200]:
+        if desk.machine.result is not None:
+            break
+        key = list(desk.waiting)[choice % len(desk.waiting)]
+        command = desk.waiting[key]
+        if isinstance(command, CallTool) and command.tool == "WRITE":
+            made += 1
+        event = _outcome(command, choice)
+        events.append(event)
+        desk.feed(event)
+        desk.feed(event)
+    result = desk.machine.result
+    assert result is not None
+    yes = [e for e in events if isinstance(e, Answered) and e.key.startswith("S2") and e.verdict == "approve"]
+    assert made == len(yes) == len({e.digest for e in yes})
+    again = Desk(_PLAN, ["WRITE"], {"xs": list(range(items))})
+    for event in events:
+        again.feed(event)
+    assert again.machine.result == result
+
+
+@given(st.text(max_size=8), st.lists(st.integers(), max_size=2), st.none() | st.floats(1, 1e6), st.booleans())
+def test_what_is_asked_is_read_back_as_it_was_written(
+    prompt: str, options: list[int], timeout: float | None, has_default: bool
+) -> None:
+    question = Question(prompt, tuple(options), None, timeout, 1 if has_default else None, has_default, "d")
+    call = Approval("T", {"a": options}, (prompt,), "hash", {}, "d")
+    assert asked_from_json(asked_to_json(question)) == question
+    assert asked_from_json(asked_to_json(call)) == call

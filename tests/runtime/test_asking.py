@@ -1,0 +1,566 @@
+"""Runs that wait for people: for days without a process, and answered once, by whoever was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runtime.tools import FACTS, QUICK, Tools, plan_of, ports_for, route_to
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON
+from callsheet.machine import (
+    Answered,
+    Ask,
+    CallTool,
+    Command,
+    Decision,
+    Event,
+    Machine,
+    Result,
+    Status,
+    Succeeded,
+    Verdict,
+    compile_plan,
+)
+from callsheet.ports.tools import CallContext
+from callsheet.runtime.answers import Answer, PendingAsk, letter_payload
+from callsheet.runtime.asking import Respondents
+from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.gateway import Ports
+from callsheet.runtime.inbox import answer_ahead, answer_run, asks_of, inbox
+from callsheet.runtime.local import LocalDriver
+from callsheet.runtime.runs import Launch, Watch, resume_run, run_unrecorded, start_run
+from callsheet.runtime.simulated import Simulation
+from callsheet.store import EventType, Journal, RunStatus, RunWriter
+
+QUESTION = """
+S1: @ASK_HUMAN ("Send to $who?", options=["yes", "no"]) > $a
+S2: @WRITE ($a) > $w
+S3: @RESPOND ($a, $w)
+"""
+CALL = "S1: @WRITE ($who) > $w\nS2: @RESPOND ($w)"
+WAITS = Respondents(waits=True, poll=0.01)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with Journal.open(tmp_path / "journal.db") as opened:
+        yield opened
+
+
+def how(approve: tuple[str, ...] = (), **inputs: JSON) -> Launch:
+    return Launch(facts=FACTS, inputs=inputs, limits=QUICK, approve=approve)
+
+
+async def start(
+    journal: Journal,
+    text: str,
+    tools: Tools,
+    launch: Launch | None = None,
+    present: Respondents | None = None,
+    watch: Watch | None = None,
+) -> RunOutcome:
+    ports = Ports(route_to(tools))
+    launch = launch or how(who="Ada")
+    return await start_run(
+        plan_of(text), ports, launch, journal, "run", watch or Watch(), present or Respondents()
+    )
+
+
+async def resume(journal: Journal, tools: Tools, present: Respondents | None = None) -> RunOutcome:
+    return await resume_run(journal, "run", ports_for(tools), None, Watch(), present or Respondents())
+
+
+def ended(outcome: RunOutcome) -> Result:
+    assert outcome.result is not None
+    return outcome.result
+
+
+def never(args: dict[str, Any]) -> JSON:
+    raise AssertionError("nobody has said yes to this call")
+
+
+def count(journal: Journal, kind: EventType) -> int:
+    return [event.type for event in journal.events("run")].count(kind)
+
+
+# ---------------------------------------------------------------- waiting without a process
+
+
+async def test_a_run_that_waits_ends_its_process_part_and_goes_on_with_the_answer(journal: Journal) -> None:
+    outcome = await start(journal, QUESTION, {"WRITE": "written"})
+    (ask,) = outcome.waiting
+    assert (outcome.result, ask.step, ask.prompt, ask.options) == (None, "S1", "Send to Ada?", ("yes", "no"))
+    assert journal.find_run("run").status is RunStatus.WAITING
+    answer_run(journal, "run", Answer.of("yes", by="Ada"))
+    assert ended(await resume(journal, {"WRITE": "written"})).response == "yes written"
+    assert journal.verify("run") is None
+
+
+async def test_resuming_a_run_that_nobody_answered_opens_nothing_and_asks_no_second_time(
+    journal: Journal,
+) -> None:
+    first = await start(journal, QUESTION, {})
+
+    def refuse(start: object, plan: object) -> Any:
+        raise AssertionError("nothing can go on: no server needs to be started")
+
+    again = await resume_run(journal, "run", refuse)
+    assert again.waiting == first.waiting
+    assert count(journal, EventType.ASK) == 1
+
+
+async def test_all_other_branches_finish_first(journal: Journal) -> None:
+    text = (
+        '@PARALLEL {\n S1: @ASK_HUMAN ("ok?") > $a\n'
+        " S2: ?FOREACH ($x IN [1, 2, 3]) THEN @READ ($x) > $r\n S3: @WRITE (9) > $w\n}\nS4: @RESPOND ($r, $w)"
+    )
+    made: list[JSON] = []
+
+    async def call(args: dict[str, Any], context: object) -> JSON:
+        await asyncio.sleep(0.01)
+        made.append(args["x"])
+        return args["x"]
+
+    outcome = await start(journal, text, {"READ": call, "WRITE": call})
+    assert len(outcome.waiting) == 1
+    assert sorted(map(str, made)) == ["1", "2", "3", "9"]
+    answer_run(journal, "run", Answer.approve())
+    assert ended(await resume(journal, {"READ": never, "WRITE": never})).response == "[1,2,3] 9"
+
+
+async def test_a_call_of_a_tool_with_a_rule_is_made_after_a_yes_with_what_was_shown(journal: Journal) -> None:
+    made: list[dict[str, Any]] = []
+    outcome = await start(journal, CALL, {"WRITE": never}, how(("WRITE",), who={"name": "Ada"}))
+    (ask,) = outcome.waiting
+    answer_run(journal, "run", Answer.approve(by="Ada"), digest=ask.digest)
+
+    def send(args: dict[str, Any]) -> None:
+        made.append(args)
+
+    await resume(journal, {"WRITE": send})
+    assert made == [ask.args] == [{"x": {"name": "Ada"}}]
+
+
+async def test_the_rule_is_recorded_with_the_run(journal: Journal) -> None:
+    """A resumption holds the rule of the start, for what comes later too."""
+    text = "S1: @WRITE (1) > $a\nS2: @WRITE (2) > $b\nS3: @RESPOND ($a, $b)"
+    await start(journal, text, {}, how(("WRITE",)))
+    answer_run(journal, "run", Answer.approve())
+    outcome = await resume(journal, {"WRITE": lambda args: args["x"]})
+    assert [ask.key for ask in outcome.waiting] == ["S2.0.1"]
+
+
+async def test_a_no_fails_the_call_without_making_it(journal: Journal) -> None:
+    await start(journal, CALL, {"WRITE": never}, how(("WRITE",), who="Ada"))
+    answer_run(journal, "run", Answer.deny(by="Bo", note="not now"))
+    assert ended(await resume(journal, {"WRITE": never})).response == "denied by Bo: not now"
+
+
+async def test_items_are_approved_one_by_one(journal: Journal) -> None:
+    text = "S1: ?FOREACH ($x IN [1, 2]) THEN @KEYED ($x) > $all\nS2: @RESPOND ($all)"
+    tools: Tools = {"KEYED": lambda args: args["x"]}
+    await start(journal, text, tools, how(("KEYED",)))
+    answer_run(journal, "run", Answer.approve(), "S1.0.1")
+    outcome = await resume(journal, tools)
+    assert [ask.key for ask in outcome.waiting] == ["S1.1.1"]
+    answer_run(journal, "run", Answer.deny(), "S1")
+    assert ended(await resume(journal, tools)).variables["all"] == [1, "denied"]
+
+
+async def test_a_retry_asks_again(journal: Journal) -> None:
+    def fail(args: dict[str, Any]) -> JSON:
+        raise OSError("busy")
+
+    await start(journal, "S1: @KEYED (1) > $a ON_FAIL @RETRY(1)", {"KEYED": fail}, how(("KEYED",)))
+    answer_run(journal, "run", Answer.approve())
+    outcome = await resume(journal, {"KEYED": fail})
+    assert [ask.key for ask in outcome.waiting] == ["S1.0.2"]
+
+
+# ---------------------------------------------------------------- row 18: early, twice, late, after the end
+
+
+async def test_an_answer_that_comes_before_its_question_waits_in_the_inbox(journal: Journal) -> None:
+    text = f'S0: @ASK_HUMAN ("first") > $f\n{QUESTION}'
+    await start(journal, text, {"WRITE": "w"})
+    answer_ahead(journal, "run", "S1.0.1", Answer.of("no"))
+    answer_run(journal, "run", Answer.approve())
+    assert ended(await resume(journal, {"WRITE": "w"})).response == "no w"
+
+
+async def test_an_early_answer_that_does_not_fit_and_an_early_yes_to_a_call_do_not_count(
+    journal: Journal,
+) -> None:
+    await start(journal, f'S0: @ASK_HUMAN ("first")\n{QUESTION}', {"WRITE": never}, how(("WRITE",), who="A"))
+    answer_ahead(journal, "run", "S1.0.1", Answer.of("maybe"))
+    answer_ahead(journal, "run", "S2.0.1", Answer.approve())
+    answer_run(journal, "run", Answer.approve())
+    outcome = await resume(journal, {"WRITE": never})
+    assert [ask.key for ask in outcome.waiting] == ["S1.0.1"]
+    answer_run(journal, "run", Answer.of("yes"))
+    outcome = await resume(journal, {"WRITE": never})
+    assert [ask.key for ask in outcome.waiting] == ["S2.0.1"]
+
+
+async def test_a_second_answer_is_refused_before_and_after_the_first_is_taken(journal: Journal) -> None:
+    await start(journal, QUESTION, {})
+    answer_run(journal, "run", Answer.of("yes"))
+    with pytest.raises(CallsheetError, match="answered already"):
+        answer_run(journal, "run", Answer.of("no"))
+    assert ended(await resume(journal, {"WRITE": "w"})).variables["a"] == "yes"
+    with pytest.raises(CallsheetError, match=r"S1.0.1 was answered before \(answer\), and an answer counts"):
+        answer_run(journal, "run", Answer.of("no"), "S1")
+
+
+async def test_two_that_answer_at_once_are_taken_as_one(journal: Journal) -> None:
+    """The letters stand side by side: the first counts, the second is never used for anything else."""
+    text = "S1: @KEYED ($who) > $a\nS2: @KEYED ($who) > $b"
+    (ask,) = (await start(journal, text, {}, how(("KEYED",), who="Ada"))).waiting
+    for name in ("m1", "m2"):
+        assert journal.post("run", ask.key, name, letter_payload(ask.digest, Answer.approve()))
+    outcome = await resume(journal, {"KEYED": "k"})
+    assert [waiting.key for waiting in outcome.waiting] == ["S2.0.1"]
+    assert count(journal, EventType.SIGNAL) == 1
+
+
+async def test_a_message_of_a_known_id_changes_nothing(journal: Journal) -> None:
+    (ask,) = (await start(journal, QUESTION, {})).waiting
+    answer_run(journal, "run", Answer.of("yes"), msg_id="mail-7")
+    assert not journal.post("run", ask.key, "mail-7", letter_payload(ask.digest, Answer.of("no")))
+    await resume(journal, {"WRITE": "w"})
+    assert not journal.post("run", ask.key, "mail-7", letter_payload(ask.digest, Answer.of("no")))
+    assert journal.letters("run") == []
+
+
+async def test_a_forged_letter_that_does_not_fit_is_passed_over(journal: Journal) -> None:
+    (ask,) = (await start(journal, QUESTION, {})).waiting
+    for number, payload in enumerate(
+        [
+            letter_payload(ask.digest, Answer.of("maybe")),
+            letter_payload("0" * 64, Answer.of("yes")),
+            letter_payload(ask.digest, Answer(Verdict.EXPIRE)),
+            {"verdict": 7},
+        ]
+    ):
+        journal.post("run", ask.key, f"m{number}", payload)
+    assert (await resume(journal, {})).waiting == (ask,)
+
+
+async def test_after_its_time_a_question_is_over_once_and_an_answer_is_refused(journal: Journal) -> None:
+    text = 'S1: @ASK_HUMAN ("ok?", timeout=0.05, default="none") > $a\nS2: @ASK_HUMAN ("more?") > $b'
+    await start(journal, text, {})
+    assert journal.find_run("run").wake_at is not None
+    await asyncio.sleep(0.06)
+    with pytest.raises(CallsheetError, match=r"the time to answer S1\.0\.1 of run run is over"):
+        answer_run(journal, "run", Answer.approve())
+    for _ in range(2):
+        outcome = await resume(journal, {})
+        assert [ask.key for ask in outcome.waiting] == ["S2.0.1"]
+    assert count(journal, EventType.SIGNAL) == 1
+    with pytest.raises(CallsheetError, match=r"the time to answer S1\.0\.1 is over"):
+        answer_run(journal, "run", Answer.approve(), "S1")
+
+
+async def test_an_answer_that_came_in_time_counts_however_late_the_run_goes_on(journal: Journal) -> None:
+    await start(journal, 'S1: @ASK_HUMAN ("ok?", timeout=0.2) > $a\nS2: @RESPOND ($a)', {})
+    answer_run(journal, "run", Answer.of("in time"))
+    await asyncio.sleep(0.21)
+    assert ended(await resume(journal, {})).response == "in time"
+
+
+async def test_after_a_cancellation_an_answer_is_refused(journal: Journal) -> None:
+    """Row 14: a run is cancelled while it waits for people."""
+    drivers: list[LocalDriver] = []
+    running = asyncio.create_task(start(journal, QUESTION, {}, None, WAITS, Watch(on_driver=drivers.append)))
+    await until(lambda: len(inbox(journal)) == 1)
+    drivers[0].cancel("enough")
+    assert ended(await running).status is Status.CANCELLED
+    assert inbox(journal) == []
+    with pytest.raises(CallsheetError, match="waits for no answer: it is cancelled"):
+        answer_run(journal, "run", Answer.of("yes"))
+    with pytest.raises(CallsheetError, match="has ended"):
+        answer_ahead(journal, "run", "S1.0.1", Answer.of("yes"))
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer", "message"),
+    [
+        ('options=["a", 1]', Answer.of("b"), 'must be one of "a", 1, and not "b"'),
+        ('options=["a", 1]', Answer.of(True), "one of"),
+        ('options=["a"]', Answer.approve(), "a yes alone is none"),
+        ('schema={"type": "integer", "minimum": 1}', Answer.of("x"), "the answer should be integer"),
+        (
+            'schema={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}',
+            Answer.of({}),
+            "the answer.n is missing",
+        ),
+    ],
+)
+async def test_an_answer_that_does_not_fit_is_refused_with_what_would(
+    journal: Journal, arguments: str, answer: Answer, message: str
+) -> None:
+    await start(journal, f'S1: @ASK_HUMAN ("?", {arguments})', {})
+    with pytest.raises(CallsheetError) as refused:
+        answer_run(journal, "run", answer)
+    assert message in str(refused.value)
+    assert journal.letters("run") == []
+
+
+async def test_a_call_cannot_be_answered_and_other_digests_are_refused(journal: Journal) -> None:
+    await start(journal, CALL, {}, how(("WRITE",), who="Ada"))
+    with pytest.raises(CallsheetError, match="approved or denied"):
+        answer_run(journal, "run", Answer.of("yes"))
+    with pytest.raises(CallsheetError, match="not what was answered"):
+        answer_run(journal, "run", Answer.approve(), digest="0" * 64)
+
+
+async def test_which_is_meant_must_be_said_where_there_are_several(journal: Journal) -> None:
+    await start(journal, 'S1: ?FOREACH ($x IN [1, 2]) THEN @ASK_HUMAN ("$x?") > $a', {})
+    with pytest.raises(CallsheetError, match=r"more than one answer: S1.0.1, S1.1.1"):
+        answer_run(journal, "run", Answer.approve())
+    answer_run(journal, "run", Answer.approve(), "S1.1.1")
+    assert [(ask.key, ask.is_answered) for ask in asks_of(journal, "run")] == [
+        ("S1.0.1", False),
+        ("S1.1.1", True),
+    ]
+
+
+# ---------------------------------------------------------------- while the process lives
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - another process may be what it waits for
+            await asyncio.sleep(0.01)
+
+
+async def test_a_process_that_waits_takes_the_answer_that_another_gives(journal: Journal) -> None:
+    running = asyncio.create_task(start(journal, QUESTION, {"WRITE": "w"}, None, WAITS))
+    await until(lambda: len(inbox(journal)) == 1)
+    with Journal.open(journal.path) as other:
+        answer_run(other, "run", Answer.of("yes"))
+    assert ended(await running).response == "yes w"
+
+
+async def test_the_time_of_a_question_ends_while_its_process_waits(journal: Journal) -> None:
+    text = 'S1: @ASK_HUMAN ("ok?", timeout=0.05, default="none") > $a\nS2: @RESPOND ($a)'
+    assert ended(await start(journal, text, {}, None, WAITS)).response == "none"
+
+
+async def test_an_answer_is_noticed_while_other_calls_are_under_way(journal: Journal) -> None:
+    answered_first: list[str] = []
+
+    async def slow(args: dict[str, Any], context: object) -> JSON:
+        await until(lambda: "WRITE" in answered_first)
+        return "slow"
+
+    text = "@PARALLEL {\n S1: @WRITE (1) > $w\n S2: @READ (2) > $r\n}\nS3: @RESPOND ($w, $r)"
+    tools: Tools = {"WRITE": lambda args: answered_first.append("WRITE"), "READ": slow}  # type: ignore[func-returns-value]
+    present = Respondents(poll=0.01)
+    running = asyncio.create_task(start(journal, text, tools, how(("WRITE",)), present))
+    await until(lambda: len(inbox(journal)) == 1)
+    answer_run(journal, "run", Answer.approve())
+    assert ended(await running).response == "slow"
+
+
+@pytest.mark.parametrize("said", [True, Answer.approve(by="rule 7")])
+async def test_a_program_may_answer_and_the_journal_has_it(journal: Journal, said: Any) -> None:
+    seen: list[PendingAsk] = []
+
+    async def answer(ask: PendingAsk) -> Any:
+        seen.append(ask)
+        assert ask.args is not None
+        ask.args["x"] = "changed"  # type: ignore[index]
+        return said
+
+    tools: Tools = {"WRITE": lambda args: args["x"]}
+    outcome = await start(journal, CALL, tools, how(("WRITE",), who="Ada"), Respondents(answer))
+    assert ended(outcome).response == "Ada"
+    assert [ask.tool for ask in seen] == ["WRITE"]
+    assert count(journal, EventType.SIGNAL) == 1
+
+
+async def test_a_program_that_leaves_it_to_people_lets_the_run_wait(journal: Journal) -> None:
+    outcome = await start(journal, QUESTION, {}, None, Respondents(lambda ask: None))
+    assert [ask.key for ask in outcome.waiting] == ["S1.0.1"]
+
+
+async def test_a_program_that_fails_to_answer_has_said_no(journal: Journal) -> None:
+    def broken(ask: PendingAsk) -> bool:
+        raise ZeroDivisionError("oh")
+
+    outcome = await start(journal, CALL, {"WRITE": never}, how(("WRITE",), who="A"), Respondents(broken))
+    assert "ZeroDivisionError: oh" in ended(outcome).response
+
+
+async def test_without_a_journal_nobody_can_be_asked_but_the_program() -> None:
+    plan, ports = plan_of(CALL), Ports(route_to({"WRITE": lambda args: args["x"]}))
+    launch = how(("WRITE",), who="Ada")
+    denied = await run_unrecorded(plan, ports, launch)
+    assert "nobody can be asked" in denied.response
+    said = await run_unrecorded(plan, ports, launch, present=Respondents(lambda ask: True))
+    assert said.response == "Ada"
+
+
+# ---------------------------------------------------------------- in virtual time
+
+
+def test_days_of_waiting_cost_nothing_in_the_simulated_driver() -> None:
+    days = {"S1.0.1": 3.0, "S2.0.1": 1.5, "S2.1.1": 2.0}
+    text = '@PARALLEL {\n S1: @WRITE (1) > $w\n S2: ?FOREACH ($x IN [1, 2]) THEN @ASK_HUMAN ("$x?") > $a\n}'
+
+    def respond(command: Command) -> tuple[float, Event]:
+        if isinstance(command, Ask):
+            answer = Answered(command.key, command.asked.digest, Verdict.APPROVE)
+            return days[command.key] * 86_400, answer
+        assert isinstance(command, CallTool)
+        return 1.0, Succeeded(command.key, "written")
+
+    machine = Machine(compile_plan(plan_of(text), FACTS), QUICK, None, ["WRITE"])
+    simulation = Simulation(machine, respond)
+    assert simulation.run().variables == {"w": "written", "a": [True, True]}
+    assert simulation.now == 3 * 86_400 + 1
+
+
+# ---------------------------------------------------------------- crashes
+
+
+_WAITING_PROCESS = """
+import asyncio, sys
+from pathlib import Path
+from tests.runtime.test_asking import CALL, WAITS, how, start
+from callsheet.store import Journal
+with Journal.open(Path(sys.argv[1])) as journal:
+    asyncio.run(start(journal, CALL, {"WRITE": "first"}, how(("WRITE",), who="Ada"), WAITS))
+"""
+
+
+def waiting_process(journal: Journal) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", _WAITING_PROCESS, str(journal.path)]
+    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": _path()})
+
+
+async def test_a_process_killed_while_it_waits_leaves_the_question_open(journal: Journal) -> None:
+    process = waiting_process(journal)
+    try:
+        await until(lambda: len(inbox(journal)) == 1)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    (ask,) = inbox(journal)
+    answer_run(journal, "run", Answer.approve(), digest=ask.digest)
+    assert ended(await resume(journal, {"WRITE": "second"})).response == "second"
+    assert journal.verify("run") is None
+
+
+def _path() -> str:
+    return os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+
+
+async def test_an_answer_is_used_once_though_the_process_dies_right_after_it(
+    journal: Journal,
+) -> None:
+    """The yes and the intent of its call are one transition: the call is in doubt, its yes is used."""
+    await start(journal, CALL, {}, how(("WRITE",), who="Ada"))
+    answer_run(journal, "run", Answer.approve())
+    under_way = asyncio.Event()
+
+    async def hang(args: dict[str, Any], context: object) -> JSON:
+        under_way.set()
+        await asyncio.sleep(60)
+        return None
+
+    running = asyncio.create_task(resume(journal, {"WRITE": hang}))
+    await under_way.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    outcome = await resume(journal, {"WRITE": never})
+    assert [call.key for call in outcome.in_doubt] == ["S1.0.1"]
+    assert outcome.waiting == ()
+    again = await resume_run(journal, "run", ports_for({"WRITE": never}), Decision.RETRY)
+    assert [ask.key for ask in again.waiting] == ["S1.0.1"]
+    answer_run(journal, "run", Answer.approve())
+    assert ended(await resume(journal, {"WRITE": "sent"})).response == "sent"
+
+
+class Crash(BaseException):
+    """The end of a process, as far as a run in this one can have it."""
+
+
+SWEPT = """
+S1: @ASK_HUMAN ("Which?", options=["a", "b"]) > $which
+@PARALLEL {
+  S2: ?FOREACH ($x IN [1, 2]) THEN @KEYED ("$which$x") > $made
+  S3: @READ ($which) > $read
+}
+S4: @RESPOND ($which, $made, $read)
+"""
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+@pytest.mark.parametrize("at", range(1, 12))
+async def test_a_crash_around_any_write_loses_no_answer_and_uses_none_twice(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, at: int, is_written: bool
+) -> None:
+    commit, commits = RunWriter.commit, 0
+    delivered: list[tuple[str, JSON]] = []
+
+    def crashing(self: RunWriter) -> None:
+        nonlocal commits
+        commits += 1
+        if is_written or commits != at:
+            commit(self)
+        if commits == at:
+            raise Crash
+
+    async def deliver(args: dict[str, Any], context: CallContext) -> JSON:
+        signals = [e for e in journal.events("run") if e.type is EventType.SIGNAL and e.key == context.key]
+        assert [e.body and e.body["verdict"] for e in signals] == ["approve"]
+        delivered.append((context.key, args["x"]))
+        return args["x"]
+
+    async def flush(self: RunWriter) -> None:
+        crashing(self)
+
+    monkeypatch.setattr(RunWriter, "commit", crashing)
+    monkeypatch.setattr(RunWriter, "flush", flush)
+    tools: Tools = {"KEYED": deliver, "READ": "read"}
+    outcome: RunOutcome | None = None
+    for _ in range(12):
+        try:
+            if journal.runs():
+                for ask in asks_of(journal, "run"):
+                    if not ask.is_answered:
+                        answer_run(
+                            journal, "run", Answer.of("b") if ask.options else Answer.approve(), ask.key
+                        )
+                outcome = await resume(journal, tools)
+            else:
+                outcome = await start(journal, SWEPT, tools, how(("KEYED",)))
+        except Crash:
+            continue
+        if outcome.result is not None:
+            break
+    assert outcome is not None
+    assert ended(outcome).response == 'b ["b1","b2"] read'
+    assert dict(delivered) == {"S2.0.1": "b1", "S2.1.1": "b2"}
+    assert [e.key for e in journal.events("run") if e.type is EventType.SIGNAL] == [
+        "S1.0.1",
+        "S2.0.1",
+        "S2.1.1",
+    ]
+    assert journal.letters("run") == []
+    assert journal.verify("run") is None
