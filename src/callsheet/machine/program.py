@@ -218,11 +218,15 @@ def _compile_call(code: StepCode, call: Call, slot_of: SlotOf, facts: Mapping[st
         code.arguments = compile_arguments(call.named, slot_of)
         code.concurrent = code.kind is Kind.MODEL
         return
-    arguments = call.named
-    if call.positional:
-        arguments = (*zip(_positional_names(call, fact), call.positional, strict=True), *arguments)
-    code.arguments = compile_arguments(arguments, slot_of)
+    code.arguments = compile_arguments(named_arguments(call, fact), slot_of)
     code.concurrent = fact.effect.only_reads or fact.effect is Effect.IDEMPOTENT
+
+
+def named_arguments(call: Call, fact: ToolFacts) -> tuple[tuple[str, Value], ...]:
+    """All arguments of a call of a tool by name, the positional ones first."""
+    if not call.positional:
+        return call.named
+    return (*zip(_positional_names(call, fact), call.positional, strict=True), *call.named)
 
 
 def _positional_names(call: Call, fact: ToolFacts) -> list[str]:
