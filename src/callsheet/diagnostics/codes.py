@@ -182,6 +182,7 @@ CODES: dict[str, Code] = _table(
     RUN020="a run that did not come to a good end",
     RUN021="a run that was interrupted",
     RUN022="a variable that a run cannot be given",
+    RUN040="a result that cannot be assumed",
     TOL001="a tool that nobody offers",
     TOL002="two tools that cannot be told apart",
     TOL003="a tool that more than one server offers",

@@ -154,9 +154,7 @@ def test_a_run_in_which_steps_give_what_was_assumed_is_foreseen_too(
 ) -> None:
     """Assumed results decide guards and fill arguments exactly as they do in a run."""
     plan = plan_of(text)
-    known = {
-        step.id: assumed[step.id] for step in plan.steps if step.id in assumed and step.foreach is None
-    }
+    known = {step.id: assumed[step.id] for step in plan.steps if step.id in assumed and step.foreach is None}
     calls, _, _ = run(plan, world, known)
     forecast = foresee(plan, INPUTS, Knowledge(facts=FACTS, assumed=known))
     seen = {step.step.id: step for step in forecast.steps}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.dry_run import Assumptions, assumptions, tell_dry_run
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.progress import Progress, choose_progress
@@ -75,15 +76,19 @@ class Job:
 @options.plan
 @options.tool_sources
 @options.variables
+@click.option("--dry-run", "is_dry", is_flag=True, help="Say what the plan would do, and do nothing.")
+@assumptions
 @click.option("--run-id", metavar="ID", help="The run's id; default: a new one.")
 @options.recording
 @_limits
 @options.progress
 @options.as_json
-def run(
+def run(  # noqa: PLR0913, PLR0917 - one for each kind of option
     plan: options.NamedPlan,
     setup: Setup,
     variables: tuple[str, ...],
+    is_dry: bool,
+    assumptions: Assumptions,
     run_id: str | None,
     recording: options.Recording,
     limits: Limits,
@@ -95,6 +100,10 @@ def run(
     The answer is printed on standard output, progress on standard error. A run that was
     interrupted goes on with `callsheet resume`.
     """
+    if is_dry:
+        return tell_dry_run(plan, setup, variables, assumptions, as_json=as_json)
+    if assumptions.are_given:
+        raise click.UsageError("--assume, --price and --ask-servers belong to a dry run: add --dry-run")
     if recording.no_journal and (recording.journal is not None or run_id is not None):
         raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
     inputs = options.parse_variables(variables)

@@ -6,6 +6,7 @@ Pure: no tool, model or file is touched. Transforms are carried out where all th
 from callsheet.machine.foresight.forecast import Forecast, StepForecast, Times, Visit, When
 from callsheet.machine.foresight.foresee import foresee
 from callsheet.machine.foresight.knowledge import Computed, Knowledge, ModelUse
+from callsheet.machine.foresight.totals import Totals, model_calls_of, totals_of
 from callsheet.machine.foresight.unknown import Fields, Foreseen, Items, Text, Unknown, is_known
 
 __all__ = [
@@ -19,9 +20,12 @@ __all__ = [
     "StepForecast",
     "Text",
     "Times",
+    "Totals",
     "Unknown",
     "Visit",
     "When",
     "foresee",
     "is_known",
+    "model_calls_of",
+    "totals_of",
 ]
