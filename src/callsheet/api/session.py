@@ -96,7 +96,7 @@ class Session:
     ) -> DryRun:
         """What a plan would do; servers are opened only where they are to be asked what they offer."""
         doubts = await self._reach(plan.ir) if asks_servers else ()
-        not_asked = None if asks_servers or self._servers_are_open else "no server of this runtime"
+        not_asked = None if asks_servers or self._servers_are_open else "a server of this runtime"
         found = check_plan(plan.ir, self._registry, inputs.keys(), not_asked=not_asked, means=self._kit.means)
         findings = Findings((*doubts, *advised(plan.ir, found)), plan.source)
         findings.raise_for_errors()

@@ -32,7 +32,7 @@ class Shelf:
         from callsheet.ports.mcp.discovery import discover  # noqa: PLC0415 - only where tools are missing
 
         files = self._setup.mcp_configs or discover()
-        return self._local, (), f"no server of {files[0]}" if files else None
+        return self._local, (), f"a server of {files[0]}" if files else None
 
     def _ask_servers(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...]]:
         import asyncio  # noqa: PLC0415 - only where servers are asked

@@ -65,7 +65,11 @@ class _Foresight:
             number_of.setdefault(step.id, number)
         self._setting = Setting(plan, slots, number_of, knowledge)
         self._units: Units = units_of(plan)
-        self._merger = Merger(tuple(slots))
+        setters: list[list[int]] = [[] for _ in slots]
+        for number, step in enumerate(plan.steps):
+            if step.output is not None and isinstance(step.action, Call):
+                setters[slots[step.output.var]].append(number)
+        self._merger = Merger(tuple(slots), setters)
         self._initial = self._initial_table(inputs)
         self._arriving: dict[int, list[Table]] = {}
         self._passages: dict[int, Passage] = {}

@@ -6,12 +6,14 @@ of two looks only at what differs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from callsheet.machine.foresight.unknown import Foreseen, Unknown, is_same
 
 _CHUNK = 64
+_LEAST_BUDGET = 200_000
+_JOINS_PER_NAME = 10
 MOST_STEPS = 8
 """So many steps that may have set a variable are named."""
 
@@ -24,7 +26,6 @@ class Binding(NamedTuple):
 
 
 UNSET = Binding()
-Merge: TypeAlias = "Callable[[int, Binding, Binding], Binding]"
 
 
 class Table:
@@ -54,37 +55,56 @@ class Table:
         changed = (*chunk[:place], binding, *chunk[place + 1 :])
         return Table((*chunks[:number], changed, *chunks[number + 1 :]))
 
-    def joined(self, other: Table, merge: Merge) -> Table:
+    def joined(self, other: Table, merger: Merger) -> Table:
         """The table of a point that both lead to."""
         if self._chunks is other._chunks:
             return self
         return Table(
             tuple(
-                mine if mine is theirs else _joined(number * _CHUNK, mine, theirs, merge)
+                mine if mine is theirs else merger.join_chunk(number, mine, theirs)
                 for number, (mine, theirs) in enumerate(zip(self._chunks, other._chunks, strict=True))
             )
         )
 
 
-def _joined(
-    start: int, mine: tuple[Binding, ...], theirs: tuple[Binding, ...], merge: Merge
-) -> tuple[Binding, ...]:
-    return tuple(
-        a if a is b else merge(slot, a, b)
-        for slot, (a, b) in enumerate(zip(mine, theirs, strict=True), start)
-    )
+_Chunk: TypeAlias = "tuple[Binding, ...]"
 
 
 class Merger:
-    """Joins bindings of the variables of a plan; equal outcomes are one object."""
+    """Joins bindings of the variables of a plan; equal outcomes are one object.
 
-    def __init__(self, names: Sequence[str]) -> None:
+    `setters` are the steps that may set each variable anywhere. All joins of a plan share one
+    budget, so that no plan makes them slow: past it whole stretches of variables that differ
+    somewhere are unknown.
+    """
+
+    def __init__(self, names: Sequence[str], setters: Sequence[Sequence[int]]) -> None:
         self._names = names
+        self._setters = setters
         self._known: dict[tuple[int, tuple[int, ...]], Binding] = {}
+        self._open_chunks: dict[int, _Chunk] = {}
+        self._budget = max(_LEAST_BUDGET, _JOINS_PER_NAME * len(names))
+
+    def join_chunk(self, number: int, mine: _Chunk, theirs: _Chunk) -> _Chunk:
+        """The bindings of one stretch of variables where both may hold."""
+        start = number * _CHUNK
+        opened = self._open_chunks.get(number)
+        if opened is not None and (mine is opened or theirs is opened):
+            return opened
+        self._budget -= sum(a is not b for a, b in zip(mine, theirs, strict=True))
+        if self._budget < 0:
+            slots = range(start, start + _CHUNK)
+            named = [self.open(s, self._setters[s]) if s < len(self._names) else UNSET for s in slots]
+            self._open_chunks[number] = made = tuple(named)
+            return made
+        return tuple(
+            a if a is b else self(slot, a, b)
+            for slot, (a, b) in enumerate(zip(mine, theirs, strict=True), start)
+        )
 
     def open(self, slot: int, steps: Iterable[int]) -> Binding:
         """The binding of a variable that one of these steps has set, or none of them."""
-        named = tuple(sorted(set(steps)))[:MOST_STEPS]
+        named = tuple(sorted(set(steps))[:MOST_STEPS])
         made = self._known.get((slot, named))
         if made is None:
             made = self._known[slot, named] = Binding(Unknown(f"${self._names[slot]}"), named)
