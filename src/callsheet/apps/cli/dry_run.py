@@ -16,7 +16,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json
+from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json, say
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from callsheet.ports.tools import Registry
 
 _PIPED_COLUMNS = 100
+_NOT_HERE = "CHK040"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +103,19 @@ def tell_dry_run(
     assumed = parse_assumed(assumptions.assumed)
     text = plan.read(inputs)
     steps = text.require()
-    registry, warnings = _checked(text, setup, inputs, asks_servers=assumptions.ask_servers)
+    registry, warnings, not_asked = _checked(text, setup, inputs, asks_servers=assumptions.ask_servers)
     told = dry_run_of(steps, facts_of(steps, registry), inputs, assumed, price=assumptions.price)
     if as_json:
         rows = json_rows(warnings, text.source)
         print_json({"ok": True, "plan": text.source.name, **told.to_json(), "diagnostics": rows})
     else:
-        print_diagnostics(warnings, text.source)
+        print_diagnostics([d for d in warnings if d.code != _NOT_HERE], text.source)
+        if not_asked is not None:
+            absent = sum(d.code == _NOT_HERE for d in warnings)
+            say(
+                f"{absent} call{'s' if absent != 1 else ''} of tools that are not here, and {not_asked} was"
+                " not asked: --ask-servers starts the servers"
+            )
         _print(told, text.source.name)
     return Exit.OK
 
@@ -123,8 +130,11 @@ def _print(told: DryRun, name: str) -> None:
 
 def _checked(
     text: PlanText, setup: Setup, inputs: dict[str, Any], *, asks_servers: bool
-) -> tuple[Registry, tuple[Diagnostic, ...]]:
-    """The tools, and the warnings about the plan; raises CallsheetError with all where one is an error."""
+) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
+    """The tools, the warnings about the plan, and who was not asked for tools that are not here.
+
+    Raises CallsheetError with all findings where one is an error.
+    """
     from callsheet.api.checking import check_plan  # noqa: PLC0415 - as above
     from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - as above
 
@@ -134,7 +144,7 @@ def _checked(
     if any(d.is_error for d in found):
         raise CallsheetError(found, text.source)
     said = (*text.diagnostics, *found)
-    return registry, tuple(d for d in said if d.severity is Severity.WARNING)
+    return registry, tuple(d for d in said if d.severity is Severity.WARNING), not_asked
 
 
 def parse_assumed(given: Iterable[str]) -> dict[str, Any]:
