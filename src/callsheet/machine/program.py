@@ -219,7 +219,7 @@ def _compile_action(
 
 def _compile_call(code: StepCode, call: Call, slot_of: SlotOf, facts: Mapping[str, ToolFacts]) -> None:
     code.tool = call.tool
-    fact = facts.get(call.tool, _UNKNOWN)
+    fact = fact_of(call, facts)
     code.probes, code.on_in_doubt = fact.effect is Effect.PROBE, fact.on_in_doubt
     kind = call.kind
     if kind is CallKind.MODEL or kind is CallKind.AGENT:
@@ -228,16 +228,23 @@ def _compile_call(code: StepCode, call: Call, slot_of: SlotOf, facts: Mapping[st
         code.arguments = compile_arguments(call.named, slot_of)
         code.concurrent = code.kind is Kind.MODEL
         return
-    arguments = call.named
-    if kind is CallKind.HUMAN:
-        fact = _ASKING
-    if call.positional:
-        arguments = (*zip(_positional_names(call, fact), call.positional, strict=True), *arguments)
-    code.arguments = compile_arguments(arguments, slot_of)
+    code.arguments = compile_arguments(named_arguments(call, fact), slot_of)
     if kind is CallKind.HUMAN:
         code.kind, code.concurrent = Kind.ASK, True
         return
     code.concurrent = fact.effect.only_reads or fact.effect is Effect.IDEMPOTENT
+
+
+def fact_of(call: Call, facts: Mapping[str, ToolFacts]) -> ToolFacts:
+    """What is known of what a call calls."""
+    return _ASKING if call.kind is CallKind.HUMAN else facts.get(call.tool, _UNKNOWN)
+
+
+def named_arguments(call: Call, fact: ToolFacts) -> tuple[tuple[str, Value], ...]:
+    """All arguments of a call of a tool by name, the positional ones first."""
+    if not call.positional:
+        return call.named
+    return (*zip(_positional_names(call, fact), call.positional, strict=True), *call.named)
 
 
 def _positional_names(call: Call, fact: ToolFacts) -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from callsheet.diagnostics import Severity
 from callsheet.ir import Order
+from callsheet.ir.components import strong_parts
 from callsheet.passes.finding import Finding, Subject
-from callsheet.passes.loops import strong_parts
 
 _STEPS_PER_NODE = 10
 _LEAST_BUDGET = 200_000
