@@ -39,7 +39,7 @@ def units_of(plan: Plan) -> Units:
     >>> steps = (Step("A", Call("X"), group=0), Step("B", Call("X"), group=0), Step("C", Goto("B")))
     >>> units = units_of(Plan(steps))
     >>> units.heads, units.successors, units.partial
-    ((0, 2), [[2], [], [0], [], [0]], frozenset({0}))
+    ((0, 2), [[2, 3], [], [0], [], [0]], frozenset({0}))
     """
     flow = flow_of(plan)
     count = len(plan.steps)
