@@ -9,6 +9,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # what type checkers take as true; `typing` would cost half of the import
 if TYPE_CHECKING:
+    from callsheet.api.dryrun import DryRun
     from callsheet.api.errors import PlanError, RunFailed, RunInterrupted
     from callsheet.api.events import (
         CallInDoubt,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _NAMES = {
+    "callsheet.api.dryrun": ("DryRun",),
     "callsheet.api.errors": ("PlanError", "RunFailed", "RunInterrupted"),
     "callsheet.api.events": (
         "CallInDoubt",
@@ -111,6 +113,7 @@ __all__ = [
     "ChatModel",
     "Diagnostic",
     "DoubtfulCall",
+    "DryRun",
     "Effect",
     "Findings",
     "Journal",

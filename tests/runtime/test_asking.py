@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -428,7 +429,8 @@ def test_days_of_waiting_cost_nothing_in_the_simulated_driver() -> None:
         assert isinstance(command, CallTool)
         return 1.0, Succeeded(command.key, "written")
 
-    machine = Machine(compile_plan(plan_of(text), FACTS), QUICK, None, ["WRITE"])
+    limits = replace(QUICK, max_seconds=None)
+    machine = Machine(compile_plan(plan_of(text), FACTS), limits, None, ["WRITE"])
     simulation = Simulation(machine, respond)
     assert simulation.run().variables == {"w": "written", "a": [True, True]}
     assert simulation.now == 3 * 86_400 + 1

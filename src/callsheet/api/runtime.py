@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from callsheet.api.dryrun import DryRun, NeedsApproval
 from callsheet.api.findings import Findings
 from callsheet.api.handle import RunHandle
 from callsheet.api.kit import Kit, Servers, builtin_settings, read_servers
@@ -127,6 +128,41 @@ class Runtime:
         given = inputs or {}
         async with self._opened() as session:
             return await session.examine(as_plan(plan, given.keys()), given)
+
+    async def dry_run(
+        self,
+        plan: PlanLike,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        assume: Mapping[str, Any] | None = None,
+        needs_approval: NeedsApproval = (),
+        price: float | None = None,
+        ask_servers: bool = False,
+    ) -> DryRun:
+        """What a plan would do, step by step; nothing is called, started or recorded.
+
+        Whatever is known is resolved: `inputs`, literals, transforms of known values, and the
+        results that `assume` gives by step id. `needs_approval` names further tools that a person is
+        asked about, besides those of `approve`; `price` is that of a million prompt tokens. Tools of
+        servers are looked at only with `ask_servers`, which starts them; without it what they do is
+        unknown. Raises
+        PlanError for a plan that `run` would refuse, CallsheetError (RUN040) for an assumption
+        about no step.
+
+        >>> import asyncio
+        >>> text = 'S1: @GREET ("Ada") > $g\\nS2: @SEND ($g.text, "$g.n times")'
+        >>> def greet(name: str) -> dict[str, object]: ...
+        >>> def send(text: str, note: str) -> None: ...
+        >>> told = asyncio.run(Runtime([greet, send]).dry_run(text, assume={"S1": {"n": 2}}))
+        >>> [(call.tool, call.visits[0].arguments) for call in told.calls]
+        [('GREET', (('name', 'Ada'),)), ('SEND', (('text', None), ('note', '2 times')))]
+        """
+        values, assumed = _values(inputs), _assumed(assume)
+        read = as_plan(plan, values.keys())
+        async with self._opened() as session:
+            return await session.dry_run(
+                read, values, assumed, needs_approval, price, asks_servers=ask_servers
+            )
 
     # ------------------------------------------------------------ running
 
@@ -325,6 +361,22 @@ class Runtime:
         """As `check`, for programs without an event loop."""
         return self._run_sync(self.check(plan, inputs), "check")
 
+    def dry_run_sync(
+        self,
+        plan: PlanLike,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        assume: Mapping[str, Any] | None = None,
+        needs_approval: NeedsApproval = (),
+        price: float | None = None,
+        ask_servers: bool = False,
+    ) -> DryRun:
+        """As `dry_run`, for programs without an event loop."""
+        work = self.dry_run(
+            plan, inputs, assume=assume, needs_approval=needs_approval, price=price, ask_servers=ask_servers
+        )
+        return self._run_sync(work, "dry_run")
+
     def run_sync(
         self,
         plan: PlanLike,
@@ -442,6 +494,18 @@ def _values(inputs: Mapping[str, Any] | None) -> dict[str, JSON]:
             values[name] = to_json(value)
         except ToolFailed as error:
             raise _cannot_be_given(f"${name}", str(error), "give JSON data") from error
+    return values
+
+
+def _assumed(given: Mapping[str, Any] | None) -> dict[str, JSON]:
+    """Results by step id as JSON of their own; raises CallsheetError (RUN040)."""
+    values: dict[str, JSON] = {}
+    for step_id, value in (given or {}).items():
+        try:
+            values[step_id] = to_json(value)
+        except ToolFailed as error:
+            message = f"the result of {step_id} cannot be assumed: {error}"
+            raise CallsheetError.single("RUN040", message, help="give JSON data") from error
     return values
 
 

@@ -15,6 +15,7 @@ from types import TracebackType
 
 from callsheet.api.advice import advised, in_words_of_the_library
 from callsheet.api.checking import check_plan, idle_rules
+from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
 from callsheet.api.findings import Findings
 from callsheet.api.kit import Kit
 from callsheet.api.models import Replan
@@ -85,6 +86,26 @@ class Session:
         return Findings(
             (*doubts, *advised(plan.ir, found), *idle_rules(plan.ir, self._kit.approve)), plan.source
         )
+
+    async def dry_run(
+        self,
+        plan: Plan,
+        inputs: Mapping[str, JSON],
+        assumed: Mapping[str, JSON],
+        needs_approval: NeedsApproval,
+        price: float | None,
+        *,
+        asks_servers: bool,
+    ) -> DryRun:
+        """What a plan would do; servers are opened only where they are to be asked what they offer."""
+        doubts = await self._reach(plan.ir) if asks_servers else ()
+        not_asked = None if asks_servers or self._servers_are_open else "a server of this runtime"
+        found = check_plan(plan.ir, self._registry, inputs.keys(), not_asked=not_asked, means=self._kit.means)
+        findings = Findings((*doubts, *advised(plan.ir, found)), plan.source)
+        findings.raise_for_errors()
+        facts = facts_of(plan.ir, self._registry)
+        asks = either(self._kit.approve, needs_approval)
+        return dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
 
     async def _reach(self, plan: Steps | None) -> tuple[Diagnostic, ...]:
         """Open the servers if a tool of the plan is not here, or if no plan is given.

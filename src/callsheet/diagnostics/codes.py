@@ -216,6 +216,7 @@ CODES: dict[str, Code] = _table(
     RUN030="an answer to what nobody asks",
     RUN031="an answer that does not fit",
     RUN032="a rule for a tool that the plan does not call",
+    RUN040="a result that cannot be assumed",
     TOL001="a tool that nobody offers",
     TOL002="two tools that cannot be told apart",
     TOL003="a tool that more than one server offers",

@@ -39,7 +39,7 @@ class Limits:
     """Seconds that processes may work on the run, those before a resume included."""
     max_items: int | None = 100_000
     """Items of one FOREACH."""
-    max_repeats: int | None = 1_000
+    max_repeats: int | None = 10_000
     """How often steps that a jump leads back to may make a call with the same arguments again."""
     max_replans: int = 3
     """How often a run may compile a new plan."""

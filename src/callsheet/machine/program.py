@@ -251,7 +251,7 @@ def _compile_action(code: StepCode, step: Step, names: _Names) -> None:
 
 def _compile_call(code: StepCode, call: Call, names: _Names) -> None:
     code.tool = call.tool
-    fact = names.facts.get(call.tool, _UNKNOWN)
+    fact = fact_of(call, names.facts)
     code.probes, code.on_in_doubt = fact.effect is Effect.PROBE, fact.on_in_doubt
     kind = call.kind
     if kind is CallKind.MODEL or kind is CallKind.AGENT:
@@ -260,16 +260,23 @@ def _compile_call(code: StepCode, call: Call, names: _Names) -> None:
         code.arguments = compile_arguments(call.named, names.slot_of, exact=names.exact)
         code.concurrent = code.kind is Kind.MODEL
         return
-    arguments = call.named
-    if kind is CallKind.HUMAN:
-        fact = _ASKING
-    if call.positional:
-        arguments = (*zip(_positional_names(call, fact), call.positional, strict=True), *arguments)
-    code.arguments = compile_arguments(arguments, names.slot_of, exact=names.exact)
+    code.arguments = compile_arguments(named_arguments(call, fact), names.slot_of, exact=names.exact)
     if kind is CallKind.HUMAN:
         code.kind, code.concurrent = Kind.ASK, True
         return
     code.concurrent = fact.effect.only_reads or fact.effect is Effect.IDEMPOTENT
+
+
+def fact_of(call: Call, facts: Mapping[str, ToolFacts]) -> ToolFacts:
+    """What is known of what a call calls."""
+    return _ASKING if call.kind is CallKind.HUMAN else facts.get(call.tool, _UNKNOWN)
+
+
+def named_arguments(call: Call, fact: ToolFacts) -> tuple[tuple[str, Value], ...]:
+    """All arguments of a call of a tool by name, the positional ones first."""
+    if not call.positional:
+        return call.named
+    return (*zip(_positional_names(call, fact), call.positional, strict=True), *call.named)
 
 
 def _positional_names(call: Call, fact: ToolFacts) -> list[str]:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from callsheet.diagnostics import Severity
 from callsheet.ir import Call, Order, Respond
+from callsheet.ir.components import strong_parts
 from callsheet.ir.flow import Use
 from callsheet.ir.precedence import UNORDERED, Precedence
 from callsheet.passes.finding import Finding, Subject
-from callsheet.passes.loops import strong_parts
 
 _MOST_NAMED = 6
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from callsheet.diagnostics import Severity
 from callsheet.ir import Goto
+from callsheet.ir.components import strong_parts
 from callsheet.ir.flow import Flow, is_guarded
 from callsheet.passes.finding import Finding, Subject
 
@@ -66,45 +67,3 @@ def _closed_loops(flow: Flow) -> Iterator[list[int]]:
             else:
                 loops.add(part)
     return iter(sorted(members[part] for part in loops - leaves))
-
-
-def strong_parts(successors: Sequence[Sequence[int]], root: int) -> list[int]:
-    """The strongly connected part of each node that the root leads to, -1 for the others.
-
-    >>> strong_parts([[1], [0, 2], []], 0)
-    [1, 1, 0]
-    """
-    size = len(successors)
-    index = [-1] * size
-    low = [0] * size
-    part_of = [-1] * size
-    open_nodes: list[int] = []
-    parts = 0
-    index[root] = 0
-    counter = 1
-    open_nodes.append(root)
-    stack = [(root, iter(successors[root]))]
-    while stack:
-        node, rest = stack[-1]
-        for following in rest:
-            if index[following] < 0:
-                index[following] = low[following] = counter
-                counter += 1
-                open_nodes.append(following)
-                stack.append((following, iter(successors[following])))
-                break
-            if part_of[following] < 0:
-                low[node] = min(low[node], index[following])
-        else:
-            stack.pop()
-            if stack:
-                above = stack[-1][0]
-                low[above] = min(low[above], low[node])
-            if low[node] == index[node]:
-                while True:
-                    member = open_nodes.pop()
-                    part_of[member] = parts
-                    if member == node:
-                        break
-                parts += 1
-    return part_of

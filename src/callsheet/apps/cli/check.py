@@ -45,7 +45,7 @@ def check(
     """Say what is wrong with each PLAN, a file or - for standard input; exit 2 if there is an error."""
     inputs = options.parse_variables(variables)
     texts = [_read(argument, syntax, strict, inputs) for argument in plans]
-    shelf = None if no_tools else _Shelf(setup)
+    shelf = None if no_tools else _Shelf(setup, asks_servers=bool(setup.mcp_configs))
     found: list[tuple[PlanText, tuple[Diagnostic, ...]]] = []
     for text in texts:
         more = (
@@ -88,37 +88,17 @@ def _examine_readable(text: PlanText, shelf: _Shelf | None) -> tuple[Diagnostic,
 
 
 class _Shelf:
-    """The tools that plans are checked against; local ones are loaded once."""
+    """The tools that plans are checked against; servers are asked only where a configuration is named."""
 
-    def __init__(self, setup: Setup) -> None:
-        from callsheet.apps.session import local_tools  # noqa: PLC0415 - not for --no-tools
+    def __init__(self, setup: Setup, *, asks_servers: bool) -> None:
+        from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - not for --no-tools
 
-        self._setup = setup
-        self._local = local_tools(setup)
+        self._shelf = Shelf(setup)
+        self._asks_servers = asks_servers
 
     def tools_for(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
-        """The registry, what was doubtful about opening it, and who was not asked."""
-        from callsheet.api.reach import absent_tools  # noqa: PLC0415 - as above
-
-        if not absent_tools(plan, self._local):
-            return self._local, (), None
-        if self._setup.mcp_configs:
-            return *self._ask_servers(plan), None
-        from callsheet.ports.mcp.discovery import discover  # noqa: PLC0415 - only where tools are missing
-
-        files = discover()
-        return self._local, (), f"no server of {files[0]}" if files else None
-
-    def _ask_servers(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...]]:
-        import asyncio  # noqa: PLC0415 - only where servers are asked
-
-        from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - as above
-
-        async def ask() -> tuple[Registry, tuple[Diagnostic, ...]]:
-            async with open_toolbox(self._setup, plan) as toolbox:
-                return toolbox.registry, toolbox.diagnostics
-
-        return asyncio.run(ask())
+        """As `Shelf.tools_for`."""
+        return self._shelf.tools_for(plan, asks_servers=self._asks_servers)
 
 
 def _verdict(text: PlanText, diagnostics: tuple[Diagnostic, ...]) -> str:

@@ -16,6 +16,7 @@ COMMANDS: dict[str, Entry] = {
     "graph": Entry(f"{_HERE}.graph:graph", "Draw a plan.", _PLANS),
     "plan": Entry(f"{_HERE}.plan.group:plan", "Compare plans: plan diff A B.", _PLANS),
     "run": Entry(f"{_HERE}.run:run", "Check a plan and run it on real tools.", _RUNS),
+    "dry-run": Entry(f"{_HERE}.dry_run:dry_run", "Say what a plan would do, and do nothing.", _RUNS),
     "resume": Entry(f"{_HERE}.resume:resume", "Carry on a run where its journal ends.", _RUNS),
     "decide": Entry(f"{_HERE}.decide:decide", "Decide about calls that gave no answer.", _RUNS),
     "inbox": Entry(f"{_HERE}.inbox:inbox", "List what runs wait for from people.", _RUNS),

@@ -277,11 +277,11 @@ def parse_variables(given: Iterable[str]) -> dict[str, Any]:
             )
         if name in found:
             raise _wrong(f"--var gives {name} twice", "give each variable once")
-        found[name] = _value(name, value)
+        found[name] = read_value(f"--var {name}", value)
     return found
 
 
-def _value(name: str, given: str) -> Any:
+def read_value(option: str, given: str) -> Any:
     """The JSON value that a text is, else the text; NaN and the infinities are texts."""
     twice: list[str] = []
 
@@ -292,22 +292,22 @@ def _value(name: str, given: str) -> Any:
             twice.extend(key for key in made if keys.count(key) > 1)
         return made
 
-    text = _decoded(name, given)
+    text = _decoded(option, given)
     try:
         value = json.loads(text, parse_constant=_refuse, object_pairs_hook=as_dict)
     except (ValueError, RecursionError):
         return text
     if twice:
-        raise _wrong(f"--var {name} gives the key {twice[0][:60]!r} twice", "give each key of an object once")
+        raise _wrong(f"{option} gives the key {twice[0][:60]!r} twice", "give each key of an object once")
     return value
 
 
-def _decoded(name: str, given: str) -> str:
+def _decoded(option: str, given: str) -> str:
     """The value as UTF-8 text, whatever the locale made of its bytes."""
     try:
         return os.fsencode(given).decode("utf-8")
     except UnicodeError:
-        raise _wrong(f"the value of --var {name} is not UTF-8 text", "give it as UTF-8") from None
+        raise _wrong(f"the value of {option} is not UTF-8 text", "give it as UTF-8") from None
 
 
 def _refuse(name: str) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import limiting, options
+from callsheet.apps.cli.dry_run import Assumptions, assumptions, tell_dry_run
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.progress import Progress, choose_progress
@@ -75,6 +76,8 @@ class Job:
 @options.plan
 @options.tool_sources
 @options.variables
+@click.option("--dry-run", "is_dry", is_flag=True, help="Say what the plan would do, and do nothing.")
+@assumptions
 @options.recording
 @limiting.limits
 @_start
@@ -91,6 +94,8 @@ def run(  # noqa: PLR0913 - an argument for each group of options
     plan: options.NamedPlan,
     setup: Setup,
     variables: tuple[str, ...],
+    is_dry: bool,
+    assumptions: Assumptions,
     recording: options.Recording,
     limits: Limits,
     start: Start,
@@ -103,6 +108,10 @@ def run(  # noqa: PLR0913 - an argument for each group of options
     The answer is printed on standard output, progress on standard error. A run that was
     interrupted goes on with `callsheet resume`. One that waits for people ends with exit status 4.
     """
+    if is_dry:
+        return tell_dry_run(plan, setup, variables, assumptions, approve=start.approve, as_json=as_json)
+    if assumptions.are_given:
+        raise click.UsageError("--assume, --price and --ask-servers belong to a dry run: add --dry-run")
     if recording.no_journal and start.waits:
         raise click.UsageError("--no-journal has no inbox: nobody could answer while the run waits")
     if recording.no_journal and (recording.journal is not None or start.run_id is not None):

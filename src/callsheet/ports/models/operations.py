@@ -61,7 +61,7 @@ class ModelOperations:
         if command.tool != "SELF_REFINE":
             return await self._carry_out(command, context)
         args = dict(command.args)
-        rounds = _rounds(args.pop("rounds", 1))
+        rounds = rounds_of(args.pop("rounds", 1))
         value: JSON = None
         for _ in range(rounds):
             command = command._replace(args=args)
@@ -107,7 +107,7 @@ def _excerpt(answer: str) -> str:
     return repr(answer) if len(answer) <= _EXCERPT else f"{answer[:_EXCERPT]!r}…"
 
 
-def _rounds(value: Any) -> int:
+def rounds_of(value: Any) -> int:
     """How often a text is refined: once at least; a number out of reach is refused, not cut."""
     try:
         rounds = max(1, int(float(value)))

@@ -15,6 +15,7 @@ from callsheet.ports.transforms.tools import (
     literal_check,
     transform_facts,
     transform_tools,
+    work_out,
 )
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "select",
     "transform_facts",
     "transform_tools",
+    "work_out",
 ]
 
 

@@ -12,6 +12,7 @@ from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSp
 from callsheet.ports.transforms.fault import Fault, TooMuchWork
 
 if TYPE_CHECKING:
+    from callsheet.machine.foresight import Computed
     from callsheet.passes.signatures import LiteralCheck
 
 ORIGIN = "transform"
@@ -116,6 +117,57 @@ def _given(arguments: dict[str, Any], *names: str) -> tuple[Any, ...]:
 
 
 # ---------------------------------------------------------------- before the run
+
+
+def work_out(tool: str, arguments: dict[str, Any]) -> Computed | None:
+    """What a transform gives of these arguments, as a plan sees it; None where that is much work.
+
+    >>> work_out("CALC", {"expression": "6 * 7"})
+    Computed(succeeds=True, value=42)
+    """
+    from callsheet.machine.foresight import Computed  # noqa: PLC0415 - only for a forecast
+    from callsheet.ports.answers import as_json, failure_text  # noqa: PLC0415 - brings asyncio
+
+    try:
+        value = as_json(_worked_out(tool, arguments))
+        if isinstance(value, dict) and value.get("success") is False:
+            raise ToolFailed(failure_text(value))
+    except TooMuchWork:
+        return None
+    except Fault as fault:
+        said = arguments.get(_CHECKED.get(tool, ""))
+        return Computed(False, str(fault.failure(said if isinstance(said, str) else "")))
+    except ToolFailed as failure:
+        return Computed(False, str(failure))
+    return None if _is_long(value) else Computed(True, value)
+
+
+def _worked_out(tool: str, arguments: dict[str, Any]) -> JSON:
+    if tool == "FORMAT":
+        return to_text(*_given(arguments, "text"))
+    if tool == "CALC":
+        from callsheet.ports.transforms.arithmetic import worked_out  # noqa: PLC0415 - as above
+
+        (expression,) = _given(arguments, "expression")
+        if isinstance(expression, str) and len(expression) > _LONG:
+            raise TooMuchWork("the expression is long")
+        return worked_out(expression)
+    from callsheet.ports.transforms.query import search  # noqa: PLC0415 - brings JMESPath
+    from callsheet.ports.transforms.work import Work  # noqa: PLC0415 - as above
+
+    data, query = _given(arguments, "data", "query")
+    if not isinstance(query, str):
+        raise ToolFailed("the query must be text")
+    return search(data, query, Work(_FORESEEN))
+
+
+_FORESEEN = 200_000
+"""What a query may do before the run."""
+_LONG_TEXT = 1_000_000
+
+
+def _is_long(value: JSON) -> bool:
+    return isinstance(value, str) and len(value) > _LONG_TEXT
 
 
 def fault_of_literal(tool: str, said: JSON) -> Fault | None:

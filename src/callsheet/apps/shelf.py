@@ -1,0 +1,46 @@
+"""The tools that plans are looked at against, without being run: declarations, wherever they come from.
+
+In: a setup and a plan. Out: a registry, and whether a server was left unasked. Servers are
+started only where they are to be asked, and end before anything is said.
+"""
+
+from __future__ import annotations
+
+from callsheet.apps.session import Setup, local_tools
+from callsheet.diagnostics import Diagnostic
+from callsheet.ir import Plan
+from callsheet.ports.tools import Registry
+
+
+class Shelf:
+    """The tools of a setup; local ones are loaded once."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._local = local_tools(setup)
+
+    def tools_for(
+        self, plan: Plan, *, asks_servers: bool
+    ) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
+        """The registry, what was doubtful about opening it, and who was not asked."""
+        from callsheet.api.reach import absent_tools  # noqa: PLC0415 - only where there is a plan
+
+        if not absent_tools(plan, self._local):
+            return self._local, (), None
+        if asks_servers:
+            return *self._ask_servers(plan), None
+        from callsheet.ports.mcp.discovery import discover  # noqa: PLC0415 - only where tools are missing
+
+        files = self._setup.mcp_configs or discover()
+        return self._local, (), f"a server of {files[0]}" if files else None
+
+    def _ask_servers(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...]]:
+        import asyncio  # noqa: PLC0415 - only where servers are asked
+
+        from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - as above
+
+        async def ask() -> tuple[Registry, tuple[Diagnostic, ...]]:
+            async with open_toolbox(self._setup, plan) as toolbox:
+                return toolbox.registry, toolbox.diagnostics
+
+        return asyncio.run(ask())

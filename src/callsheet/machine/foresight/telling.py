@@ -1,0 +1,193 @@
+"""From the passages of a plan's steps to its forecast: whether and how often each step acts.
+
+A step is sure to be reached if every way from the first step to an end goes through it. Ways
+that begin with a failure are left aside: what only they lead to happens on failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from callsheet.ir import Call, CallKind, Effect, Plan, Replan, Step
+from callsheet.ir.components import strong_parts
+from callsheet.ir.dominators import NONE, immediate_dominators
+from callsheet.machine.foresight.forecast import Forecast, StepForecast, Times, Visit, When
+from callsheet.machine.foresight.knowledge import Knowledge, ModelUse
+from callsheet.machine.foresight.passage import Passage, Setting
+from callsheet.machine.foresight.units import Units
+from callsheet.machine.foresight.unknown import Fields, Foreseen, Items, Text, Unknown, is_known
+
+_MOST_WAITED_FOR = 50
+
+
+class Sighting(NamedTuple):
+    """All that was seen of a plan. `order` has the original number of each step that was looked at."""
+
+    plan: Plan
+    setting: Setting
+    order: Sequence[int]
+    passages: Mapping[int, Passage]
+    edges: Mapping[int, Mapping[int, bool]]
+    units: Units
+
+
+class _Reached(NamedTuple):
+    """How each unit is reached, and which of them may be reached again."""
+
+    when: dict[int, When]
+    again: frozenset[int]
+
+
+def tell(sighting: Sighting) -> Forecast:
+    """The forecast of what was seen, in text order."""
+    reached = _reached(sighting)
+    steps = [_step(sighting, place, reached) for place in range(sighting.setting.end)]
+    steps.sort(key=lambda step: step.number)
+    return Forecast(sighting.plan, tuple(steps), tuple(_unforeseen(steps)))
+
+
+def _reached(sighting: Sighting) -> _Reached:
+    end = sighting.setting.end
+    entry = end + 1
+    every: list[list[int]] = [[] for _ in range(end + 2)]
+    usual: list[list[int]] = [[] for _ in range(end + 2)]
+    every[entry] = usual[entry] = [0] if end else []
+    for unit, edges in sighting.edges.items():
+        every[unit] = list(edges)
+        usual[unit] = [target for target, is_usual in edges.items() if is_usual]
+    above = immediate_dominators(usual, entry)
+    when: dict[int, When] = {}
+    for unit in sighting.units.heads:
+        if unit not in sighting.edges:
+            when[unit] = When.NEVER
+        else:
+            when[unit] = When.ON_FAILURE if above[unit] == NONE else When.MAYBE
+    on_every_way = above[end]
+    while on_every_way not in (NONE, entry):
+        when[on_every_way] = When.ALWAYS
+        on_every_way = above[on_every_way]
+    part_of = strong_parts(every, entry)
+    sizes: dict[int, int] = {}
+    for part in part_of:
+        sizes[part] = sizes.get(part, 0) + 1
+    again = frozenset(
+        unit for unit, edges in sighting.edges.items() if sizes[part_of[unit]] > 1 or unit in edges
+    )
+    return _Reached(when, again)
+
+
+def _step(sighting: Sighting, place: int, reached: _Reached) -> StepForecast:
+    setting, number = sighting.setting, sighting.order[place]
+    step = setting.plan.steps[place]
+    head = sighting.units.head_of[place]
+    passage = sighting.passages.get(place)
+    if passage is None:
+        return StepForecast(
+            number=number,
+            step=step,
+            when=When.NEVER,
+            times=Times(),
+            total=Times(),
+            why_not="nothing leads to it",
+        )
+    when = _when(reached.when[head], passage)
+    repeats = head in reached.again
+    retries = step.on_fail.retry.count if step.on_fail is not None and step.on_fail.retry is not None else 0
+    tries = None if repeats else 1 + (retries if passage.may_fail else 0)
+    action, knowledge = step.action, setting.knowledge
+    effect, is_declared = _effect(step, knowledge)
+    has_result = passage.binding is not None
+    return StepForecast(
+        number=number,
+        step=step,
+        when=when,
+        times=passage.times,
+        total=passage.times.by(1 if reached.when[head] is When.ALWAYS else 0, tries),
+        visits=passage.visits,
+        items=passage.items,
+        is_per_item=passage.is_per_item,
+        repeats=repeats,
+        depends_on=_depends_on(sighting, step, passage),
+        effect=effect,
+        is_declared=is_declared,
+        models=_models(action, passage, knowledge) if isinstance(action, Call) else None,
+        needs_approval=isinstance(action, Call) and knowledge.needs_approval(action.tool),
+        is_assumed=step.id in knowledge.assumed,
+        is_computed=passage.is_computed and step.id not in knowledge.assumed,
+        result=passage.binding.value if passage.binding is not None else None,
+        has_result=has_result,
+        why_not=passage.why_not if when is When.NEVER else None,
+    )
+
+
+def _when(reached: When, passage: Passage) -> When:
+    if passage.times.most == 0:
+        return When.NEVER
+    return When.MAYBE if reached is When.ALWAYS and not passage.times.least else reached
+
+
+def _effect(step: Step, knowledge: Knowledge) -> tuple[Effect | None, bool]:
+    """What the step's call may do, and whether somebody has declared that."""
+    if not isinstance(step.action, Call):
+        return None, True
+    match step.action.kind:
+        case CallKind.MODEL:
+            return Effect.LLM, True
+        case CallKind.TRANSFORM:
+            return Effect.PURE, True
+        case CallKind.AGENT:
+            return Effect.UNSAFE, False
+        case CallKind.HUMAN:
+            return Effect.READ, True
+        case CallKind.TOOL:
+            fact = knowledge.facts.get(step.action.tool)
+            return (Effect.UNSAFE, False) if fact is None else (fact.effect, True)
+
+
+def _depends_on(sighting: Sighting, step: Step, passage: Passage) -> tuple[str, ...]:
+    steps = sighting.setting.plan.steps
+    read = [steps[number].id for number in passage.depends_on]
+    return tuple(dict.fromkeys([*(step.depends_on or ())[:_MOST_WAITED_FOR], *read]))
+
+
+def _models(call: Call, passage: Passage, knowledge: Knowledge) -> ModelUse | None:
+    """What one visit asks of a model, by the first of them."""
+    if call.kind not in (CallKind.MODEL, CallKind.AGENT) or not passage.visits:
+        return None
+    visit = passage.visits[0]
+    inputs = [_known_part(value) for value in visit.inputs]
+    arguments = {name: _known_part(value) for name, value in visit.arguments}
+    return knowledge.ask_model(call.tool, inputs, arguments, _is_whole(visit))  # pyright: ignore[reportArgumentType]
+
+
+def _is_whole(visit: Visit) -> bool:
+    return all(map(is_known, visit.inputs)) and all(is_known(value) for _, value in visit.arguments)
+
+
+def _known_part(value: Foreseen) -> Foreseen:
+    """The value with null, or nothing inside a text, where it is unknown."""
+    match value:
+        case Unknown():
+            return None
+        case Text(parts=parts):
+            return "".join(part for part in parts if isinstance(part, str))
+        case Items(items=items):
+            return [_known_part(item) for item in items]  # pyright: ignore[reportReturnType]
+        case Fields(pairs=pairs):
+            return {key: _known_part(part) for key, part in pairs}  # pyright: ignore[reportReturnType]
+        case _:
+            return value
+
+
+def _unforeseen(steps: Sequence[StepForecast]) -> list[str]:
+    """What may happen besides the steps' own calls, in words."""
+    found: list[str] = []
+    for step in steps:
+        if step.when is When.NEVER:
+            continue
+        if isinstance(step.step.action, Replan):
+            found.append(f"{step.step.id}: what the new plan of RE-PLAN does")
+        elif isinstance(step.step.action, Call) and step.step.action.kind is CallKind.AGENT:
+            found.append(f"{step.step.id}: what the agent of @{step.step.action.tool} calls")
+    return found

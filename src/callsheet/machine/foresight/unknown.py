@@ -1,0 +1,209 @@
+"""Values of which a part is not known yet: placeholders, and texts, lists and dicts that hold some.
+
+A plain JSON value is always known in full; what is unknown at any depth is one of the classes
+here. Paths, emptiness and casts of known values are those of `machine.values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
+
+from callsheet.ir import JSON, Cast, PathPart
+from callsheet.machine.values import cast_value, is_empty, items_of, to_text, walk
+
+_MOST_PATH = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Stands for a value that only a run will know.
+
+    `what` says whose value it is (`READ_FILE result`, `$x`), `step` the step that gives it,
+    None where it is not one step's; `path` is the place inside that value. `kind` is the cast
+    that it takes, or another word for what it will be; None where nobody says.
+    """
+
+    what: str
+    step: str | None = None
+    path: tuple[PathPart, ...] = ()
+    kind: str | None = None
+
+    def at(self, part: PathPart) -> Unknown:
+        """The placeholder of a part of the value."""
+        path = (*self.path, part)[-_MOST_PATH:]
+        return replace(self, path=path, kind=None)
+
+    def __str__(self) -> str:
+        return f"<{'.'.join([self.what, *map(str, self.path)])}>"
+
+
+class Text(NamedTuple):
+    """A text with placeholders in it; its parts are texts and placeholders in turn."""
+
+    parts: tuple[str | Unknown, ...]
+
+
+class Items(NamedTuple):
+    """A list of known length, of whose items one at least is not known in full."""
+
+    items: tuple[Foreseen, ...]
+
+
+class Fields(NamedTuple):
+    """A dict of known keys, of whose values one at least is not known in full."""
+
+    pairs: tuple[tuple[str, Foreseen], ...]
+
+
+Partial: TypeAlias = "Unknown | Text | Items | Fields"
+Foreseen: TypeAlias = "JSON | Partial"
+"""A value as far as it is known before the run."""
+_PARTIAL = (Unknown, Text, Items, Fields)
+
+
+def is_known(value: Foreseen) -> bool:
+    """Whether the value is known in full."""
+    return not isinstance(value, _PARTIAL)
+
+
+def list_of(items: Sequence[Foreseen]) -> Foreseen:
+    """The list of these items."""
+    return Items(tuple(items)) if any(isinstance(item, _PARTIAL) for item in items) else list(items)  # pyright: ignore[reportReturnType]
+
+
+def dict_of(pairs: Sequence[tuple[str, Foreseen]]) -> Foreseen:
+    """The dict of these keys and values."""
+    if any(isinstance(value, _PARTIAL) for _, value in pairs):
+        return Fields(tuple(pairs))
+    return dict(pairs)  # pyright: ignore[reportReturnType]
+
+
+def text_of(parts: Sequence[str | Unknown]) -> str | Text:
+    """The text that these parts make, neighbouring texts joined.
+
+    >>> text_of(["a", "b"]), text_of(["a", "", Unknown("X result")])
+    ('ab', Text(parts=('a', Unknown(what='X result', step=None, path=(), kind=None))))
+    """
+    made: list[str | Unknown] = []
+    texts: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        if any(texts):
+            made.append("".join(texts))
+        texts = []
+        made.append(part)
+    if not made:
+        return "".join(texts)
+    if any(texts):
+        made.append("".join(texts))
+    return Text(tuple(made))
+
+
+def parts_of_text(value: Foreseen) -> tuple[str | Unknown, ...]:
+    """What a value inside a text contributes to it."""
+    match value:
+        case Unknown():
+            return (value,)
+        case Text(parts=parts):
+            return parts
+        case Items():
+            return (Unknown("a list of " + str(next(unknowns_of(value)))[1:-1], kind="text"),)
+        case Fields():
+            return (Unknown("an object of " + str(next(unknowns_of(value)))[1:-1], kind="text"),)
+        case _:
+            return (to_text(value),)
+
+
+def unknowns_of(value: Foreseen) -> Iterator[Unknown]:
+    """The placeholders in a value, in their order."""
+    stack: list[Foreseen] = [value]
+    while stack:
+        current = stack.pop()
+        match current:
+            case Unknown():
+                yield current
+            case Text(parts=parts):
+                yield from (part for part in parts if isinstance(part, Unknown))
+            case Items(items=items):
+                stack.extend(reversed(items))
+            case Fields(pairs=pairs):
+                stack.extend(part for _, part in reversed(pairs))
+            case _:
+                pass
+
+
+def at_path(value: Foreseen, path: tuple[PathPart, ...]) -> Foreseen:
+    """The value at a dot path; a path into something unknown is unknown."""
+    for index, part in enumerate(path):
+        match value:
+            case Unknown():
+                value = value.at(part)
+            case Text():
+                value = Unknown("a text").at(part)
+            case Items(items=items):
+                value = walk(list(items), (part,))  # pyright: ignore[reportArgumentType]
+            case Fields(pairs=pairs):
+                value = walk(dict(pairs), (part,))  # pyright: ignore[reportArgumentType]
+            case _:
+                return walk(value, path[index:])
+    return value
+
+
+def emptiness(value: Foreseen) -> bool | None:
+    """Whether the value is empty, None where that is not known."""
+    match value:
+        case Unknown():
+            return None
+        case Text(parts=parts):
+            return False if any(isinstance(part, str) and not is_empty(part) for part in parts) else None
+        case Items() | Fields():
+            return False
+        case _:
+            return is_empty(value)
+
+
+def items_foreseen(source: Foreseen) -> Sequence[Foreseen] | None:
+    """What FOREACH goes through, None where that is not known."""
+    match source:
+        case Unknown() | Text():
+            return None
+        case Items(items=items):
+            return items
+        case Fields():
+            return (source,)
+        case _:
+            return items_of(source)
+
+
+def cast_foreseen(kind: Cast | None, value: Foreseen) -> Foreseen:
+    """The value as the cast wants it; one that does not fit stays as it was."""
+    if kind is None:
+        return value
+    match value:
+        case Unknown():
+            return replace(value, kind=str(kind))
+        case Items() | Fields() if kind is Cast.JSON:
+            return value
+        case Items() if kind is Cast.LIST:
+            return value
+        case Text() | Items() | Fields():
+            return Unknown("a value", kind=str(kind))
+        case _:
+            return cast_value(kind, value)[0]
+
+
+def is_same(left: Foreseen, right: Foreseen) -> bool:
+    """Whether two values are the same, `1`, `1.0` and `true` being three."""
+    if left is right:
+        return True
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, list | dict):
+        return to_text(left) == to_text(right)  # pyright: ignore[reportArgumentType, reportUnknownArgumentType]
+    if isinstance(left, Items | Fields):
+        return False
+    return left == right

@@ -1,0 +1,122 @@
+"""A dry run as lines for people: each step with what it is given, then what all comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from callsheet.machine.foresight import Forecast, StepForecast, Times, Totals, Visit, When, model_calls_of
+from callsheet.views.columns import cut, pad, printable, width
+from callsheet.views.describe import describe_condition, describe_failure, describe_output
+from callsheet.views.dry_run.words import cost_of, counted, doing, happening, shown
+
+_MOST_ID = 12
+_LEAST = 40
+_MOST_VISITS = 5
+_MOST_READS = 4
+
+
+def dry_run_text(forecast: Forecast, totals: Totals, price: float | None = None, columns: int = 100) -> str:
+    """The dry run in lines of at most so many columns, but of 40 at least."""
+    most = max(columns, _LEAST)
+    lines = ["nothing is called: values in <…> are known only when the plan runs"]
+    ids = [cut(printable(step.step.id), _MOST_ID) for step in forecast.steps]
+    indent = max(map(width, ids), default=0) + 2
+    group: int | None = None
+    for step, id_ in zip(forecast.steps, ids, strict=True):
+        if step.step.group is not None and step.step.group != group:
+            lines.append("side by side:")
+        elif step.step.group is None and group is not None:
+            lines.append("then:")
+        group = step.step.group
+        lines.append(pad(id_, indent) + _heading(step))
+        lines += (" " * indent + "  " + line for line in _details(step))
+    lines += ["", *_sums(forecast, totals, price)]
+    return "\n".join(cut(line, most) for line in lines)
+
+
+def _heading(step: StepForecast) -> str:
+    said = [doing(step.step.action), happening(step)]
+    if step.effect is not None:
+        said.append(str(step.effect) if step.is_declared else f"{step.effect} (nobody declared it)")
+    if step.needs_approval:
+        said.append("needs approval")
+    return printable("  ".join(said))
+
+
+def _details(step: StepForecast) -> Iterator[str]:
+    if step.when is When.NEVER:
+        return
+    for visit in step.visits[:_MOST_VISITS]:
+        yield from _visit(step, visit)
+    more = len(step.visits) - _MOST_VISITS
+    if step.times.most is not None and step.tool is not None and step.times.most > _MOST_VISITS:
+        more = step.times.most - _MOST_VISITS
+    if more > 0:
+        yield f"… and {more:,} more items"
+    if step.step.condition is not None and not all(visit.is_sure for visit in step.visits):
+        yield f"if {describe_condition(step.step.condition)}"
+    if step.models is not None:
+        yield f"model calls: {counted(model_calls_of(step))}, {_prompt(step)}"
+    if step.has_result:
+        yield _result(step)
+    if step.step.on_fail is not None:
+        yield f"on failure: {describe_failure(step.step.on_fail)}"
+    if step.depends_on:
+        ids = [printable(id_) for id_ in step.depends_on[:_MOST_READS]]
+        yield "after " + ", ".join(ids + ["…"] * (len(step.depends_on) > _MOST_READS))
+
+
+def _visit(step: StepForecast, visit: Visit) -> Iterator[str]:
+    told = [shown(value) for value in visit.inputs]
+    told += [f"{printable(name)}: {shown(value)}" for name, value in visit.arguments]
+    if visit.item is None or step.is_per_item:
+        yield from told
+    else:
+        maybe = "" if visit.is_sure else " (maybe)"
+        yield f"item {visit.item + 1}{maybe}: {', '.join(told)}"
+
+
+def _prompt(step: StepForecast) -> str:
+    assert step.models is not None
+    tokens = step.models.tokens
+    if not tokens:
+        return "prompt unknown"
+    return f"about {tokens:,} prompt tokens" + ("" if step.models.is_whole else " and what is unknown")
+
+
+def _result(step: StepForecast) -> str:
+    target = describe_output(step.step)
+    if step.is_assumed:
+        return f"{target} = {shown(step.result)} (assumed)"
+    return f"{target} = {shown(step.result)}"
+
+
+def _sums(forecast: Forecast, totals: Totals, price: float | None) -> Iterator[str]:
+    yield f"calls: {counted(totals.calls)}" + (_meaning(totals.calls) if totals.tools else "")
+    name_width = max((width(printable(name)) for name, *_ in totals.tools), default=0) + 3
+    for name, effect, declared, times in totals.tools:
+        said = str(effect) if declared else f"{effect} (nobody declared it)"
+        yield f"  {pad('@' + printable(name), name_width)}{counted(times)}  {said}"
+    yield f"calls that may change something: {counted(totals.writes)}"
+    if totals.model_calls != Times():
+        yield f"model calls: {counted(totals.model_calls)}, {_costs(totals, price)}"
+    if totals.to_approve:
+        yield f"needs approval: {', '.join(map(printable, totals.to_approve))}"
+    yield from (f"cannot be foreseen: {printable(said)}" for said in forecast.unforeseen)
+
+
+def _meaning(times: Times) -> str:
+    if times.least == times.most:
+        return ""
+    return " (the fewest if no step fails, the most with every retry)"
+
+
+def _costs(totals: Totals, price: float | None) -> str:
+    least = (
+        ""
+        if totals.prompts_are_whole and totals.model_calls.least == totals.model_calls.most
+        else "at least "
+    )
+    cost = cost_of(totals, price)
+    said = "cost unknown (no price is given)" if cost is None else f"{least}{cost:,.6f} for prompts"
+    return f"{least}about {totals.prompt_tokens:,} prompt tokens, {said}"

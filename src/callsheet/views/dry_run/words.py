@@ -1,0 +1,104 @@
+"""The words of a dry run: actions, counts, values and costs."""
+
+from __future__ import annotations
+
+import json
+from typing import assert_never
+
+from callsheet.ir import Action, Call, Goto, Replan, Respond, Terminate
+from callsheet.machine.foresight import (
+    Fields,
+    Foreseen,
+    Items,
+    StepForecast,
+    Text,
+    Times,
+    Totals,
+    Unknown,
+    When,
+)
+from callsheet.views.columns import CUT, escaped
+
+_MOST_PARTS = 40
+_MOST_TEXT = 2_000
+
+
+def doing(action: Action) -> str:
+    """What a step does, by its word in a plan.
+
+    >>> doing(Call("READ_FILE")), doing(Goto("S2"))
+    ('@READ_FILE', 'GOTO S2')
+    """
+    match action:
+        case Call(tool=tool):
+            return f"@{tool}"
+        case Respond():
+            return "@RESPOND"
+        case Terminate():
+            return "TERMINATE"
+        case Goto(target=target):
+            return f"GOTO {target}"
+        case Replan():
+            return "RE-PLAN"
+    assert_never(action)
+
+
+def counted(times: Times) -> str:
+    """How often, in words.
+
+    >>> counted(Times(1, 1)), counted(Times(0, 4)), counted(Times(2, None))
+    ('1', '0 to 4', '2 or more')
+    """
+    if times.most is None:
+        return f"{times.least:,} or more"
+    return f"{times.least:,}" if times.least == times.most else f"{times.least:,} to {times.most:,}"
+
+
+def cost_of(totals: Totals, price: float | None) -> float | None:
+    """What the fewest prompts cost; None where no price is known.
+
+    `price` is that of a million tokens of a prompt.
+    """
+    return None if price is None else totals.prompt_tokens * price / 1_000_000
+
+
+def shown(value: Foreseen) -> str:
+    """A value in one line: JSON, with placeholders in angle brackets outside of any quotes.
+
+    >>> shown(Text(("a ", Unknown("X result")))), shown("<X result>"), shown([1, "b"])
+    ('"a " <X result>', '"<X result>"', '[1, "b"]')
+    """
+    match value:
+        case Unknown():
+            return escaped(str(value))
+        case Text(parts=parts):
+            told = [escaped(str(p)) if isinstance(p, Unknown) else _json(p) for p in parts[:_MOST_PARTS]]
+            return " ".join(told + [CUT] * (len(parts) > _MOST_PARTS))
+        case Items(items=items):
+            inner = [shown(item) for item in items[:_MOST_PARTS]] + [CUT] * (len(items) > _MOST_PARTS)
+            return f"[{', '.join(inner)}]"
+        case Fields(pairs=pairs):
+            inner = [f"{_json(key)}: {shown(part)}" for key, part in pairs[:_MOST_PARTS]]
+            return f"{{{', '.join(inner + [CUT] * (len(pairs) > _MOST_PARTS))}}}"
+        case _:
+            return _json(value)
+
+
+def _json(value: object) -> str:
+    if isinstance(value, str) and len(value) > _MOST_TEXT:
+        value = value[:_MOST_TEXT] + CUT
+    return escaped(json.dumps(value, ensure_ascii=False, default=str)[: 2 * _MOST_TEXT])
+
+
+def happening(step: StepForecast) -> str:
+    """Whether and how often a step acts: `always`, `maybe, for each item of <X result>`, `on failure`."""
+    said = [str(step.when)]
+    if step.when is When.NEVER:
+        return f"never: {step.why_not}"
+    if step.is_per_item:
+        said.append(f"for each item of {shown(step.items)}")
+    elif step.step.foreach is not None and step.tool is not None:
+        said.append(f"{counted(step.times)} of its items")
+    if step.repeats:
+        said.append("again and again")
+    return ", ".join(said)

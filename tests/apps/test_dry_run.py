@@ -1,0 +1,105 @@
+"""`callsheet dry-run` and `run --dry-run`: all is told and nothing is touched."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+
+def files_of(machine):
+    return {p.relative_to(machine.folder) for p in machine.folder.rglob("*") if "__pycache__" not in p.parts}
+
+
+def test_tools_are_not_called_and_nothing_is_left_behind(machine):
+    plan = machine.plan('S1: @LOOK (path="mark") > $seen', "S2: @NOTE (line=$seen)", "S3: @RESPOND ($seen)")
+    before = files_of(machine)
+
+    result = machine("dry-run", plan, "--tools", machine.tools)
+
+    assert result.exit_code == 0
+    assert 'path: "mark"' in result.stdout
+    assert "line: <LOOK result>" in result.stdout
+    assert files_of(machine) == before
+
+
+def test_run_says_the_same_with_dry_run(machine):
+    plan = machine.plan('S1: @LOOK (path="mark") > $seen', "S2: @RESPOND ($seen)")
+    line = (plan, "--tools", machine.tools)
+
+    assert machine("run", *line, "--dry-run").stdout == machine("dry-run", *line).stdout
+    assert not machine.journal.exists()
+
+
+def test_a_run_without_dry_run_has_nothing_to_assume(machine):
+    plan = machine.plan('S1: @RESPOND ("x")')
+
+    result = machine("run", plan, "--assume", "S1=3")
+
+    assert result.exit_code == 2
+    assert "--dry-run" in result.stderr
+
+
+def test_no_server_is_started_unless_it_is_asked_for(machine):
+    server = machine.write("server.py", "open('started', 'w').close()\n")
+    config = {"mcpServers": {"hall": {"command": sys.executable, "args": [server]}}}
+    machine.write(".mcp.json", json.dumps(config))
+    plan = machine.plan('S1: @GREET (name="Ada") > $g', "S2: @RESPOND ($g)")
+
+    result = machine("dry-run", plan)
+
+    assert result.exit_code == 0
+    assert not (machine.folder / "started").exists()
+    assert "unsafe (nobody declared it)" in result.stdout
+    assert "--ask-servers" in result.stderr
+    assert machine("dry-run", plan, "--ask-servers").exit_code == 2
+    assert (machine.folder / "started").exists()
+
+
+def test_servers_that_are_asked_tell_the_names_of_arguments(with_server):
+    plan = with_server.plan('S1: @GREET ("Ada") > $g', "S2: @RESPOND ($g)")
+
+    shown = with_server("dry-run", plan, "--ask-servers").stdout
+
+    assert 'name: "Ada"' in shown
+
+
+def test_assumed_results_resolve_the_rest(machine):
+    plan = machine.plan(
+        'S1: @LOOK (path="mark") > $seen:json',
+        "S2: ?IF ($seen.n > 2) THEN @NOTE (line=$seen.text)",
+        'S3: @RESPOND ("done")',
+    )
+    given = 'S1={"n": 3, "text": "t"}'
+    steps = machine.json("dry-run", plan, "--tools", machine.tools, "--assume", given)["steps"]
+
+    assert steps[1]["when"] == "always"
+    assert steps[1]["visits"][0]["arguments"] == {"line": {"value": "t"}}
+    assert steps[0]["result"] == {"is": "assumed", "value": {"n": 3, "text": "t"}}
+
+
+def test_a_step_that_is_not_there_cannot_be_assumed(machine):
+    plan = machine.plan('S1: @LOOK (path="mark") > $seen', "S2: @RESPOND ($seen)")
+
+    for said, hint in (("S11=3", "did you mean S1"), ("S2=3", "calls nothing"), ("S1", "has no =")):
+        result = machine("dry-run", plan, "--tools", machine.tools, "--assume", said)
+        assert (result.exit_code, "RUN040" in result.stderr) == (2, True)
+        assert hint in result.stderr
+
+
+def test_a_plan_that_run_would_refuse_is_refused(machine):
+    plan = machine.plan("S1: @LOOKS ($x) > $y", "S2: GOTO S9")
+
+    assert machine("dry-run", plan, "--tools", machine.tools).exit_code == 2
+    found = machine.json("dry-run", plan, "--tools", machine.tools)
+    assert found["ok"] is False
+    assert {"CHK040", "CHK012"} <= {d["code"] for d in found["diagnostics"]}
+
+
+def test_transforms_are_worked_out(machine):
+    plan = machine.plan(
+        'S1: @CALC ("$n * 2") > $m', 'S2: @SELECT ($l, query="[?k].v") > $v', "S3: @RESPOND ($m, $v)"
+    )
+
+    data = machine.json("dry-run", plan, "--var", "n=21", "--var", 'l=[{"k":true,"v":1}]')
+
+    assert data["steps"][2]["visits"][0]["inputs"] == [{"value": 42}, {"value": [1]}]
