@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tests.conformance.dag_dry import dry_run_case
 from tests.conformance.dag_form import DagCase
 from tests.conformance.dag_pictures import RENDERINGS, batch_differences, picture_differences
 from tests.conformance.dag_runs import run_case, run_stages
@@ -120,5 +121,6 @@ RUNNERS: dict[str, Runner] = {
     "save_load": _save_load,
     "run": run_case,
     "stages": run_stages,
+    "dry_run": dry_run_case,
 }
 """What carries out an accepted plan, by mode."""

@@ -355,6 +355,6 @@ def test_a_run_is_held_against_what_is_expected(expect: dict[str, Any], holds: b
     assert (not dag.differences(case)) == holds
 
 
-@pytest.mark.parametrize("mode", ["dry_run", "plan_tool", "tool_schemas"])
+@pytest.mark.parametrize("mode", ["plan_tool", "tool_schemas"])
 def test_what_is_not_carried_out_fails(mode: str) -> None:
     assert "not supported" in dag.differences(dag_case({"success": True}, mode))[0]

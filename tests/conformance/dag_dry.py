@@ -1,0 +1,75 @@
+"""Dry runs of the area `dag`: a forecast, held against what a case expects of it.
+
+The forecast is pure: that no call is made follows from what it is. Whether files are left behind is
+not looked at here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.conformance.dag_form import DagCase
+from tests.conformance.findings import difference
+
+from callsheet.ir import Plan, canonical_tool_name
+from callsheet.machine.foresight import Fields, Forecast, Foreseen, Items, Text, Unknown, foresee
+
+_Look = Callable[[DagCase, Forecast], Any]
+
+
+def dry_run_case(case: DagCase, plan: Plan) -> list[str]:
+    """What speaks against a case."""
+    forecast = foresee(plan, case.inputs)
+    out: list[str] = []
+    for key, wanted in case.expect.items():
+        if key == "batches":
+            continue
+        if key not in _LOOKS:
+            out.append(f"the expectation {key!r} is not looked at yet")
+            continue
+        found = _LOOKS[key](case, forecast)
+        if isinstance(wanted, dict):
+            found = {name: found.get(name) for name in wanted}
+        if found != wanted:
+            out.append(difference(key, wanted, found))
+    return out
+
+
+def _names(case: DagCase) -> dict[str, str]:
+    return {canonical_tool_name(str(step["tool"])): str(step["tool"]) for step in case.plan["steps"]}
+
+
+def _args(case: DagCase, forecast: Forecast) -> dict[str, Any]:
+    names = _names(case)
+    return {
+        call.step.id: {name: _plain(value, names) for name, value in call.visits[0].arguments}
+        for call in forecast.calls()
+    }
+
+
+def _plain(value: Foreseen, names: Mapping[str, str]) -> Any:
+    """A foreseen value with its placeholders as texts that name tools as the case does."""
+    match value:
+        case Unknown():
+            tool, _, rest = str(value)[1:].partition(" ")
+            return f"<{names.get(tool, tool)} {rest}"
+        case Text(parts=parts):
+            return "".join(part if isinstance(part, str) else _plain(part, names) for part in parts)
+        case Items(items=items):
+            return [_plain(item, names) for item in items]
+        case Fields(pairs=pairs):
+            return {name: _plain(item, names) for name, item in pairs}
+        case _:
+            return value
+
+
+_LOOKS: Mapping[str, _Look] = {
+    "success": lambda case, forecast: len(forecast.steps) == len(case.plan["steps"]),
+    "call_count": lambda case, forecast: 0,
+    "budget_used": lambda case, forecast: 0,
+    "steps_marked_dry": lambda case, forecast: [step.step.id for step in forecast.steps],
+    "dry_args": _args,
+    "dry_deps": lambda case, forecast: {s.step.id: list(s.depends_on) for s in forecast.steps},
+    "dry_tools": lambda case, forecast: {s.step.id: _names(case)[s.tool or ""] for s in forecast.calls()},
+}
