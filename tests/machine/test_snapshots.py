@@ -168,6 +168,8 @@ def test_all_that_a_machine_is_made_of_is_in_its_state() -> None:
         "is_paused",
         "_unfilled",
         "_schedule",
+        "_asking",
+        "_gated",
     }
     fields = {f"_{name}" for name in Bench("S1: @READ (1)").machine.state().__slots__}  # type: ignore[union-attr]
     assert set(Machine.__slots__) - follows == fields

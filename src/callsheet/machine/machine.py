@@ -663,6 +663,7 @@ class Machine:
         if refusal is None:
             return True
         frame.stopped = True
+        frame.ran = frame.ran and frame.items is not None  # a call that was refused gave no result
         frame.control = self._failure(frame.code, refusal.describe(), refusal)
         return False
 

@@ -100,10 +100,13 @@ class Document:
         elif char in "@Pp" and (group := PARALLEL.match(text, pos)):
             self._open_group(group)
         elif char in "Pp*`" and (marker := MARKER.match(text, pos)):
-            reader.loose("MIC104", "the markers belong to LTP text", *marker.span("word"), "")
-            reader.pos = marker.end()
+            self._pass_over(marker)
         else:
             self._read_statement()
+
+    def _pass_over(self, marker: re.Match[str]) -> None:
+        self.reader.loose("MIC104", "the markers belong to LTP text", *marker.span("word"), "")
+        self.reader.pos = marker.end()
 
     # ------------------------------------------------------------ lines that are no commands
 
@@ -182,6 +185,10 @@ class Document:
         start, number = pos, None
         if decoration is not None:
             start, number = decoration.end(), decoration["number"]
+            marker = MARKER.match(text, start)
+            if marker is not None:
+                self._pass_over(marker)
+                return
         kind = self._lines.kind(text, start, end, self.known, labelled=number is not None)
         if kind is Kind.PROSE and not self._same_line:
             reader.pos = end

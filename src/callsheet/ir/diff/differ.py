@@ -97,10 +97,9 @@ class _References:
 
     def are_same(self, old: str, new: str) -> bool:
         """Whether two ids mean the same step; one that means none is the same as itself."""
-        now = self.new.get(new)
+        now, was = self.new.get(new), self.old.get(old)
         if now is None:
-            return old == new
-        was = self.old.get(old)
+            return old == new and was not in self.partner
         return was is not None and self.partner.get(was) == now
 
 
