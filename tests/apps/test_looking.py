@@ -150,10 +150,10 @@ def cut_run(machine):
 def test_show_tells_what_was_cut(machine):
     assert cut_run(machine).exit_code == 0
     warnings = [line for line in machine("show", "cut").stdout.splitlines() if line.startswith("warning")]
-    assert warnings == [
-        *(f"warning: S1: item {n}: matches cut to 200 rows" for n in range(3)),
-        "warning: S1: and 2 more (--events has them all)",
-    ]
+    *told, more = warnings  # items are done in any order
+    assert len(set(told)) == 3
+    assert set(told) <= {f"warning: S1: item {n}: matches cut to 200 rows" for n in range(5)}
+    assert more == "warning: S1: and 2 more (--events has them all)"
     (step,) = machine.json("show", "cut")["steps"]
     assert len(step["cuts"]) == 5
     remarks = [e["body"].get("remarks") for e in machine.json("show", "cut", "--events") if e["type"] == "ok"]
