@@ -59,7 +59,8 @@ def on_the_clock(work: Work, slots: int | None, ranks: Mapping[str, int] | None 
     """The real seconds of a run whose steps sleep as long as they take."""
 
     async def sleep(args: dict[str, Any], context: CallContext) -> None:
-        await asyncio.sleep(work.seconds[args["n"]])
+        number: int = args["n"]
+        await asyncio.sleep(work.seconds[number])
 
     machine = _machine(work, slots, ranks)
     route = Route(sleep)
