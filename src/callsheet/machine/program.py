@@ -21,6 +21,7 @@ from callsheet.ir import (
     Terminate,
     Value,
 )
+from callsheet.ir.arguments import filled_parameters
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.expr import refs_of
 from callsheet.machine.closures import (
@@ -289,7 +290,7 @@ def named_arguments(call: Call, fact: ToolFacts) -> tuple[tuple[str, Value], ...
 def _positional_names(call: Call, fact: ToolFacts) -> list[str]:
     """The parameters that positional arguments fill: those in order that no name is given for."""
     given = {name for name, _ in call.named}
-    names = [name for name in fact.parameters if name not in given][: len(call.positional)]
+    names = filled_parameters(fact.parameters, given, len(call.positional))
     return names + [f"arg{i}" for i in range(len(names), len(call.positional))]
 
 
