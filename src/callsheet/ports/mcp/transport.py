@@ -92,7 +92,9 @@ async def _pump_in(process: ServerProcess, deliver: Callable[[SessionMessage | E
             if not whole.strip():
                 continue
             try:
-                message = SessionMessage(jsonrpc_message_adapter.validate_json(_as_utf8(whole), by_name=False))
+                message = SessionMessage(
+                    jsonrpc_message_adapter.validate_json(_as_utf8(whole), by_name=False)
+                )
             except ValueError:
                 process.tail.line(whole)  # a server that prints: not a message, but maybe its last word
                 continue
