@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from callsheet.machine.asking import headline
 from callsheet.machine.budget import REPLAN
-from callsheet.machine.commands import Ask, Awaited, CallModel, Command, Compile, RunAgent, Sleep
+from callsheet.machine.commands import Ask, Awaited, CallModel, Command, Compile, Probe, RunAgent, Sleep
 from callsheet.machine.doubt import call_of
 from callsheet.machine.frames import Attempt
 from callsheet.machine.notes import NoteKind
@@ -48,9 +48,16 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
 
 def open_commands(run: Run) -> dict[str, Awaited]:
     """The commands that have been given and not been answered yet, by key."""
-    calls = [command_of(run, attempt) for attempt in (*run.attempts.values(), *run.compiling.values())]
+    calls = [_awaited(run, attempt) for attempt in (*run.attempts.values(), *run.compiling.values())]
+    asks = [Ask(attempt.key, attempt.frame.code.id, asked) for attempt, asked in run.asking.open()]
     waits = [pause_of(run, attempt) for attempt in run.asleep.values()]
-    return {command.key: command for command in (*calls, *waits)}
+    return {command.key: command for command in (*calls, *asks, *waits)}
+
+
+def _awaited(run: Run, attempt: Attempt) -> Awaited:
+    if attempt.is_probing:
+        return Probe(attempt.key, attempt.frame.code.id, call_of(attempt))
+    return command_of(run, attempt)
 
 
 def may_retry(run: Run, attempt: Attempt) -> bool:

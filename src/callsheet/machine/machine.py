@@ -126,15 +126,9 @@ class Machine(Run):
     def state(self) -> Run | None:
         """All that the run has come to: this machine itself.
 
-        None before its start, in a pause, after its end, for a graph, and once people have been
-        asked or answers have been lost: such runs are always folded.
+        None before its start, in a pause, and after its end.
         """
-        if self.schedule is not None or not self.is_started or self.is_paused or self.result is not None:
-            return None
-        attempts = (*self.attempts.values(), *self.asleep.values())
-        if self.asking.was_used or any(a.delivery or a.redelivered or a.is_probing for a in attempts):
-            return None
-        return self
+        return self if self.is_started and not self.is_paused and self.result is None else None
 
     @classmethod
     def at(cls, state: Run, observer: Observer | None = None, approve: Iterable[str] = ()) -> Machine:

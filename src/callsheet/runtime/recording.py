@@ -106,7 +106,8 @@ class JournalRecorder:
             posed = self._people.pose(ask)
             self._append(EventType.ASK, ask.key, {**asked_to_json(ask.asked), "due": posed.due})
             if self._folded is not None:
-                self._folded.book.posed[ask.asked.digest] = posed
+                noted = posed._replace(since=self._writer.last_ts)
+                self._folded.book.posed[ask.asked.digest] = noted
 
     def _append(self, kind: EventType, key: str, body: dict[str, Any] | None) -> None:
         step, index, attempt = place_of_key(key)
