@@ -11,6 +11,8 @@ from callsheet.machine.notes import NoteKind
 from callsheet.machine.program import Kind
 from callsheet.machine.run import Run
 
+_ASKING_MODELS = frozenset({Kind.MODEL, Kind.AGENT, Kind.REPLAN})
+
 
 def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
     """Make the call of an attempt, or ask a person first."""
@@ -64,13 +66,18 @@ def may_retry(run: Run, attempt: Attempt) -> bool:
     """Whether the budget has room for one more attempt and the wait before it."""
     code, budget = attempt.frame.code, run.budget
     refusal = budget.reserve_wait(run.limits.pause(attempt.number, code.delay, code.backoff))
-    if refusal is None and code.kind is Kind.TOOL:
-        refusal = budget.reserve(code.tool)
-    elif refusal is None:
-        refusal = budget.reserve_model(code.tool or REPLAN)
+    if refusal is None:
+        reserve = budget.reserve_model if code.kind in _ASKING_MODELS else budget.reserve
+        refusal = reserve(code.tool or REPLAN)
     if refusal is None:
         budget.retries += 1
     return run.has_room(attempt.frame, refusal)
+
+
+def give_back(run: Run, attempt: Attempt) -> None:
+    """The call of an attempt was reserved and never leaves: it is not among what the run has used."""
+    code = attempt.frame.code
+    run.budget.give_back(code.tool or REPLAN, asks_model=code.kind in _ASKING_MODELS)
 
 
 def retry(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:

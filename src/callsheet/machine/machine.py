@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.machine.answers import answered, decided, doubted
+from callsheet.machine.asking import Approval
 from callsheet.machine.budget import Refusal
-from callsheet.machine.calls import emit, open_commands
+from callsheet.machine.calls import emit, give_back, open_commands
 from callsheet.machine.commands import Awaited, Command
 from callsheet.machine.endings import fail, failed, note_beside, succeeded
 from callsheet.machine.events import (
@@ -192,7 +193,13 @@ class Machine(Run):
         self.budget.change(event.limits)
 
     def _break_off(self, end: End, out: list[Command]) -> None:
-        """End the run with whatever is under way."""
+        """End the run with whatever is under way; what was about to leave is not among what it used."""
+        for attempt in self.asleep.values():
+            give_back(self, attempt)
+            self.budget.retries -= 1
+        for attempt, asked in self.asking.open():
+            if isinstance(asked, Approval):
+                give_back(self, attempt)
         self.asking.clear()
         self.attempts.clear()
         self.asleep.clear()
