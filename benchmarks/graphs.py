@@ -87,11 +87,21 @@ def strangers(count: int) -> list[dict[str, Any]]:
 
 def hostile(count: int) -> list[dict[str, Any]]:
     """Indexes and titles that look like other things: paths, keys, markup, control sequences in titles."""
-    names = ("../%d", "r1/%d@2", "%d.0.1", "a@%d", '"%d"]; click', "<b>%d</b>", "${v%d}", "日本%d\u202e", "%d %%2F")
+    names = (
+        "../%d",
+        "r1/%d@2",
+        "%d.0.1",
+        "a@%d",
+        '"%d"]; click',
+        "<b>%d</b>",
+        "${v%d}",
+        "日本%d\u202e",
+        "%d %%2F",
+    )
     ids = [names[n % len(names)] % n for n in range(count)]
     steps: list[dict[str, Any]] = []
     for n, index in enumerate(ids):
-        step = {**_step(n, [], []), "index": index, "title": "\x1b[2J%s" % n}
+        step = {**_step(n, [], []), "index": index, "title": f"\x1b[2J{n}"}
         steps.append({**step, "depends_on": [ids[n - 1]] if n else []})
     return steps
 
