@@ -88,7 +88,7 @@ def as_json(value: Any, depth: int = 0) -> JSON:
     Tuples and sets become lists, keys text; raises ToolFailed for what has no JSON. NaN and
     the infinities have none and become null.
     """
-    kind: type = type(value)
+    kind: type[Any] = type(value)
     if kind is str or kind is bool or value is None:
         return value
     if kind is int and -_SMALL < value < _SMALL:
