@@ -234,6 +234,7 @@ async def _drive(
     driver = LocalDriver(
         folded.machine, gateway, recorder, watch.after_batch, seconds=folded.seconds, people=people
     )
+    recorder.seconds = lambda: driver.seconds
     if watch.on_driver is not None:
         watch.on_driver(driver)
     async with heeding(journal, writer.run_id, driver):
