@@ -1,8 +1,8 @@
 """Where a run of a plan of dependencies stands: what may start, what is under way, what has failed.
 
-In: which steps have ended, and how. Out: the step to start next, the one with the most still
-hanging on it first, then in the order of the plan. When a step ends is not decided here, and no
-result depends on it.
+In: which steps have ended, and how. Out: the step to start next, the one with the highest rank
+first, then in the order of the plan. When a step ends is not decided here, and no result depends
+on it.
 """
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ from callsheet.runtime.doubt import (
 )
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.local import SLICE, LocalDriver
+from callsheet.runtime.ranks import ranks_for
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.ids import new_run_id
@@ -134,6 +135,7 @@ async def start_run(
         dict(launch.pins),
         dict(launch.note),
         launch.approve,
+        ranks_for(journal, plan, launch.limits),
     )
     folded = begin(plan, start, watch.observer)
     with journal.create_run(

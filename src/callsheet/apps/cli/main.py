@@ -28,6 +28,7 @@ COMMANDS: dict[str, Entry] = {
     "doctor": Entry(f"{_HERE}.doctor:doctor", "Look whether everything needed is in order.", _MORE),
     "demo": Entry(f"{_HERE}.demo:demo", "See it work on real MCP servers.", _MORE),
     "explain": Entry(f"{_HERE}.explain:explain", "Explain a diagnostic code.", _MORE),
+    "schema": Entry(f"{_HERE}.schema:schema", "Print the JSON Schema of JSON plans.", _MORE),
     "completion": Entry(f"{_HERE}.completion:completion", "Print the completion script of a shell.", _MORE),
 }
 
