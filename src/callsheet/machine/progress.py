@@ -14,36 +14,41 @@ from callsheet.ir import Plan, Step
 
 
 class Progress(NamedTuple):
-    """Where a graph stands: its steps that are done, that failed and why, and that were not started."""
+    """Where a graph stands: its steps that are done, that failed and why, and that were not started.
+
+    `number` counts the new plans of the run from 1; `refused` says why the planner's last answer was none.
+    """
 
     plan: Plan
     completed: tuple[Step, ...]
     failed: tuple[tuple[Step, str], ...]
     remaining: tuple[Step, ...]
+    number: int = 1
+    refused: str = ""
 
 
-def progress_of(plan: Plan, done: Collection[int], failures: Mapping[int, str]) -> Progress:
+def progress_of(
+    plan: Plan, done: Collection[int], failures: Mapping[int, str], number: int = 1, refused: str = ""
+) -> Progress:
     """Where a plan stands, by the numbers of its steps."""
     steps = list(enumerate(plan.steps))
     return Progress(
         plan,
-        tuple(step for number, step in steps if number in done),
-        tuple((step, failures[number]) for number, step in steps if number in failures),
-        tuple(step for number, step in steps if number not in done and number not in failures),
+        tuple(step for n, step in steps if n in done),
+        tuple((step, failures[n]) for n, step in steps if n in failures),
+        tuple(step for n, step in steps if n not in done and n not in failures),
+        number,
+        refused,
     )
 
 
 def with_own_ids(plan: Plan, before: Plan, generation: int) -> Plan:
-    """A planner's plan whose indexes no step of the plan before it has.
+    """A planner's plan with indexes that no step of the plan before it has.
 
-    A step of index 1 in the first new plan becomes `r1-1`. What waits for a step that was done before
-    waits for it no more: it is done.
-
-    >>> from callsheet.ir import Call, Order
-    >>> old = Plan((Step("1", Call("A"), depends_on=()),), Order.DAG)
-    >>> new = Plan((Step("2", Call("B"), depends_on=("1",)), Step("3", Call("C"), depends_on=("2",))), Order.DAG)
-    >>> [(step.id, step.depends_on) for step in with_own_ids(new, old, 1).steps]
-    [('r1-2', ()), ('r1-3', ('r1-2',))]
+    >>> from callsheet.ir import Call
+    >>> steps = Step("1", Call("A"), depends_on=()), Step("2", Call("B"), depends_on=("1",))
+    >>> [(step.id, step.depends_on) for step in with_own_ids(Plan(steps), Plan(steps), 1).steps]
+    [('r1-1', ()), ('r1-2', ('r1-1',))]
     """
     taken = {step.id for step in before.steps}
     names: dict[str, str] = {}
@@ -54,18 +59,26 @@ def with_own_ids(plan: Plan, before: Plan, generation: int) -> Plan:
             name, number = f"r{generation}-{number}", number + 1
         taken.add(name)
         names.setdefault(step.id, name)
-    known = {step.id for step in before.steps}
-    steps = tuple(
+    steps = (
         replace(
-            step,
-            id=names[step.id],
-            depends_on=tuple(
-                names.get(name, name) for name in step.depends_on or () if name in names or name not in known
-            ),
+            step, id=names[step.id], depends_on=tuple(names.get(name, name) for name in step.depends_on or ())
         )
         for step in plan.steps
     )
-    return replace(plan, steps=steps)
+    return replace(plan, steps=tuple(steps))
+
+
+def without_past(plan: Plan, progress: Progress) -> Plan:
+    """A planner's plan in which nothing waits for what was done before; it is done."""
+    own = {step.id for step in plan.steps}
+    past = {step.id for step in progress.completed} - own
+    if not any(past.intersection(step.depends_on or ()) for step in plan.steps):
+        return plan
+    steps = (
+        replace(step, depends_on=tuple(name for name in step.depends_on or () if name not in past))
+        for step in plan.steps
+    )
+    return replace(plan, steps=tuple(steps))
 
 
 _LONGEST = 64

@@ -12,7 +12,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from callsheet.frontends.dag import format_dag
 from callsheet.frontends.ltp import format_plan
+from callsheet.ir import Order, Plan
 from callsheet.machine import (
     Answered,
     Ask,
@@ -47,6 +49,10 @@ POLICY = Policy()
 """When runs get snapshots."""
 NEVER = sys.maxsize
 _PAUSE = 0.5
+
+
+def _text_of(plan: Plan) -> str:
+    return format_dag(plan) if plan.order is Order.DAG else format_plan(plan)
 
 
 class JournalRecorder:
@@ -129,7 +135,7 @@ class JournalRecorder:
 
     def _note(self, event: Event) -> None:
         if type(event) is PlanCompiled:
-            self._writer.add_plan(event.plan, format_plan(event.plan))
+            self._writer.add_plan(event.plan, _text_of(event.plan))
         kind, key, body = event_record(event)
         if key is None:
             self._writer.append(kind, body=body)

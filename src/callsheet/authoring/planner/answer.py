@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, cast
 
 from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.frontends.dag import parse_dag
@@ -50,7 +49,7 @@ def _plans_in(text: str) -> Iterator[str]:
     while at >= 0 and tries < _MOST_TRIES:
         tries += 1
         try:
-            found, end = cast("tuple[Any, int]", decoder.raw_decode(text, at))
+            found, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
             pass
         else:
