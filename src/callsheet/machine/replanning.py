@@ -55,8 +55,7 @@ def not_planned(run: Run, event: Failed, out: list[Command]) -> None:
     assert planning is not None
     run.planning = None
     run.budget.measure(event.error)
-    _note_beside(run, event)
-    _again(run, planning, event.error, out)
+    _again(run, planning, event, event.error, out)
 
 
 def planned(run: Run, event: PlanCompiled, out: list[Command]) -> bool:
@@ -64,11 +63,10 @@ def planned(run: Run, event: PlanCompiled, out: list[Command]) -> bool:
     planning = run.planning
     assert planning is not None
     run.planning = None
-    _note_beside(run, event)
     try:
         program = _program(run, event)
     except CallsheetError as error:
-        _again(run, planning, str(error), out)
+        _again(run, planning, event, str(error), out)
         return False
     carried = run.scope.to_dict()
     run.budget.replans += 1
@@ -77,6 +75,7 @@ def planned(run: Run, event: PlanCompiled, out: list[Command]) -> bool:
     run.scope.take_over(carried)
     run.scope.set_initial()
     run.tell(NoteKind.REPLANNED, _word(planning.key), f"{len(program.steps)} new steps")
+    _note_beside(run, event)
     return True
 
 
@@ -94,8 +93,11 @@ def _ask(run: Run, end: End, refused: str, out: list[Command]) -> bool:
     return True
 
 
-def _again(run: Run, planning: Planning, error: str, out: list[Command]) -> None:
+def _again(
+    run: Run, planning: Planning, event: Failed | PlanCompiled, error: str, out: list[Command]
+) -> None:
     run.tell(NoteKind.FAILED, _word(planning.key), error)
+    _note_beside(run, event)
     if _ask(run, planning.end, error, out):
         return
     end = planning.end
