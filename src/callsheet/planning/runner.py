@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from callsheet.api.events import StepFailed, StepFinished, StepStarted
 from callsheet.api.handle import RunHandle
@@ -83,10 +83,13 @@ class PlanRunner:
             return _refused(plan, str(error), began)
         return self._told(plan, result, began, is_recorded=checkpoint)
 
-    async def resume_plan(self, plan_id: str) -> PlanExecutionResult:
+    async def resume_plan(
+        self, plan_id: str, *, in_doubt: Literal["retry", "skip", "fail"] | None = None
+    ) -> PlanExecutionResult:
         """Carry on the newest run of a plan; steps that are done are not run again.
 
-        `plan_id` is that of a saved plan or the beginning of one, or of a plan that was run.
+        `plan_id` is that of a plan that was run, or the beginning of one. A call that was under way when the
+        process died may have taken place: `in_doubt` says what becomes of it, without it the run waits.
         """
         began = time.monotonic()
         try:
@@ -101,7 +104,7 @@ class PlanRunner:
             data = json.loads(format_dag(plan.ir))
             runtime = await self._context.runtime(data, checkpoint=True, limits=self._limits())
             async with runtime:
-                result = await self._follow(runtime.start_resume(run_id))
+                result = await self._follow(runtime.start_resume(run_id, in_doubt=in_doubt))
         except CallsheetError as error:
             return _refused(None, str(error), began)
         return self._told(plan, result, began, is_recorded=True)
