@@ -72,7 +72,8 @@ def _lay_outside(folder: Path, plan_id: str) -> None:
     """A plan where an id with a path in it would lead."""
     for suffix in ("", ".json"):
         target = Path(f"{folder / plan_id}{suffix}").resolve()
-        if target.is_relative_to(folder.parents[1].resolve()):
+        place = folder.parents[1].resolve()
+        if target.is_relative_to(place) and not folder.resolve().is_relative_to(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text('{"steps": []}')
 
@@ -94,7 +95,8 @@ class _World:
         """Those of the case; without a strict catalogue also those that its plans name."""
         names = dict.fromkeys(self.case.tools)
         if self.case.catalogue is None:
-            plans = [*self.case.run.get("planner", ()), self.case.plan or {}]
+            entries = [*self.case.run.get("planner", ()), self.case.plan or {}]
+            plans = [entry for entry in entries if isinstance(entry, dict)]
             names |= dict.fromkeys(s["tool"] for p in plans for s in p.get("steps", ()) if "tool" in s)
         return [self._tool(name) for name in names]
 

@@ -27,7 +27,7 @@ def compute_batches(steps: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str
     >>> [[step["index"] for step in batch] for batch in compute_batches(rows)]
     [['1'], ['2']]
     """
-    empty = {"title": "", "tool": "none", "args": {}, "depends_on": []}
+    empty: dict[str, Any] = {"title": "", "tool": "none", "args": {}, "depends_on": []}
     filled: list[dict[str, Any]] = [{**empty, **step} for step in steps]
     plan = parse_dag(json.dumps({"steps": filled}, ensure_ascii=False, default=str), "<steps>").require()
     return [[steps[number] for number in level] for level in Precedence.of(plan).levels()]
