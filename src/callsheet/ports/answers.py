@@ -82,18 +82,16 @@ def _compact(value: object) -> str:
         return _kind(value)
 
 
-def as_json(value: object, depth: int = 0) -> JSON:
+def as_json(value: Any, depth: int = 0) -> JSON:
     """A Python value as JSON of its own, sharing no list or dict with what was given.
 
     Tuples and sets become lists, keys text; raises ToolFailed for what has no JSON. NaN and
     the infinities have none and become null.
     """
-    if value is None or isinstance(value, bool):
+    kind: type[Any] = type(value)
+    if kind is str or kind is bool or value is None:
         return value
-    kind = type(value)
-    if isinstance(value, str) and kind is str:
-        return value
-    if isinstance(value, int) and kind is int and -_SMALL < value < _SMALL:
+    if kind is int and -_SMALL < value < _SMALL:
         return value
     if depth > _MAX_DEPTH:
         raise ToolFailed(f"the tool's result is nested deeper than {_MAX_DEPTH} levels")
