@@ -30,6 +30,12 @@ def note(text: str) -> str:
 
 
 @tool(effect="read")
+async def wait() -> None:
+    """Takes long."""
+    await asyncio.sleep(60)
+
+
+@tool(effect="read")
 def fail(text: str) -> str:
     """Fails."""
     raise RuntimeError(text)
@@ -53,7 +59,9 @@ class Desk:
     def __init__(self, folder: Path, plan: Any = GOOD, **options: Any) -> None:
         CALLS.clear()
         self.library = PlanLibrary(folder)
-        self.tools = PlanTools(Runtime([note, fail], planner=lambda request: plan), self.library, **options)
+        self.tools = PlanTools(
+            Runtime([note, fail, wait], planner=lambda request: plan), self.library, **options
+        )
 
     async def __call__(self, name: str, **arguments: Any) -> Any:
         return json.loads(await self.tools.handle(name, arguments))
@@ -110,7 +118,7 @@ async def test_a_plan_that_fails_is_told_with_its_steps_and_stays_saved(tmp_path
         ("plan_create", {}, "needs goal"),
         ("plan_create", {"goal": 3}, "needs goal"),
         ("plan_create", {"goal": "  "}, "needs goal"),
-        ("plan_create", {"goal": "g", "variables": {}}, "takes no variables"),
+        ("plan_create", {"goal": "g", "variables": {}}, "no argument variables; give them to plan_execute"),
         ("plan_execute", {"goal": "g"}, "needs plan_id"),
         ("plan_execute", {"plan_id": "x", "variables": []}, "must be an object"),
         ("plan_execute", {"plan_id": "x", "dry": 1}, "no argument dry"),
@@ -180,6 +188,32 @@ async def test_plans_that_are_run_at_once_cannot_overspend(tmp_path: Path) -> No
     await desk("plan_create", goal="g")
     await asyncio.gather(*(desk("plan_execute", plan_id="two-notes") for _ in range(6)))
     assert len(CALLS) == 5
+
+
+async def test_tools_that_share_a_budget_take_turns(tmp_path: Path) -> None:
+    budget = SharedBudget(Limits(max_calls=5))
+    desks = [Desk(tmp_path / str(n), budget=budget) for n in range(3)]
+    await asyncio.gather(*(desk("plan_create_and_execute", goal="g") for desk in desks for _ in range(2)))
+    assert len(CALLS) == budget.used.calls == 5
+
+
+async def test_a_plan_that_is_given_up_counts_what_it_has_called(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, {"title": "t", "steps": [step("1", "note", text="a"), step("2", "wait", "1")]})
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(desk("plan_create_and_execute", goal="g"), 0.3)
+    assert desk.tools.budget.used.calls_by_tool == {"NOTE": 1, "WAIT": 1}
+    assert not (await desk("plan_execute", plan_id="none"))["success"]  # the turn is free again
+
+
+async def test_a_plan_cannot_run_plans_on_the_budget_that_it_uses(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    await desk("plan_create", goal="g")
+    inner = desk.tools.tools()
+    plan = {"title": "nest", "steps": [step("1", "plan_execute", plan_id="two-notes")]}
+    outer = PlanTools(Runtime(inner, planner=lambda r: plan), PlanLibrary(tmp_path), budget=desk.tools.budget)
+    reply = json.loads(await asyncio.wait_for(outer.handle("plan_create_and_execute", {"goal": "g"}), 10))
+    assert (reply["success"], CALLS) == (False, [])
+    assert "PLN020" in reply["error"]
 
 
 async def test_the_model_that_makes_plans_counts_too(tmp_path: Path) -> None:

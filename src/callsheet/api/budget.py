@@ -1,13 +1,18 @@
 """A budget that a conversation and the plans of its model use up together.
 
-In: limits for all of it, and what has been used. Out: the limits that are left for the next run. Nothing
-can be overspent by runs one after another; `PlanTools` runs them so.
+In: limits for all of it, and what has been used. Out: the limits that are left for the next run. Runs
+that take turns cannot overspend it together.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.ir import canonical_tool_name
 from callsheet.machine import Limits, Refusal, Usage
 
@@ -18,6 +23,11 @@ _PAIRS = (
     ("max_bytes", "bytes"),
     ("max_seconds", "seconds"),
 )
+
+
+_NOBODY: frozenset[int] = frozenset()
+_HAVE_THE_TURN: ContextVar[frozenset[int]] = ContextVar("callsheet budgets in use", default=_NOBODY)
+"""The budgets whose turn a run has, for the tasks and threads of that run."""
 
 
 class SharedBudget:
@@ -32,6 +42,26 @@ class SharedBudget:
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self.used = Usage()
+        self._lock = asyncio.Lock()
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[None]:
+        """The turn of one run or planner: others that use this budget wait.
+
+        Raises CallsheetError (PLN020) where a run that has the turn, or a tool of it, asks for one.
+        """
+        if id(self) in _HAVE_THE_TURN.get():
+            raise CallsheetError.single(
+                "PLN020",
+                "a plan that uses a shared budget cannot make or run another plan that uses it",
+                help="give the tools inside of plans a budget of their own",
+            )
+        async with self._lock:
+            token = _HAVE_THE_TURN.set(_HAVE_THE_TURN.get() | {id(self)})
+            try:
+                yield
+            finally:
+                _HAVE_THE_TURN.reset(token)
 
     def count_call(self, tool: str) -> None:
         """Count a call that the conversation makes itself."""

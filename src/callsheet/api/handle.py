@@ -16,6 +16,7 @@ from callsheet.api.result import RunResult
 from callsheet.api.steps import StepLog, StepResult
 from callsheet.api.stream import EventStream
 from callsheet.ir import JSON
+from callsheet.machine import Usage
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import Watch
 from callsheet.store import RunStatus
@@ -70,6 +71,10 @@ class RunHandle(AsyncIterator[RunEvent]):
     def title(self, index: str) -> str:
         """The title of a step of a plan of dependencies, also of one that a planner has added."""
         return "" if self._log is None else self._log.title(index)
+
+    def calls_begun(self) -> Usage:
+        """Of a plan of dependencies: the calls that have left so far, also of a run that was interrupted."""
+        return Usage() if self._log is None else self._log.calls_begun()
 
     def when_done(self, tell: Callable[[], object]) -> None:
         """Call `tell` when the run goes on no more."""

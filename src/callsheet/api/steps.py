@@ -7,11 +7,13 @@ whose steps may run a million times, are told of by their events alone.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from callsheet.ir import JSON, Call, Order, Plan, Step, executor_name
+from callsheet.machine import Usage
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import Watch
@@ -56,6 +58,7 @@ class StepLog:
         self._is_live = plan is not None
         self._begun: dict[str, float] = {}
         self._results: dict[str, StepResult] = {}
+        self._calls: Counter[str] = Counter()
 
     def begin_from(self, plan: Plan, new_plans: Iterable[tuple[str, Plan]]) -> None:
         """Follow a run that is taken up: its plan, and those that took its place."""
@@ -66,6 +69,10 @@ class StepLog:
     def compiled(self, plan: Plan) -> None:
         """Know the steps of a new plan."""
         self._steps |= _steps_of(plan)
+
+    def calls_begun(self) -> Usage:
+        """The calls that have left so far, attempts included; those that a budget refused count as well."""
+        return Usage(calls=sum(self._calls.values()), calls_by_tool=dict(self._calls))
 
     def results(self) -> tuple[StepResult, ...]:
         """The steps that have an outcome, in the order in which they ended."""
@@ -102,7 +109,10 @@ class StepLog:
         if step is None:
             return
         match note.kind:
+            case NoteKind.RETRYING:
+                self._count(step)
             case NoteKind.STARTED:
+                self._count(step)
                 self._begun[step.id] = self._clock() if self._is_live else -1.0
                 self._results.pop(step.id, None)
             case NoteKind.FINISHED:
@@ -113,6 +123,10 @@ class StepLog:
                 self._end(step, "skipped", error=note.detail)
             case _:
                 pass
+
+    def _count(self, step: Step) -> None:
+        if self._is_live and isinstance(step.action, Call):
+            self._calls[step.action.tool] += 1
 
     def _end(
         self,

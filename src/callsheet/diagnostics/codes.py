@@ -215,6 +215,7 @@ CODES: dict[str, Code] = _table(
     PLN010="an answer of a model that holds no plan",
     PLN011="nobody is there to make a plan",
     PLN012="a model that cannot be asked",
+    PLN020="a plan inside a plan on one budget",
     RUN001="a graph of dependencies cannot be run",
     RUN010="a step that nobody is there to carry out",
     RUN020="a run that did not come to a good end",

@@ -6,6 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, Literal, cast
 
@@ -17,7 +18,7 @@ from callsheet.api.result import RunResult
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag
 from callsheet.ir import Order, executor_name
-from callsheet.machine import Limits
+from callsheet.machine import Limits, Usage
 from callsheet.planning.context import PlanningContext
 from callsheet.planning.results import PlanExecutionResult, StepExecutionResult
 from callsheet.ports.tools import ToolFailed
@@ -71,17 +72,18 @@ class PlanRunner:
         plan: Plan | None = None
         try:
             plan, data = _read(plan_data)
-            checkpoint = checkpoint and not dry_run
-            runtime = await self._context.runtime(data, checkpoint=checkpoint, limits=self._limits())
-            async with runtime:
-                if dry_run:
-                    told = await runtime.dry_run(plan, variables)
-                    known = {**_initial(data), **dict(variables or {})}
-                    return PlanExecutionResult.foreseen(plan.ir, told, known)
-                result = await self._follow(runtime.start(plan, variables))
+            if dry_run:
+                runtime = await self._context.runtime(data, checkpoint=False, limits=self._limits())
+                told = await runtime.dry_run(plan, variables)
+                known = {**_initial(data), **dict(variables or {})}
+                return PlanExecutionResult.foreseen(plan.ir, told, known)
+            async with self._turn():
+                runtime = await self._context.runtime(data, checkpoint=checkpoint, limits=self._limits())
+                async with runtime:
+                    result = await self._follow(runtime.start(plan, variables))
         except (CallsheetError, ToolFailed) as error:
             return _refused(plan, str(error), began)
-        return self._told(plan, result, began, is_recorded=checkpoint)
+        return PlanExecutionResult.of(plan.ir, result, time.monotonic() - began, is_recorded=checkpoint)
 
     async def resume_plan(
         self, plan_id: str, *, in_doubt: Literal["retry", "skip", "fail"] | None = None
@@ -89,7 +91,8 @@ class PlanRunner:
         """Carry on the newest run of a plan; steps that are done are not run again.
 
         `plan_id` is that of a plan that was run, or the beginning of one. A call that was under way when the
-        process died may have taken place: `in_doubt` says what becomes of it, without it the run waits.
+        process died may have taken place: `in_doubt` says what becomes of it, without it the run waits. The
+        run keeps the limits that it was started with; its further calls count in the budget.
         """
         began = time.monotonic()
         try:
@@ -102,24 +105,33 @@ class PlanRunner:
                 run_id = exact[0].run_id
                 plan = Plan(journal.plan(exact[0].plan_hash)[0])
             data = json.loads(format_dag(plan.ir))
-            runtime = await self._context.runtime(data, checkpoint=True, limits=self._limits())
-            async with runtime:
-                result = await self._follow(runtime.start_resume(run_id, in_doubt=in_doubt))
+            async with self._turn():
+                runtime = await self._context.runtime(data, checkpoint=True, limits=self._limits())
+                async with runtime:
+                    result = await self._follow(runtime.start_resume(run_id, in_doubt=in_doubt), is_new=False)
         except CallsheetError as error:
             return _refused(None, str(error), began)
-        return self._told(plan, result, began, is_recorded=True)
+        return PlanExecutionResult.of(plan.ir, result, time.monotonic() - began, is_recorded=True)
 
     def _limits(self) -> Limits:
         limits = self._context.budget.left() if self._guards else Limits().without_guards()
         return replace(limits, **self._pace)
 
-    def _told(self, plan: Plan, result: RunResult, began: float, *, is_recorded: bool) -> PlanExecutionResult:
-        if self._guards:
-            self._context.budget.add(result.usage)
-        return PlanExecutionResult.of(plan.ir, result, time.monotonic() - began, is_recorded=is_recorded)
+    def _turn(self) -> AbstractAsyncContextManager[None]:
+        return self._context.budget.turn() if self._guards else nullcontext()
 
-    async def _follow(self, handle: RunHandle) -> RunResult:
-        """Tell the callbacks of what happens, and give the result."""
+    async def _follow(self, handle: RunHandle, *, is_new: bool = True) -> RunResult:
+        """Tell the callbacks of what happens, count what is used, and give the result."""
+        used: Usage | None = None
+        try:
+            result = await self._listened(handle)
+            used = result.usage if is_new else None  # what was used before a resume was counted then
+        finally:
+            if self._guards:
+                self._context.budget.add(used or handle.calls_begun())
+        return result
+
+    async def _listened(self, handle: RunHandle) -> RunResult:
         async with handle:
             async for event in handle:
                 if event.replayed or (self._on_start is None and self._on_complete is None):

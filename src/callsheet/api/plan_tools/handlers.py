@@ -24,7 +24,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Call, Effect, canonical_tool_name, executor_name
 from callsheet.machine import Spent, Usage
 from callsheet.ports.tools import CallContext, Tool, ToolSpec
-from callsheet.store.library import PlanLibrary
+from callsheet.store.library import PlanLibrary, StoredPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class PlanTools:
     Plans are saved in `library`. `confirm` is asked before a plan is run; without one plans run
     unasked, within the limits of the runtime and with its approvals. `budget` is what the plans use up
     together with the conversation, by default the runtime's limits for all plans of these tools together;
-    runs that use it come one after another. A reply has at most `max_characters` characters.
+    runs that use it come one after another, and none runs within another. A reply has at most
+    `max_characters` characters.
     """
 
     def __init__(
@@ -63,7 +64,6 @@ class PlanTools:
         self._confirm = confirm
         self.budget = budget or SharedBudget(runtime.limits)
         self._most = max_characters
-        self._turn = asyncio.Lock()
 
     # ------------------------------------------------------------ definitions
 
@@ -112,29 +112,33 @@ class PlanTools:
             if wrong is not None:
                 return error_reply(wrong)
             given = cast("Mapping[str, Any]", arguments.get("variables") or {})
-            async with self._turn:
-                if name == "plan_create":
-                    plan_id, plan = await self._create(arguments["goal"], call)
-                    return _created(plan_id, plan)
-                if name == "plan_execute":
-                    stored = self.library.load(arguments["plan_id"])
-                    plan_id, plan = stored.id, Plan(stored.require(), stored.result.source)
-                else:
-                    plan_id, plan = await self._create(arguments["goal"], call)
-                return await self._execute(plan_id, plan, given, call)
+            if name == "plan_execute":
+                stored = self.library.load(arguments["plan_id"])
+                return await self._execute(stored, given, call)
+            async with self.budget.turn():
+                spent = self._spent(_OF_MODELS)
+                if spent is not None:
+                    return error_reply(spent)
+                stored = await self._create(arguments["goal"], call)
+            if name == "plan_create":
+                return _created(stored.id, _plan_of(stored))
+            return await self._execute(stored, given, call)
         except CallsheetError as error:
             return error_reply(str(error), code=error.diagnostics[0].code)
         except Exception as error:
             return error_reply(f"{type(error).__name__}: {error}")
 
-    async def _create(self, goal: str, call: CallContext) -> tuple[str, Plan]:
-        """A plan for a goal, saved under a new id."""
+    def _spent(self, bounds: tuple[str, ...]) -> str | None:
+        """What to say where nothing is left of one of these bounds."""
         left = self.budget.left()
-        for name in ("max_model_calls", "max_tokens", "max_cost"):
-            if getattr(left, name) == 0:
-                most = getattr(self.budget.limits, name)
-                message = f"the budget of this conversation is spent: {name} is {most}"
-                raise CallsheetError.single("RUN020", message, help="answer without a new plan")
+        name = next((name for name in bounds if getattr(left, name) == 0), None)
+        if name is None and not self.budget.is_spent:
+            return None
+        bound = name or "max_steps"
+        return f"the budget of this conversation is spent: {bound} is {getattr(self.budget.limits, bound)}"
+
+    async def _create(self, goal: str, call: CallContext) -> StoredPlan:
+        """A plan for a goal, saved under a new id."""
         before = call.spent or Spent()
         try:
             plan = await self._runtime.create_plan(goal, call=call)
@@ -148,25 +152,39 @@ class PlanTools:
                     cost=after.cost - before.cost,
                 )
             )
-        stored = self.library.save(replace(plan.ir, id=None))
-        return stored.id, Plan(stored.require(), stored.result.source)
+        return self.library.save(replace(plan.ir, id=None))
 
     async def _execute(
-        self, plan_id: str, plan: Plan, variables: Mapping[str, Any], call: CallContext
+        self, stored: StoredPlan, variables: Mapping[str, Any], call: CallContext
     ) -> dict[str, Any]:
         """Run a plan, if that is confirmed and the budget has room."""
-        about = {"plan_id": plan_id, "steps_total": len(plan.steps)}
-        if self.budget.is_spent:
-            return error_reply("the budget of this conversation is spent: no step is left", **about)
-        if self._confirm is not None and not await called(
-            self._confirm, PlanProposal(plan, plan_id, variables)
-        ):
+        plan = _plan_of(stored)
+        about = {"plan_id": stored.id, "steps_total": len(plan.steps)}
+        proposal = PlanProposal(plan, stored.id, variables)
+        if self._confirm is not None and not await called(self._confirm, proposal):
             return error_reply("the plan was not confirmed, so nothing was run", **about)
-        result = await self._runtime.run(plan, variables, limits=self.budget.left())
-        self.budget.add(result.usage)
+        async with self.budget.turn():
+            spent = self._spent(())
+            if spent is not None:
+                return error_reply(spent, **about)
+            handle = self._runtime.start(plan, variables, limits=self.budget.left())
+            try:
+                result = await handle.result()
+            except asyncio.CancelledError:
+                await handle.interrupt()
+                self.budget.add(handle.calls_begun())
+                raise
+            self.budget.add(result.usage)
         used = result.usage
         call.spend(input_tokens=used.input_tokens, output_tokens=used.output_tokens, cost=used.cost)
         return {**about, **_executed(plan, result)}
+
+
+_OF_MODELS = ("max_model_calls", "max_tokens", "max_cost")
+
+
+def _plan_of(stored: StoredPlan) -> Plan:
+    return Plan(stored.require(), stored.result.source)
 
 
 def _wrong_arguments(name: str, arguments: object) -> str | None:
@@ -175,23 +193,19 @@ def _wrong_arguments(name: str, arguments: object) -> str | None:
         return f"there is no tool {name[:80]}; there are {', '.join(NAMES)}"
     if not isinstance(arguments, Mapping):
         return f"the arguments of {name} must be an object"
-    given = cast("Mapping[str, Any]", arguments)
-    schema = schema_of(name)
+    given, schema = cast("Mapping[str, Any]", arguments), schema_of(name)
     for required in schema["required"]:
         value = given.get(required)
         if not isinstance(value, str) or not value.strip():
             return f"{name} needs {required}, a text"
-    variables = given.get("variables")
-    if variables is not None and (
-        "variables" not in schema["properties"] or not isinstance(variables, Mapping)
-    ):
-        return (
-            f"{name}: variables must be an object"
-            if "variables" in schema["properties"]
-            else (f"{name} takes no variables; give them to plan_execute")
-        )
     unknown = sorted(set(given) - set(schema["properties"]))
-    return f"{name} has no argument {unknown[0][:80]}" if unknown else None
+    if unknown:
+        way_out = "; give them to plan_execute" if unknown[0] == "variables" else ""
+        return f"{name} has no argument {unknown[0][:80]}{way_out}"
+    variables = given.get("variables")
+    if variables is not None and not isinstance(variables, Mapping):
+        return f"{name}: variables must be an object"
+    return None
 
 
 def _created(plan_id: str, plan: Plan) -> dict[str, Any]:
