@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.dag_plans import dag_plans
 
@@ -68,7 +68,8 @@ def test_a_text_is_kept_with_its_comments(library):
     assert stored.require().steps == plan.steps
 
 
-@given(plan=dag_plans())
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(plan=dag_plans(3))
 def test_whatever_graph_is_saved_is_loaded(plan):
     with tempfile.TemporaryDirectory() as folder:
         library = PlanLibrary(folder)

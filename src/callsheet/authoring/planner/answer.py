@@ -15,7 +15,7 @@ from callsheet.frontends.values import ParseResult
 from callsheet.ir import Order, Plan
 
 _NAME = "<model>"
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
 _MOST_TRIES = 200
 """How many opening braces are looked behind."""
 _EXCERPT = 80
@@ -31,15 +31,32 @@ def read_graph_answer(answer: object, name: str = _NAME) -> ParseResult:
     't'
     """
     text = answer if isinstance(answer, str) else ""
-    fenced = [match[2] for match in _FENCE.finditer(text)]
-    for part in (*fenced, text):
+    parts = [part for part in (*_fenced(text), text) if '"steps"' in part]
+    for part in parts:
         found = next(_plans_in(part), None)
         if found is not None:
             return parse_dag(found, name)
-    for part in (*fenced, text):
-        if '"steps"' in part and "{" in part:
+    for part in parts:
+        if "{" in part:
             return parse_dag(part[part.index("{") :].strip(), name)  # broken: the reader says where
     return _no_plan(text, name)
+
+
+def _fenced(text: str) -> list[str]:
+    """What stands within fences of Markdown; the last one may be open."""
+    blocks: list[str] = []
+    inside: list[str] = []
+    mark = ""
+    for line in text.split("\n"):
+        fence = _FENCE.match(line)
+        if not mark and fence is not None:
+            mark, inside = fence[1], []
+        elif mark and fence is not None and fence[1].startswith(mark) and not fence[2].strip():
+            blocks.append("\n".join(inside))
+            mark = ""
+        elif mark:
+            inside.append(line)
+    return [*blocks, "\n".join(inside)] if mark else blocks
 
 
 def _plans_in(text: str) -> Iterator[str]:
