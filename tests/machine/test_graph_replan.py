@@ -33,6 +33,7 @@ from callsheet.machine import (
 )
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.progress import Progress, with_own_ids, without_past
+from callsheet.machine.snapshots import state_from_json, state_to_json
 
 FIRST = (step(1, tool="a", var="va"), step(2, 1, tool="bad"), step(3, 2, tool="c"))
 TWICE = Limits(replans_on_failure=2)
@@ -266,7 +267,7 @@ def test_names_that_are_long_or_taken_are_made_unique() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_every_prefix_of_the_events_folds_to_the_same_run(data: st.DataObject) -> None:
+def test_every_prefix_of_the_events_and_every_snapshot_leads_to_the_same_run(data: st.DataObject) -> None:
     steps = data.draw(st.integers(1, 5), "steps")
     graph = [
         step(
@@ -292,10 +293,19 @@ def test_every_prefix_of_the_events_folds_to_the_same_run(data: st.DataObject) -
         for event in run.events[:upto]:
             again.feed(event)
         assert again.result is None
-        for event in run.events[upto:]:
-            again.feed(event)
-        assert again.result == run.result
-        assert again.usage() == run.machine.usage()
+        machines = [again]
+        state = again.state()
+        saved = None if state is None else state_to_json(state)
+        if saved is not None:
+            assert state is not None
+            other = Machine.at(state_from_json(state.program, json.loads(json.dumps(saved))))
+            assert other.open_commands() == again.open_commands()
+            machines.append(other)
+        for machine in machines:
+            for event in run.events[upto:]:
+                machine.feed(event)
+            assert machine.result == run.result
+            assert machine.usage() == run.machine.usage()
 
 
 def test_where_a_graph_stands_is_told_in_the_order_of_the_plan() -> None:

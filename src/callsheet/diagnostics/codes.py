@@ -208,6 +208,7 @@ CODES: dict[str, Code] = _table(
     JRN021="tools that have changed since the start",
     JRN030="a call that is not in doubt",
     JRN031="a step with several calls in doubt",
+    JRN032="a run that has ended and cannot be cancelled",
     PLN001="a plan id that is none",
     PLN002="no such plan in the library",
     PLN003="a plan of this id exists already",

@@ -108,7 +108,9 @@ class Run:
         self.is_started = True
         self.scope, self.slots, self.visits = other.scope, other.slots, other.visits
         self.pc, self.generation, self.last = other.pc, other.generation, other.last
-        self.budget, self.group = other.budget, other.group
+        self.budget, self.group, self.schedule = other.budget, other.group, other.schedule
+        self.asking.take(other.asking)
+        self.planning, self.plans_asked = other.planning, other.plans_asked
         self.attempts, self.asleep, self.compiling = other.attempts, other.asleep, other.compiling
 
     def tell(self, kind: NoteKind, step: str, text: str = "") -> None:

@@ -82,17 +82,17 @@ def _compact(value: object) -> str:
         return _kind(value)
 
 
-def as_json(value: Any, depth: int = 0) -> JSON:
+def as_json(value: object, depth: int = 0) -> JSON:
     """A Python value as JSON of its own, sharing no list or dict with what was given.
 
     Tuples and sets become lists, keys text; raises ToolFailed for what has no JSON. NaN and
     the infinities have none and become null.
     """
-    kind: type[Any] = type(value)
-    if kind is str or kind is bool or value is None:
+    if type(value) is str or type(value) is bool or value is None:
         return value
-    if kind is int and -_SMALL < value < _SMALL:
+    if type(value) is int and -_SMALL < value < _SMALL:
         return value
+    kind = type(value)
     if depth > _MAX_DEPTH:
         raise ToolFailed(f"the tool's result is nested deeper than {_MAX_DEPTH} levels")
     if kind is dict:
