@@ -37,6 +37,7 @@ from callsheet.machine.limits import Limits
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.order import advance, catch_up, settle
 from callsheet.machine.program import Program, compile_plan
+from callsheet.machine.replanning import planned
 from callsheet.machine.result import Status
 from callsheet.machine.run import ALL, Observer, Run
 from callsheet.machine.usage import Usage
@@ -116,7 +117,8 @@ class Machine(Run):
 
     def open_keys(self) -> tuple[str, ...]:
         """The keys of all that is under way."""
-        return (*self.attempts, *self.asking.keys(), *self.asleep, *self.compiling)
+        plans = () if self.planning is None else (self.planning.key,)
+        return (*self.attempts, *self.asking.keys(), *self.asleep, *self.compiling, *plans)
 
     def open_commands(self) -> dict[str, Awaited]:
         """The commands that have been given and not been answered yet, by key."""
@@ -161,6 +163,10 @@ class Machine(Run):
             emit(self, attempt, out)
 
     def _on_compiled(self, event: PlanCompiled, out: list[Command]) -> None:
+        if self.planning is not None and event.key == self.planning.key:
+            if planned(self, event, out):
+                advance(self, out)
+            return
         attempt = self.compiling.pop(event.key, None)
         if attempt is None:
             return
@@ -204,6 +210,7 @@ class Machine(Run):
         self.attempts.clear()
         self.asleep.clear()
         self.compiling.clear()
+        self.planning = None
         self.finish(end, out)
 
     _HANDLERS: ClassVar[dict[type, Callable[[Any, Any, list[Command]], None]]] = {

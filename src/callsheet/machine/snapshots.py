@@ -17,6 +17,7 @@ from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits
 from callsheet.machine.program import Program
+from callsheet.machine.replanning import Planning
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
 from callsheet.machine.schedule import Schedule
@@ -72,6 +73,8 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
             for attempt, asked in state.asking.open()
         ],
         "counts": state.asking.counts((*state.attempts, *state.asking.keys())),
+        "planning": None if state.planning is None else _planning_to_json(state.planning, keep),
+        "plans_asked": state.plans_asked,
         "schedule": None if state.schedule is None else _schedule_to_json(state.schedule, keep),
     }
 
@@ -115,6 +118,10 @@ def _read(program: Program, data: Mapping[str, Any], give: Give) -> Run:
     run.attempts, run.asleep, run.compiling = attempts("attempts"), attempts("asleep"), attempts("compiling")
     asking = [(_attempt_from_json(item[:-1], frames, give), str(item[-1])) for item in data["asking"]]
     run.asking.put(asking, data["counts"], program)
+    if data["planning"] is not None:
+        key, end, refused = data["planning"]
+        run.planning = Planning(str(key), _end_from_json(end), str(give(refused)))
+    run.plans_asked = int(data["plans_asked"])
     if run.schedule is not None:
         _put_schedule(run, run.schedule, data["schedule"], give)
     return run
@@ -147,6 +154,10 @@ def _schedule_to_json(schedule: Schedule, keep: Keep) -> dict[str, Any]:
         "answer": _control_to_json(answer),
         "stop": None if stop is None else [stop[0], _control_to_json(stop[1])],
     }
+
+
+def _planning_to_json(planning: Planning, keep: Keep) -> list[Any]:
+    return [planning.key, _control_to_json(planning.end), keep(planning.refused)]
 
 
 def _counted(numbers: Iterable[int]) -> list[int]:

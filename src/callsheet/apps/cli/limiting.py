@@ -69,6 +69,13 @@ _bounds = {
         metavar="TIME",
         help="Time the run may take: 90, 10m, 2h.",
     ),
+    "replans_on_failure": click.option(
+        "--replan",
+        "replans_on_failure",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Ask a model up to N times for other steps when a JSON plan has failed; default: 0.",
+    ),
     "no_guards": click.option(
         "--no-guards", is_flag=True, help="No limits but those that are named beside it; for trusted plans."
     ),

@@ -116,6 +116,7 @@ def _json(
         "ended_at": None if result is None else result.ended_at,
         "refusal": None if result is None or result.refusal is None else result.refusal._asdict(),
         "usage": outcome.usage.to_json(),
+        "replanned": outcome.usage.replans > 0,
         "in_doubt": [doubt_json(call) for call in outcome.in_doubt],
         "waiting": [asks.as_json(ask) for ask in outcome.waiting],
         "journal": None if journal is None else str(journal),

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.doubt import Resolution, RunOutcome
     from callsheet.runtime.gateway import Ports
     from callsheet.store.journal import Journal
+    from callsheet.store.reader import RunInfo
     from callsheet.store.records import Start
 
 
@@ -43,30 +44,35 @@ class Resumption:
     limits: Callable[[Limits], Limits]
 
 
+_OPTIONS: tuple[options.Decorator, ...] = (
+    click.option(
+        "--in-doubt",
+        type=ResolutionType(),
+        metavar=DECISIONS,
+        help="What becomes of all calls that may or may not have taken place.",
+    ),
+    click.option(
+        "--accept-changed-tools", is_flag=True, help="Go on although a tool's declaration has changed."
+    ),
+    options.waits,
+    options.journal_path,
+    limiting.changes,
+    options.progress,
+    options.as_json,
+)
+
+
+def resume_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command the options of `resume`, as `carry_on` takes them."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.option(
-    "--in-doubt",
-    type=ResolutionType(),
-    metavar=DECISIONS,
-    help="What becomes of all calls that may or may not have taken place.",
-)
-@click.option("--accept-changed-tools", is_flag=True, help="Go on although a tool's declaration has changed.")
-@options.waits
-@options.journal_path
-@limiting.changes
-@options.progress
-@options.as_json
-def resume(
-    run: str,
-    in_doubt: Resolution | None,
-    accept_changed_tools: bool,
-    waits: bool,
-    journal: Path | None,
-    changes: Callable[[Limits], Limits],
-    progress: str,
-    as_json: bool,
-) -> int:
+@resume_options
+def resume(run: str, **given: Any) -> int:
     """Carry on RUN, an id, the beginning of one, or `last`.
 
     No finished call is made again. A call that was under way and may have changed something is
@@ -75,8 +81,23 @@ def resume(
     answered (`callsheet inbox`). The limits are those of the start, unless one is given anew; what
     has been used counts against them.
     """
+    return carry_on(lambda journal: journal.find_run(run), **given)
+
+
+def carry_on(
+    find: Callable[[Journal], RunInfo],
+    *,
+    in_doubt: Resolution | None,
+    accept_changed_tools: bool,
+    waits: bool,
+    journal: Path | None,
+    changes: Callable[[Limits], Limits],
+    progress: str,
+    as_json: bool,
+) -> int:
+    """Carry on the run that `find` finds in the journal; gives the exit status."""
     with options.open_journal(journal) as opened:
-        info = opened.find_run(run)
+        info = find(opened)
         plan = opened.plan(info.plan_hash)[0]
         job = Resumption(
             run_id=info.run_id,
@@ -132,11 +153,15 @@ async def _resume(job: Resumption) -> RunOutcome:
 async def _ports_of(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[Ports]:
     """Open the tools that the run's start names; refuse those that are gone or have changed."""
     from callsheet.api.reach import absent_tools, pins_of  # noqa: PLC0415 - as above
+    from callsheet.apps.planner import compile_port, planner_of  # noqa: PLC0415
     from callsheet.apps.session import Setup, open_toolbox  # noqa: PLC0415
+    from callsheet.ir import Order  # noqa: PLC0415
     from callsheet.runtime.runs import check_pins  # noqa: PLC0415
 
     setup = Setup.from_note(start.launch)
-    async with open_toolbox(setup, plan) as toolbox:
+    may_plan = plan.order is Order.DAG and job.limits(start.limits).replans_on_failure > 0
+    planner = planner_of(setup) if may_plan else None
+    async with open_toolbox(setup, plan if planner is None else None) as toolbox:
         gone = [toolbox.registry.missing(name) for name in absent_tools(plan, toolbox.registry)]
         if gone:
             raise CallsheetError([*toolbox.diagnostics, *gone])
@@ -144,4 +169,7 @@ async def _ports_of(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator
             print_diagnostics(toolbox.diagnostics, None)
         if not job.accepts_changed_tools:
             check_pins(start, pins_of(plan, toolbox.registry))
-        yield toolbox.ports()
+        compiler = (
+            None if planner is None else compile_port(planner, toolbox.registry, setup.settings.on_in_doubt)
+        )
+        yield toolbox.ports(compiler)
