@@ -1,6 +1,6 @@
 """The state of a machine as JSON data, and back: a run that goes on without its past events.
 
-In: all that a machine is made of (`State`). Out: data that a program of the same plan makes the
+In: all that a machine is made of (`Run`). Out: data that a program of the same plan makes the
 same state of. Values are handed to the caller one by one, who may keep them elsewhere; what a
 program follows from its plan is not repeated, only its fingerprint.
 """
@@ -8,7 +8,6 @@ program follows from its plan is not repeated, only its fingerprint.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -19,7 +18,7 @@ from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Grou
 from callsheet.machine.limits import Limits
 from callsheet.machine.program import Program
 from callsheet.machine.result import Status
-from callsheet.machine.variables import Variables
+from callsheet.machine.run import Run
 
 FORMAT = 1
 """Of the data; another one cannot be read."""
@@ -34,24 +33,7 @@ class NotRestorable(ValueError):
     """Data that no state of this program can be made of."""
 
 
-@dataclass(slots=True)
-class State:
-    """All that a run has come to, as its machine has it."""
-
-    program: Program
-    variables: Variables
-    visits: list[int]
-    pc: int
-    generation: str
-    budget: Budget
-    last: JSON
-    group: Group | None
-    attempts: dict[str, Attempt]
-    asleep: dict[str, Attempt]
-    compiling: dict[str, Attempt]
-
-
-def state_to_json(state: State, keep: Keep = lambda value: [value]) -> dict[str, Any] | None:
+def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, Any] | None:
     """The data of a state; None where it cannot be said now, but will be after some more events.
 
     That is while a new plan is there and other members of its group are still under way.
@@ -64,7 +46,7 @@ def state_to_json(state: State, keep: Keep = lambda value: [value]) -> dict[str,
     def attempts(of: dict[str, Attempt]) -> list[list[Any]]:
         return [_attempt_to_json(a, numbers[id(a.frame)], keep) for a in of.values()]
 
-    slots, was_set, extra = state.variables.parts()
+    slots, was_set, extra = state.scope.parts()
     group = state.group
     return {
         "format": FORMAT,
@@ -87,7 +69,7 @@ def state_to_json(state: State, keep: Keep = lambda value: [value]) -> dict[str,
     }
 
 
-def state_from_json(program: Program, data: Mapping[str, Any], give: Give = lambda kept: kept[0]) -> State:
+def state_from_json(program: Program, data: Mapping[str, Any], give: Give = lambda kept: kept[0]) -> Run:
     """The state that data tells of; raises NotRestorable if it is not such of this program."""
     try:
         if data["format"] != FORMAT or data["program"] != _fingerprint(program):
@@ -97,11 +79,12 @@ def state_from_json(program: Program, data: Mapping[str, Any], give: Give = lamb
         raise NotRestorable(f"its state cannot be read: {error!r}") from error
 
 
-def _read(program: Program, data: Mapping[str, Any], give: Give) -> State:
+def _read(program: Program, data: Mapping[str, Any], give: Give) -> Run:
     frames = [_frame_from_json(program, item, give) for item in data["frames"]]
     values = [(kept is not None, None if kept is None else give(kept)) for kept in data["slots"]]
-    variables = Variables(program)
-    variables.put(
+    run = Run(program, Limits.from_json(data["limits"]), None, ())
+    run.is_started = True
+    run.scope.put(
         [value for _, value in values],
         bytearray(is_set for is_set, _ in values),
         {name: give(kept) for name, kept in data["extra"].items()},
@@ -123,19 +106,11 @@ def _read(program: Program, data: Mapping[str, Any], give: Give) -> State:
     def attempts(name: str) -> dict[str, Attempt]:
         return {a.key: a for a in (_attempt_from_json(item, frames, give) for item in data[name])}
 
-    return State(
-        program,
-        variables,
-        visits,
-        data["pc"],
-        data["generation"],
-        Budget.at(Limits.from_json(data["limits"]), data["used"]),
-        give(data["last"]),
-        group,
-        attempts("attempts"),
-        attempts("asleep"),
-        attempts("compiling"),
-    )
+    run.visits, run.pc, run.generation, run.group = visits, data["pc"], data["generation"], group
+    run.budget = Budget.at(run.limits, data["used"])
+    run.last = give(data["last"])
+    run.attempts, run.asleep, run.compiling = attempts("attempts"), attempts("asleep"), attempts("compiling")
+    return run
 
 
 def _fingerprint(program: Program) -> str:
@@ -144,7 +119,7 @@ def _fingerprint(program: Program) -> str:
     return sha256("\n".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _frames_of(state: State) -> list[Frame]:
+def _frames_of(state: Run) -> list[Frame]:
     """The frames that something refers to, each once."""
     frames: dict[int, Frame] = {}
     for frame in state.group.frames if state.group is not None else ():

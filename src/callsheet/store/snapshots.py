@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Decision, Machine, TookPlace, ToolFacts
-from callsheet.machine.snapshots import State, state_to_json
+from callsheet.machine.run import Run
+from callsheet.machine.snapshots import state_to_json
 from callsheet.store.events import EventType, Stored, decode_body, encode_body
 from callsheet.store.records import PlanOf, facts_from_json, facts_to_json
 
@@ -218,7 +219,7 @@ def body_of(machine: Machine, book: Book, seconds: float) -> dict[str, Any] | No
     }
 
 
-def _plan_of(state: State, book: Book) -> list[Any] | None:
+def _plan_of(state: Run, book: Book) -> list[Any] | None:
     """Hash and facts of the plan of the last re-plan."""
     for plan, name, facts in reversed(book.plans):
         if state.program.plan is plan:

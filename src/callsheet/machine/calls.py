@@ -1,0 +1,95 @@
+"""Calls under way: how an attempt becomes a command, and how it is made once more."""
+
+from __future__ import annotations
+
+from callsheet.machine.asking import headline
+from callsheet.machine.budget import REPLAN
+from callsheet.machine.commands import Ask, Awaited, CallModel, Command, Compile, RunAgent, Sleep
+from callsheet.machine.doubt import call_of
+from callsheet.machine.frames import Attempt
+from callsheet.machine.notes import NoteKind
+from callsheet.machine.program import Kind
+from callsheet.machine.run import Run
+
+
+def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
+    """Make the call of an attempt, or ask a person first."""
+    code = attempt.frame.code
+    if code.kind is Kind.ASK or code.number in run.gated:
+        asked = run.asking.ask(attempt, run.program)
+        if asked is not None:
+            run.attempts.pop(attempt.key, None)  # a call in doubt that is to be made again
+            if run.observer is not None:
+                run.tell(NoteKind.ASKED, code.id, headline(asked))
+            out.append(Ask(attempt.key, code.id, asked))
+            return
+    launch(run, attempt, out)
+
+
+def launch(run: Run, attempt: Attempt, out: list[Command]) -> None:
+    """Make the call of an attempt."""
+    calls = run.compiling if attempt.frame.code.kind is Kind.REPLAN else run.attempts
+    calls[attempt.key] = attempt
+    out.append(command_of(run, attempt))
+
+
+def command_of(run: Run, attempt: Attempt) -> Awaited:
+    """The command that an attempt is."""
+    code, key = attempt.frame.code, attempt.key
+    kind = code.kind
+    if kind is Kind.TOOL or kind is Kind.ASK:
+        return call_of(attempt)
+    if kind is Kind.MODEL:
+        return CallModel(key, code.id, code.tool, attempt.inputs, attempt.args)
+    if kind is Kind.AGENT:
+        return RunAgent(key, code.id, code.tool, attempt.inputs, attempt.args)
+    return Compile(key, code.id, str(attempt.inputs[0]), run.scope.to_dict())
+
+
+def open_commands(run: Run) -> dict[str, Awaited]:
+    """The commands that have been given and not been answered yet, by key."""
+    calls = [command_of(run, attempt) for attempt in (*run.attempts.values(), *run.compiling.values())]
+    waits = [pause_of(run, attempt) for attempt in run.asleep.values()]
+    return {command.key: command for command in (*calls, *waits)}
+
+
+def may_retry(run: Run, attempt: Attempt) -> bool:
+    """Whether the budget has room for one more attempt and the wait before it."""
+    code, budget = attempt.frame.code, run.budget
+    refusal = budget.reserve_wait(run.limits.pause(attempt.number, code.delay, code.backoff))
+    if refusal is None and code.kind is Kind.TOOL:
+        refusal = budget.reserve(code.tool)
+    elif refusal is None:
+        refusal = budget.reserve_model(code.tool or REPLAN)
+    if refusal is None:
+        budget.retries += 1
+    return run.has_room(attempt.frame, refusal)
+
+
+def retry(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:
+    """The next attempt of a call that has failed, after its wait."""
+    code = attempt.frame.code
+    attempt.number += 1
+    attempt.key = f"{attempt.frame.prefix}{attempt.index}.{attempt.number}"
+    run.tell(NoteKind.RETRYING, code.id, error)
+    pause = pause_of(run, attempt)
+    if pause.seconds > 0:
+        run.asleep[attempt.key] = attempt
+        out.append(pause)
+    else:
+        emit(run, attempt, out)
+
+
+def pause_of(run: Run, attempt: Attempt) -> Sleep:
+    """The wait before a further attempt."""
+    code = attempt.frame.code
+    return Sleep(attempt.key, code.id, run.limits.pause(attempt.number - 1, code.delay, code.backoff))
+
+
+def deliver_again(run: Run, attempt: Attempt, out: list[Command]) -> bool:
+    """Make the same call once more, if the budget has one left; whether it has."""
+    attempt.redelivered += 1
+    if not run.has_room(attempt.frame, run.budget.reserve(attempt.frame.code.tool)):
+        return False
+    emit(run, attempt, out)
+    return True

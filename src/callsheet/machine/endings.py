@@ -1,0 +1,74 @@
+"""How a call ends: with a value, or with an error that leads to another attempt or stays."""
+
+from __future__ import annotations
+
+from callsheet.machine.budget import SIZED
+from callsheet.machine.calls import may_retry, retry
+from callsheet.machine.commands import Command
+from callsheet.machine.events import Failed, PlanCompiled, Succeeded
+from callsheet.machine.frames import Attempt
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.order import advance, settle
+from callsheet.machine.outcomes import store
+from callsheet.machine.program import Kind
+from callsheet.machine.remarks import Cut, describe_remark
+from callsheet.machine.run import Run, failure
+
+
+def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
+    """A call has given its value."""
+    attempt = run.attempts.pop(event.key, None)
+    if attempt is None:
+        return
+    frame = attempt.frame
+    value = event.value
+    if type(value) in SIZED:
+        run.budget.measure(value)
+    if event.remarks or event.spent is not None:
+        note_beside(run, attempt, event)
+    if frame.items is not None or frame.grouped:
+        settle(run, attempt, value, out)
+        return
+    frame.value = value
+    store(run, frame)
+    run.pc = frame.code.number + 1
+    advance(run, out)
+
+
+def failed(run: Run, event: Failed, out: list[Command]) -> None:
+    """A call has failed: it is tried again as its step and the budget allow."""
+    attempt = run.attempts.pop(event.key, None) or run.compiling.pop(event.key, None)
+    if attempt is None:
+        return
+    run.budget.measure(event.error)
+    note_beside(run, attempt, event)
+    attempt.delivery = (attempt.delivery or attempt.key) if event.unsettled else ""
+    if attempt.number <= attempt.frame.code.retries and may_retry(run, attempt):
+        retry(run, attempt, event.error, out)
+    else:
+        fail(run, attempt, event.error, out)
+
+
+def fail(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:
+    """A call has failed for good: its error stands where its result would."""
+    frame, code = attempt.frame, attempt.frame.code
+    frame.failed |= {attempt.index}
+    if code.fail_target is not None or code.fail_message is not None:
+        frame.stopped = True
+    elif code.kind is Kind.REPLAN:
+        frame.control = failure(code, f"no new plan: {error}")
+    run.tell(NoteKind.FAILED, code.id, error)
+    settle(run, attempt, error, out)
+
+
+def note_beside(run: Run, attempt: Attempt, event: Succeeded | Failed | PlanCompiled) -> None:
+    """Count what a call has spent, and tell the observer what else stands beside its outcome."""
+    if event.spent is not None:
+        run.budget.spend(event.spent)
+    if run.observer is None:
+        return
+    frame = attempt.frame
+    item = "" if frame.items is None else f"item {attempt.index}: "
+    for remark in event.remarks:
+        kind = NoteKind.CUT if isinstance(remark, Cut) else NoteKind.FACT
+        run.observer(Note(kind, frame.code.id, item + describe_remark(remark)))

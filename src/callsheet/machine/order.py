@@ -1,0 +1,215 @@
+"""The order of steps: in the text, in a @PARALLEL block, or in a graph; what each leads to.
+
+Outcomes of a group or of the items of a FOREACH are kept by place and acted upon together, so
+the order in which they arrive does not matter.
+"""
+
+from __future__ import annotations
+
+from callsheet.ir import JSON
+from callsheet.machine.commands import Command
+from callsheet.machine.frames import Attempt, Control, End, Frame, Group, Jump, NewPlan
+from callsheet.machine.notes import NoteKind
+from callsheet.machine.outcomes import collect, store
+from callsheet.machine.program import NOWHERE, Program, StepCode
+from callsheet.machine.result import Status
+from callsheet.machine.run import Run
+from callsheet.machine.schedule import Schedule
+from callsheet.machine.starting import fill, start
+from callsheet.machine.values import to_text
+
+
+def advance(run: Run, out: list[Command]) -> None:
+    """Start steps until one has to be waited for, the run ends, or it pauses."""
+    if run.schedule is not None:
+        _start_ready(run, run.schedule, out)
+        return
+    steps = run.program.steps
+    while run.result is None:
+        if run.left <= 0:
+            run.is_paused = True
+            return
+        run.left -= 1
+        if run.pc >= len(steps):
+            run.finish(End(Status.DONE, to_text(run.last)), out)
+            return
+        code = steps[run.pc]
+        if code.group != NOWHERE:
+            run.group = group = Group(code.number, code.group_end)
+            _start_members(run, group, out)
+            if group.open or group.next < group.end:
+                return
+            _commit_group(run, group, out)
+            continue
+        frame = start(run, code, False, out)
+        if frame.open:
+            return
+        if frame.items is not None:
+            collect(run, frame)
+        _commit(run, frame, code.number + 1, out)
+
+
+def settle(run: Run, attempt: Attempt, value: JSON, out: list[Command]) -> None:
+    """One call has its final outcome: keep it, start what may follow, commit what is whole."""
+    frame = attempt.frame
+    frame.open -= 1
+    if frame.items is None:
+        frame.value = value
+    else:
+        frame.results[attempt.index] = value
+        fill(run, frame, out)
+    if not frame.open:
+        _complete(run, frame, out)
+
+
+def catch_up(run: Run, out: list[Command]) -> None:
+    """Do what a pause has left."""
+    frame, group = run.unfilled, run.group
+    run.unfilled, run.is_paused = None, False
+    if frame is not None:
+        frame.open -= 1
+        fill(run, frame, out)
+        if group is None or not frame.grouped or group.next >= group.end:
+            _complete(run, frame, out)
+            return
+        group.open -= not frame.open
+        collect(run, frame)
+    if group is not None:
+        _start_members(run, group, out)
+        _complete_group(run, group, out)
+    else:
+        advance(run, out)
+
+
+def _complete(run: Run, frame: Frame, out: list[Command]) -> None:
+    """Once nothing of a frame is under way: commit what is whole, and go on."""
+    if frame.open:
+        return
+    if frame.items is not None or frame.failed:
+        collect(run, frame)
+    if not frame.grouped:
+        _commit(run, frame, frame.code.number + 1, out)
+        advance(run, out)
+        return
+    if run.schedule is not None:
+        _commit_node(run, run.schedule, frame)
+        advance(run, out)
+        return
+    group = run.group
+    assert group is not None
+    group.open -= 1
+    if not group.open:
+        _complete_group(run, group, out)
+
+
+# ---------------------------------------------------------------- in text order
+
+
+def _commit(run: Run, frame: Frame, following: int, out: list[Command]) -> None:
+    store(run, frame)
+    if frame.control is None:
+        run.pc = following
+    else:
+        _obey(run, frame.code, frame.control, out)
+
+
+def _obey(run: Run, code: StepCode, control: Control, out: list[Command]) -> None:
+    match control:
+        case Jump(number=number, target=target):
+            run.tell(NoteKind.JUMPED, code.id, target)
+            run.pc = number
+        case End():
+            run.finish(control, out)
+        case NewPlan(program=program):
+            _replan(run, code, program)
+
+
+def _replan(run: Run, code: StepCode, program: Program) -> None:
+    carried = run.scope.to_dict()
+    run.budget.replans += 1
+    run.generation = f"r{run.budget.replans}/"
+    run.load(program)
+    run.scope.take_over(carried)
+    run.scope.set_initial()
+    run.tell(NoteKind.REPLANNED, code.id, f"{len(program.steps)} new steps")
+
+
+# ---------------------------------------------------------------- in a @PARALLEL block
+
+
+def _start_members(run: Run, group: Group, out: list[Command]) -> None:
+    """Start the members of a group in text order, until a pause."""
+    steps = run.program.steps
+    while group.next < group.end and run.unfilled is None:
+        if run.left <= 0:
+            run.is_paused = True
+            return
+        run.left -= 1
+        frame = start(run, steps[group.next], True, out)
+        group.next += 1
+        group.frames.append(frame)
+        if frame.open:
+            group.open += 1
+        elif frame.items is not None:
+            collect(run, frame)
+
+
+def _complete_group(run: Run, group: Group, out: list[Command]) -> None:
+    """Once all members have started and nothing of them is under way: commit, and go on."""
+    if not group.open and group.next >= group.end:
+        _commit_group(run, group, out)
+        advance(run, out)
+
+
+def _commit_group(run: Run, group: Group, out: list[Command]) -> None:
+    run.group = None
+    for frame in group.frames:
+        store(run, frame)
+    led = [frame for frame in group.frames if frame.control is not None]
+    if not led:
+        run.pc = group.end
+        return
+    refused = (f for f in led if isinstance(f.control, End) and f.control.refusal is not None)
+    frame = next(refused, led[0])
+    assert frame.control is not None
+    _obey(run, frame.code, frame.control, out)
+
+
+# ---------------------------------------------------------------- in a graph
+
+
+def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
+    """Start the steps of a graph whose dependencies are done, as many as may be under way."""
+    steps, most = run.program.steps, run.limits.max_concurrency
+    while run.result is None and schedule.open < most:
+        if run.left <= 0 and schedule.has_ready():
+            run.is_paused = True
+            return
+        number = schedule.next()
+        if number is None:
+            break
+        run.left -= 1
+        frame = start(run, steps[number], True, out)
+        if not frame.open:
+            collect(run, frame)
+            _commit_node(run, schedule, frame)
+    if not schedule.open and run.result is None:
+        run.finish(schedule.end(steps, run.slots), out)
+
+
+def _commit_node(run: Run, schedule: Schedule, frame: Frame) -> None:
+    """A step of a graph is settled: what depends on it may start, or never will."""
+    code, control = frame.code, frame.control
+    end = control if isinstance(control, End) else None
+    if not frame.failed and (end is None or end.status is Status.DONE):
+        store(run, frame)
+        schedule.done(code.number)
+    else:
+        error = to_text(frame.value)
+        if end is not None and not end.terminated:
+            error = f"a budget is spent: {end.response}"
+            run.tell(NoteKind.FAILED, code.id, error)
+        for number in schedule.failed(code.number, error):
+            run.tell(NoteKind.SKIPPED, run.program.steps[number].id, f"{code.id} failed")
+    if end is not None and (end.terminated or end.status is Status.DONE):
+        schedule.leads_to(code.number, end)

@@ -1,0 +1,85 @@
+"""What a step that nothing is under way of has come to: its value, its variable, where it leads."""
+
+from __future__ import annotations
+
+from callsheet.ir import JSON, Cast
+from callsheet.machine.frames import SKIPPED, Control, End, Frame
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.program import NOWHERE, Kind, StepCode
+from callsheet.machine.result import Status
+from callsheet.machine.run import Run
+from callsheet.machine.starting import joined, jump
+from callsheet.machine.values import cast_value
+
+
+def collect(run: Run, frame: Frame) -> None:
+    """Once nothing of a frame is under way: its value, and where a failure leads."""
+    if frame.open:
+        return
+    if frame.items is not None:
+        if frame.code.kind is Kind.RESPOND:
+            answers = [r for r in frame.results if r is not SKIPPED]
+            if answers:
+                frame.control = End(Status.DONE, "\n".join(answers), ended_at=frame.code.id)
+            return
+        frame.value = _gathered(run, frame)
+    if frame.failed and frame.control is None:
+        frame.control = _diversion(run, frame, min(frame.failed))
+
+
+def store(run: Run, frame: Frame) -> None:
+    """Put the frame's value into its variable and tell the observer how the step ended."""
+    if not frame.ran:
+        return
+    code, value, observer = frame.code, frame.value, run.observer
+    slot = code.out_slot
+    if slot >= 0:
+        if code.cast is not None and frame.items is None and not frame.failed:
+            value = _cast(run, code, value)
+        run.scope.assign(slot, value)
+        run.last = value
+    if observer is not None and not (frame.failed and frame.items is None):
+        var = run.program.names[slot] if slot != NOWHERE else None
+        observer(Note(NoteKind.FINISHED, code.id, "", var, value))
+
+
+def _gathered(run: Run, frame: Frame) -> list[JSON]:
+    """The results of the items in their order, each cast, without those that were skipped.
+
+    Where a failure leads elsewhere, what comes after the first failed item does not count:
+    which later items had been started depends on the order in which answers came.
+    """
+    code, results = frame.code, frame.results
+    upto = min(frame.failed) + 1 if frame.failed and frame.stopped else len(results)
+    casts = code.cast is not None and code.cast is not Cast.LIST
+    return [
+        _cast(run, code, result) if casts and index not in frame.failed else result
+        for index, result in enumerate(results[:upto])
+        if result is not SKIPPED
+    ]
+
+
+def _diversion(run: Run, frame: Frame, index: int) -> Control | None:
+    """Where ON_FAIL leads; the message may show the item and the error."""
+    code, slots = frame.code, run.slots
+    if code.fail_target is not None:
+        return jump(code, run.program.number_of.get(code.fail_target, NOWHERE), code.fail_target)
+    if code.fail_message is None:
+        return None
+    error = frame.value if frame.items is None else frame.results[index]
+    kept = list(slots)
+    if frame.items is not None:
+        slots[code.loop_slot] = frame.items[index]
+    if code.out_slot != NOWHERE:
+        slots[code.out_slot] = error
+    message = joined(code.fail_message, slots)
+    slots[:] = kept
+    return End(Status.FAILED, message, True, error=str(error), ended_at=code.id)
+
+
+def _cast(run: Run, code: StepCode, value: JSON) -> JSON:
+    assert code.cast is not None
+    made, fits = cast_value(code.cast, value)
+    if not fits and run.observer is not None:
+        run.observer(Note(NoteKind.CAST_FAILED, code.id, f"not a value for :{code.cast}", None, value))
+    return made

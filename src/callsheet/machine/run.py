@@ -1,0 +1,133 @@
+"""The state of a run: all that it has come to, in one place for the parts of the machine.
+
+`starting`, `calls`, `outcomes`, `order` and `answers` say what becomes of it; each of them takes the
+run and, where calls may follow, the list that the commands are added to.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from callsheet.ir import JSON
+from callsheet.machine.asking import Asking
+from callsheet.machine.budget import Budget, Refusal
+from callsheet.machine.commands import Command, Finish
+from callsheet.machine.frames import Attempt, End, Frame, Group
+from callsheet.machine.limits import Limits
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.program import Program, StepCode
+from callsheet.machine.result import Result, Status
+from callsheet.machine.schedule import Schedule
+from callsheet.machine.variables import Variables
+
+Observer = Callable[[Note], None]
+
+ALL = sys.maxsize
+"""As many steps and items as there are."""
+
+
+class Run:
+    """What a run has come to.
+
+    `scope` has the variables and `slots` their values, for the program's functions. `pc` is the number
+    of the step whose turn it is, `visits` counts how often each step has been
+    come to, `group` is the @PARALLEL block under way and `schedule` where a graph stands. Calls under
+    way are among the `attempts`, waits between two of them `asleep`, new plans `compiling`, what
+    people are asked with `asking`. `left` is how many steps and items may be done before a pause,
+    `unfilled` the FOREACH that a pause has broken off.
+    """
+
+    __slots__ = (
+        "asking",
+        "asleep",
+        "attempts",
+        "budget",
+        "compiling",
+        "gated",
+        "generation",
+        "group",
+        "is_paused",
+        "is_started",
+        "last",
+        "left",
+        "limits",
+        "observer",
+        "pc",
+        "program",
+        "result",
+        "schedule",
+        "scope",
+        "slots",
+        "unfilled",
+        "visits",
+    )
+
+    def __init__(
+        self, program: Program, limits: Limits, observer: Observer | None, approve: Iterable[str]
+    ) -> None:
+        self.limits = limits
+        self.result: Result | None = None
+        self.observer = observer
+        self.attempts: dict[str, Attempt] = {}
+        self.asking = Asking(approve)
+        self.asleep: dict[str, Attempt] = {}
+        self.compiling: dict[str, Attempt] = {}
+        self.is_started = False
+        self.generation = ""
+        self.budget = Budget(limits)
+        self.last: JSON = None
+        self.left = ALL
+        self.is_paused = False
+        """Whether there is more to do before the next event."""
+        self.unfilled: Frame | None = None
+        self.load(program)
+
+    def load(self, program: Program) -> None:
+        """Begin a program: its own variables, visits and place."""
+        self.program = program
+        self.gated = self.asking.gated(program)
+        self.scope = Variables(program)
+        self.slots: list[Any] = self.scope.slots
+        self.visits = [0] * len(program.steps)
+        self.pc = 0
+        self.group: Group | None = None
+        self.schedule = None if program.graph is None else Schedule(program.graph)
+
+    def take(self, other: Run) -> None:
+        """Be where another run of the same program and limits is, sharing all that it has."""
+        self.is_started = True
+        self.scope, self.slots, self.visits = other.scope, other.slots, other.visits
+        self.pc, self.generation, self.last = other.pc, other.generation, other.last
+        self.budget, self.group = other.budget, other.group
+        self.attempts, self.asleep, self.compiling = other.attempts, other.asleep, other.compiling
+
+    def tell(self, kind: NoteKind, step: str, text: str = "") -> None:
+        """Tell the observer, if there is one."""
+        if self.observer is not None:
+            self.observer(Note(kind, step, text))
+
+    def has_room(self, frame: Frame, refusal: Refusal | None) -> bool:
+        """Whether nothing was refused; else the frame starts nothing more, and the run fails behind it."""
+        if refusal is None:
+            return True
+        frame.stopped = True
+        frame.ran = frame.ran and frame.items is not None  # a call that was refused gave no result
+        frame.control = failure(frame.code, refusal.describe(), refusal)
+        return False
+
+    def finish(self, end: End, out: list[Command]) -> None:
+        """The run has ended."""
+        status, response, terminated, error, ended_at, refusal = end
+        variables, steps, usage = self.scope.to_dict(), self.budget.steps, self.budget.usage()
+        self.result = final = Result(
+            status, response, variables, steps, terminated, error, ended_at, refusal, usage
+        )
+        self.tell(NoteKind.ENDED, final.ended_at or "", final.status)
+        out.append(Finish(final))
+
+
+def failure(code: StepCode, message: str, refusal: Refusal | None = None) -> End:
+    """The run fails at this step."""
+    return End(Status.FAILED, message, error=message, ended_at=code.id, refusal=refusal)

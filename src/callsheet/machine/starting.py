@@ -1,0 +1,195 @@
+"""How a step begins: its guard, its items, and the first calls it makes or what it does at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callsheet.ir import JSON
+from callsheet.machine.budget import REPLAN, Refusal
+from callsheet.machine.calls import emit
+from callsheet.machine.closures import Eval, Unresolved
+from callsheet.machine.commands import CallTool, Command
+from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Jump
+from callsheet.machine.notes import NoteKind
+from callsheet.machine.program import NOWHERE, Kind, StepCode
+from callsheet.machine.result import Status
+from callsheet.machine.run import Run, failure
+from callsheet.machine.values import is_empty, items_of, to_text
+
+_NO_INPUTS: list[JSON] = []
+_CALLS = frozenset({Kind.TOOL, Kind.MODEL, Kind.AGENT, Kind.ASK})
+_TOOL, _RESPOND = Kind.TOOL, Kind.RESPOND
+"""Looked at for every step: a module's name is found faster than an enum's member."""
+
+
+def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
+    """A new visit of a step: guards asked, first calls made.
+
+    A FOREACH whose items are all done at once is not gathered yet.
+    """
+    visits = run.visits
+    visits[code.identity] = visit = visits[code.identity] + 1
+    prefix = code.prefix if visit == 1 else f"{code.id}@{visit}."
+    if run.generation:
+        prefix = run.generation + prefix
+    frame = Frame(code, prefix, grouped)
+    if code.source is not None:
+        frame.items = items = items_of(code.source(run.slots))
+        if run.has_room(frame, run.budget.refuse_items(len(items))) and _count(run, frame):
+            frame.results = [SKIPPED] * len(items)
+            fill(run, frame, out)
+        return frame
+    why = _reason_to_skip(run, code) if code.may_skip else None
+    if why is not None:
+        run.tell(NoteKind.SKIPPED, code.id, why)
+    elif _count(run, frame):
+        try:
+            for slot, name in code.reads:
+                if not run.scope.is_set(slot):
+                    raise Unresolved(name)
+            _perform(run, frame, 0, out)
+        except Unresolved as error:
+            _fail_unmade(run, frame, f"${{{error}}} has no value")
+    return frame
+
+
+def fill(run: Run, frame: Frame, out: list[Command]) -> None:
+    """Start items of a FOREACH, in order, as long as the window has room.
+
+    A pause counts as one more call under way, so that the frame stays open.
+    """
+    code, items, slots = frame.code, frame.items, run.slots
+    assert items is not None
+    window = run.limits.window if code.concurrent else 1
+    before = slots[code.loop_slot]
+    while frame.next < len(items) and frame.open < window and not frame.stopped:
+        if run.left <= 0:
+            frame.open += 1
+            run.unfilled, run.is_paused = frame, True
+            break
+        run.left -= 1
+        index = frame.next
+        frame.next += 1
+        slots[code.loop_slot] = items[index]
+        if code.condition is None or code.condition(slots):
+            _perform(run, frame, index, out)
+    slots[code.loop_slot] = before
+
+
+def jump(code: StepCode, number: int, target: str) -> Control:
+    """Go on at a step; the run fails if there is none of that name."""
+    if number == NOWHERE:
+        return failure(code, f"there is no step {target} to go to")
+    return Jump(number, target)
+
+
+def joined(inputs: tuple[Eval, ...], slots: list[Any]) -> str:
+    """Values as one text."""
+    return _join([make(slots) for make in inputs])
+
+
+def _fail_unmade(run: Run, frame: Frame, error: str) -> None:
+    """A call whose arguments cannot be made has failed before it could leave."""
+    frame.failed |= {0}
+    frame.value = error
+    run.tell(NoteKind.FAILED, frame.code.id, error)
+
+
+def _reason_to_skip(run: Run, code: StepCode) -> str | None:
+    """Why the step does nothing this time; None if it does something."""
+    if code.condition is not None and not code.condition(run.slots):
+        return "the condition does not hold"
+    if code.kind is _RESPOND and _has_no_answer(run, code):
+        return "there is nothing to answer with"
+    return None
+
+
+def _has_no_answer(run: Run, code: StepCode) -> bool:
+    """Whether steps follow and there is nothing to answer with yet."""
+    if code.number + 1 == len(run.program.steps):
+        return False
+    return all(is_empty(make(run.slots)) for make in code.inputs)
+
+
+def _count(run: Run, frame: Frame) -> bool:
+    """Count an executed step; False where the run has no step left."""
+    budget, most = run.budget, run.limits.max_steps
+    if budget.steps >= most:
+        return run.has_room(frame, Refusal("max_steps", most, budget.steps))
+    budget.steps += 1
+    frame.ran = True
+    if run.observer is not None:
+        run.tell(NoteKind.STARTED, frame.code.id)
+    return True
+
+
+def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
+    """Do the action once, or make the call that does it."""
+    code, slots = frame.code, run.slots
+    kind = code.kind
+    if kind is _TOOL and code.number not in run.gated:
+        args = code.arguments(slots)
+        budget = run.budget
+        if budget.ahead > 0 and not code.recurs:  # as `reserve` does it, a tenth of a step faster
+            budget.ahead -= 1
+            budget.calls[code.tool] += 1
+        elif not run.has_room(frame, budget.reserve(code.tool, args if code.recurs else None)):
+            return
+        key = f"{frame.prefix}{index}.1"
+        run.attempts[key] = Attempt(frame, index, key, args, _NO_INPUTS)
+        frame.open += 1
+        out.append(CallTool(key, code.id, code.tool, args, code.wants_data))
+    elif kind in _CALLS:
+        _perform_call(run, frame, index, out)
+    elif kind is _RESPOND:
+        _respond(run, frame, index)
+    elif kind is Kind.GOTO:
+        frame.stopped = True
+        frame.control = jump(code, code.target, code.goto_name)
+    elif kind is Kind.TERMINATE:
+        frame.stopped = True
+        message = joined(code.inputs, slots)
+        frame.control = End(Status.DONE, message, terminated=True, ended_at=code.id)
+    else:
+        _ask_replan(run, frame, index, out)
+
+
+def _perform_call(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
+    """Make a call of a model, an agent, a person, or one that needs a yes."""
+    code, slots, budget = frame.code, run.slots, run.budget
+    inputs, args = [make(slots) for make in code.inputs], code.arguments(slots)
+    made_of = [inputs, args] if code.recurs else None
+    asks_model = code.kind is Kind.MODEL or code.kind is Kind.AGENT
+    reserve = budget.reserve_model if asks_model else budget.reserve
+    if run.has_room(frame, reserve(code.tool, made_of)):
+        frame.open += 1
+        emit(run, Attempt(frame, index, f"{frame.prefix}{index}.1", args, inputs), out)
+
+
+def _respond(run: Run, frame: Frame, index: int) -> None:
+    """Note the answer, or that of an item."""
+    code = frame.code
+    values = [make(run.slots) for make in code.inputs]
+    if frame.items is None:
+        frame.control = End(Status.DONE, _join(values), ended_at=code.id)
+    elif not all(is_empty(value) for value in values):
+        frame.results[index] = _join(values)
+
+
+def _ask_replan(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
+    code = frame.code
+    frame.stopped = True
+    refusal = run.budget.reserve_replan()
+    if refusal is not None:
+        why = refusal.describe()
+        frame.control = End(Status.FAILED, why, True, error=why, ended_at=code.id, refusal=refusal)
+        return
+    if not run.has_room(frame, run.budget.reserve_model(REPLAN)):
+        return
+    attempt = Attempt(frame, index, f"{frame.prefix}{index}.1", {}, [joined(code.inputs, run.slots)])
+    frame.open += 1
+    emit(run, attempt, out)
+
+
+def _join(values: list[JSON]) -> str:
+    return " ".join([text for text in map(to_text, values) if text])
