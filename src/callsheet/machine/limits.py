@@ -1,4 +1,4 @@
-"""What bounds a run: steps, calls, what they cost, time, items at once, the pace of retries."""
+"""What bounds a run: steps, calls, what they cost, time, what goes on at once, the pace of retries."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
 MAX_WINDOW = 500
+SEQUENTIAL, AUTO = "sequential", "auto"
+SCHEDULES = (SEQUENTIAL, AUTO)
+"""Whether the steps of a plan in text order start one after another, or as early as nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,9 @@ class Limits:
     max_replans: int = 3
     """How often a run may compile a new plan."""
     max_concurrency: int = 4
-    """Steps under way at once in a plan of dependencies."""
+    """Steps under way at once in a plan of dependencies, and on the schedule `auto`."""
+    schedule: str = SEQUENTIAL
+    """In a plan in text order: `sequential`, each step in its turn, or `auto`, calls that only read before it."""
     window: int = 16
     """Items of one FOREACH that may be under way at once, at most 500."""
     retry_delay: float = 1.0
@@ -61,6 +66,8 @@ class Limits:
             raise ValueError("max_steps must be at least 1")
         if self.max_concurrency < 1:
             raise ValueError("max_concurrency must be at least 1")
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
         if not 1 <= self.window <= MAX_WINDOW:
             raise ValueError(f"window must be from 1 to {MAX_WINDOW}")
         if self.retry_delay < 0 or self.retry_backoff < 1 or self.max_retry_delay < 0:

@@ -114,6 +114,8 @@ def _commit(run: Run, frame: Frame, following: int, out: list[Command]) -> None:
 
 
 def _obey(run: Run, code: StepCode, control: Control, out: list[Command]) -> None:
+    if run.ahead is not None:
+        run.ahead.drop(run.budget)
     match control:
         case Jump(number=number, target=target):
             run.tell(NoteKind.JUMPED, code.id, target)

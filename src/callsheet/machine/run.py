@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from callsheet.ir import JSON
+from callsheet.machine.ahead import Ahead
 from callsheet.machine.asking import Asking
 from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.commands import Command, Finish
 from callsheet.machine.frames import Attempt, End, Frame, Group
-from callsheet.machine.limits import Limits
+from callsheet.machine.limits import AUTO, Limits
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import Program, StepCode
 from callsheet.machine.result import Result, Status
@@ -36,10 +37,12 @@ class Run:
     come to, `group` is the @PARALLEL block under way and `schedule` where a graph stands. Calls under
     way are among the `attempts`, waits between two of them `asleep`, new plans `compiling`, what
     people are asked with `asking`. `left` is how many steps and items may be done before a pause,
-    `unfilled` the FOREACH that a pause has broken off.
+    `unfilled` the FOREACH that a pause has broken off. `ahead` has what leaves before its turn, None where
+    nothing can.
     """
 
     __slots__ = (
+        "ahead",
         "asking",
         "asleep",
         "attempts",
@@ -94,6 +97,7 @@ class Run:
         self.pc = 0
         self.group: Group | None = None
         self.schedule = None if program.graph is None else Schedule(program.graph)
+        self.ahead = Ahead.of(program, self.gated) if self.limits.schedule == AUTO else None
 
     def take(self, other: Run) -> None:
         """Be where another run of the same program and limits is, sharing all that it has."""
@@ -119,6 +123,8 @@ class Run:
 
     def finish(self, end: End, out: list[Command]) -> None:
         """The run has ended."""
+        if self.ahead is not None:
+            self.ahead.drop(self.budget)
         status, response, terminated, error, ended_at, refusal = end
         variables, steps, usage = self.scope.to_dict(), self.budget.steps, self.budget.usage()
         self.result = final = Result(

@@ -15,7 +15,6 @@ once. So all that may be started here is what the machine is sure to ask for, wi
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple, TypeAlias
@@ -26,7 +25,6 @@ from callsheet.machine.ahead.room import Room
 from callsheet.machine.budget import SIZED, Budget, size_of
 from callsheet.machine.commands import CallModel, CallTool, Command, Finish
 from callsheet.machine.events import Event, Failed, Succeeded
-from callsheet.machine.frames import SKIPPED
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
 from callsheet.machine.usage import Spent
 from callsheet.machine.values import cast_value, items_of
@@ -61,11 +59,12 @@ class Turn(NamedTuple):
 class Early:
     """A step that has started before its turn.
 
-    `outcomes` are those of its items that have arrived, by index (0 where it has none). Once all have, `value`
-    is what its variable will hold, if that `is_known`: after a failure it may depend on its turn.
+    `outcomes` are those of its items that have arrived, by index (0 where it has none), and `arrivals` the
+    order of all that have arrived. Once all have, `value` is what its variable will hold, if that `is_known`:
+    after a failure it may depend on its turn.
     """
 
-    __slots__ = ("code", "is_known", "is_taken", "items", "next", "open", "outcomes", "patches", "prefix", "ran",
+    __slots__ = ("arrivals", "code", "is_known", "is_taken", "items", "next", "open", "outcomes", "patches", "prefix", "ran",
                  "stopped", "value")  # fmt: skip
 
     def __init__(self, code: StepCode, prefix: str, items: list[JSON] | None, patches: _Patches) -> None:
@@ -77,6 +76,7 @@ class Early:
         self.open = 0
         self.stopped = False
         self.outcomes: dict[int, Outcome] = {}
+        self.arrivals: dict[int, int] = {}
         self.ran: list[int] = []
         """The items that calls were made for, in their order."""
         self.is_known = False
@@ -93,7 +93,9 @@ class Ahead:
         self._room = Room(program.steps)
         self._calls: dict[str, tuple[Early, int]] = {}
         """All calls that the machine has not asked for yet, by key."""
-        self._queue: deque[Outcome] = deque()
+        self._queue: list[tuple[int, Outcome]] = []
+        """The outcomes of calls that the machine has asked for, the first that arrived first."""
+        self._arrived = 0
         self.is_looking = True
         self._forget()
 
@@ -144,6 +146,7 @@ class Ahead:
             return
         early, index = self._calls[event.key]
         early.outcomes[index] = event
+        early.arrivals[index] = self._arrived = self._arrived + 1
         early.open -= 1
         self._weigh(event, 1)
         self._moved.append(early)
@@ -166,22 +169,26 @@ class Ahead:
             outcome = early.outcomes.get(index)
             if outcome is not None:
                 self._weigh(outcome, -1)
-                self._queue.append(outcome)
+                heappush(self._queue, (early.arrivals[index], outcome))
         del out[kept:]
 
     def next_outcome(self) -> Outcome | None:
-        """The outcome of a call that the machine has asked for, None if there is none left."""
-        return self._queue.popleft() if self._queue else None
+        """The outcome of a call that the machine has asked for, None if there is none left.
 
-    def jumped(self, budget: Budget) -> None:
+        They come in the order in which they arrived, as if all of that happened now.
+        """
+        return heappop(self._queue)[1] if self._queue else None
+
+    def drop(self, budget: Budget) -> None:
         """The run has gone elsewhere than to the next step, or has ended: nothing that is ahead counts."""
         for early, index in self._calls.values():
-            outcome = early.outcomes.get(index)
             budget.waste(early.code.tool, asks_model=early.code.kind is Kind.MODEL)
-            if outcome is not None:
-                self._weigh(outcome, -1)
-                budget.measure(_said(outcome))
-                budget.spend(outcome.spent or _NOTHING)
+            if index in early.outcomes:
+                self._weigh(early.outcomes[index], -1)
+                self._queue.append((0, early.outcomes[index]))
+        for _, outcome in self._queue:
+            budget.measure(_said(outcome))
+            budget.spend(outcome.spent or _NOTHING)
         self._calls.clear()
         self._queue.clear()
         self._forget()
@@ -193,7 +200,11 @@ class Ahead:
             room.bytes += sign * size_of(said)
         if spent is not None:
             before = room.spent
-            room.spent = Spent(*(a + sign * b for a, b in zip(before, spent, strict=True)))
+            room.spent = Spent(
+                before.input_tokens + sign * spent.input_tokens,
+                before.output_tokens + sign * spent.output_tokens,
+                before.cost + sign * spent.cost,
+            )
 
     # ------------------------------------------------------------ looking ahead
 
