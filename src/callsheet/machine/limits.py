@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, Final, Literal, Self
 
 MAX_WINDOW = 500
-SEQUENTIAL, AUTO = "sequential", "auto"
+SEQUENTIAL: Final = "sequential"
+AUTO: Final = "auto"
 SCHEDULES = (SEQUENTIAL, AUTO)
 """Whether the steps of a plan in text order start one after another, or as early as nobody can tell."""
 
@@ -48,8 +49,8 @@ class Limits:
     """How often a run may compile a new plan."""
     max_concurrency: int = 4
     """Steps under way at once in a plan of dependencies, and on the schedule `auto`."""
-    schedule: str = SEQUENTIAL
-    """In a plan in text order: `sequential`, each step in its turn, or `auto`, calls that only read before it."""
+    schedule: Literal["sequential", "auto"] = SEQUENTIAL
+    """When steps in text order start: each in its turn, or (`auto`) calls that only read before it."""
     window: int = 16
     """Items of one FOREACH that may be under way at once, at most 500."""
     retry_delay: float = 1.0

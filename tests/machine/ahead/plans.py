@@ -78,7 +78,8 @@ def _step(draw: st.DrawFn, last: int) -> str:
 def busy_plans(draw: st.DrawFn) -> str:
     """The text of a plan most of whose steps only read, with some that write, jump, or stand in groups."""
     sizes = draw(st.lists(st.sampled_from([1, 1, 1, 1, 1, 2, 3]), min_size=2, max_size=10))
-    last, number, lines = sum(sizes) + 1, 0, []
+    last, number = sum(sizes) + 1, 0
+    lines: list[str] = []
     for size in sizes:
         steps: list[str] = []
         for _ in range(size):

@@ -84,9 +84,8 @@ def test_folded_at_any_event_it_goes_on_to_the_same_end(text: str, world: int, s
                     waiting[command.key] = command
             assert all(machine.is_open(key) or key in machine.open_keys() for key in waiting)
         assert set(machine.open_keys()) == (set(waiting) if machine.result is None else set())
-        ended = (
-            machine.result
-            or simulation_of(machine, world, schedule + length).go_on(list(waiting.values()))
+        ended = machine.result or simulation_of(machine, world, schedule + length).go_on(
+            list(waiting.values())
         )
         assert ended == result
 

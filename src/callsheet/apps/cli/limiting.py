@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.machine.limits import MAX_WINDOW, Limits
+from callsheet.machine.limits import MAX_WINDOW, SCHEDULES, Limits
 
 if TYPE_CHECKING:
     from callsheet.machine.budget import Refusal
@@ -68,6 +68,19 @@ _bounds = {
         type=_Duration(),
         metavar="TIME",
         help="Time the run may take: 90, 10m, 2h.",
+    ),
+    "schedule": click.option(
+        "--schedule",
+        type=click.Choice(SCHEDULES),
+        help="When steps in text order start: each in its turn, or calls that only read before it, where "
+        "nobody can tell; default: auto.",
+    ),
+    "max_concurrency": click.option(
+        "--max-concurrency",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Steps that may be under way at once, in a plan of dependencies and on the schedule auto; "
+        f"default: {_DEFAULTS.max_concurrency}.",
     ),
     "no_guards": click.option(
         "--no-guards", is_flag=True, help="No limits but those that are named beside it; for trusted plans."

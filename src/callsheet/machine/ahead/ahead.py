@@ -64,8 +64,21 @@ class Early:
     after a failure it may depend on its turn.
     """
 
-    __slots__ = ("arrivals", "code", "is_known", "is_taken", "items", "next", "open", "outcomes", "patches", "prefix", "ran",
-                 "stopped", "value")  # fmt: skip
+    __slots__ = (
+        "arrivals",
+        "code",
+        "is_known",
+        "is_taken",
+        "items",
+        "next",
+        "open",
+        "outcomes",
+        "patches",
+        "prefix",
+        "ran",
+        "stopped",
+        "value",
+    )
 
     def __init__(self, code: StepCode, prefix: str, items: list[JSON] | None, patches: _Patches) -> None:
         self.code = code

@@ -100,9 +100,7 @@ class Room:
                 need += _most_calls(code) * _items(size_of(number), most_items)
         return need
 
-    def _need_of(
-        self, tool: str, first: int, last: int, most_items: int | None, size_of: SizeOf
-    ) -> float:
+    def _need_of(self, tool: str, first: int, last: int, most_items: int | None, size_of: SizeOf) -> float:
         """The most calls of a tool that the steps from `first` to `last` may come to."""
         need: float = 0
         for code in self._codes[first : last + 1]:
