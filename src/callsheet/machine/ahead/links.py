@@ -47,9 +47,12 @@ class Links:
 
     natures: list[Nature]
     asks: list[tuple[Read, ...]]
-    """What the condition of each step reads, where it is asked once."""
+    """What the condition of each step reads, where it is asked once.
+
+    This and all that follows is empty where no call may leave before its turn.
+    """
     takes: list[tuple[Read, ...]]
-    """What else a step reads before its calls can leave."""
+    """What else a step reads before its calls can leave; empty where that is its turn only."""
     setter_before: list[int]
     """For a step that sets a variable, the one that may have set it before."""
     writer_before: list[int]
@@ -64,30 +67,34 @@ class Links:
 
 def links_of(program: Program, gated: Collection[int] = ()) -> Links:
     """The links of a program in text order; `gated` are the numbers of the steps whose calls need a yes."""
-    walk = _Walk(program, gated)
-    for code in program.steps:
-        walk.take(code)
+    steps = program.plan.steps
+    natures = [nature_of(steps[code.number], code, is_gated=code.number in gated) for code in program.steps]
+    walk = _Walk(program, natures)
+    if any(nature.may_lead for nature in natures):
+        for code in program.steps:
+            walk.take(code)
     return walk.links
 
 
 class _Walk:
     """One pass over the steps; what a group does counts once its last member has been passed."""
 
-    def __init__(self, program: Program, gated: Collection[int]) -> None:
-        self.links = Links([], [], [], [], [], [], [])
-        self._plan = program.plan
+    def __init__(self, program: Program, natures: list[Nature]) -> None:
+        self.links = Links(natures, [], [], [], [], [], [])
         self._program = program
-        self._gated = gated
         self._setter: dict[int, int] = {}
         self._writer = self._control = self._last_writer = NOWHERE
         self._group: list[StepCode] = []
 
     def take(self, code: StepCode) -> None:
         """Note what the next step leans on."""
-        step, links = self._plan.steps[code.number], self.links
-        nature = nature_of(step, code, is_gated=code.number in self._gated)
-        links.natures.append(nature)
-        self._note_reads(step, code)
+        links = self.links
+        nature = links.natures[code.number]
+        if nature.may_lead or code.condition is not None:
+            self._note_reads(self._program.plan.steps[code.number], code)
+        else:
+            links.asks.append(())
+            links.takes.append(())
         links.setter_before.append(NOWHERE)
         links.writer_before.append(self._writer)
         links.control_before.append(self._control)
