@@ -49,6 +49,8 @@ class Limits:
     """How often a run may compile a new plan."""
     max_concurrency: int = 4
     """Steps under way at once in a plan of dependencies, and on the schedule `auto`."""
+    max_concurrency_by_tool: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Calls of single tools under way at once, by name; the others wait in the order in which they came."""
     schedule: Literal["sequential", "auto"] = SEQUENTIAL
     """When steps in text order start: each in its turn, or (`auto`) calls that only read before it."""
     window: int = 16
@@ -73,10 +75,15 @@ class Limits:
             raise ValueError(f"window must be from 1 to {MAX_WINDOW}")
         if self.retry_delay < 0 or self.retry_backoff < 1 or self.max_retry_delay < 0:
             raise ValueError("retry delays are not negative and a backoff is at least 1")
-        caps = {name.strip().removeprefix("@").upper(): most for name, most in self.max_calls_by_tool.items()}
+        caps = _by_tool(self.max_calls_by_tool)
         object.__setattr__(self, "max_calls_by_tool", caps)
+        at_once = _by_tool(self.max_concurrency_by_tool)
+        object.__setattr__(self, "max_concurrency_by_tool", at_once)
+        for name, most in at_once.items():
+            if most < 1:
+                raise ValueError(f"max_concurrency_by_tool must be at least 1: for {name} it is {most}")
         bounds = {f.name: getattr(self, f.name) for f in fields(self) if f.name.startswith("max_")}
-        del bounds["max_calls_by_tool"]
+        del bounds["max_calls_by_tool"], bounds["max_concurrency_by_tool"]
         for name, bound in (*bounds.items(), *caps.items()):
             if bound is not None and not (bound >= 0 and math.isfinite(bound)):
                 raise ValueError(f"{name} must not be negative: it is {bound}")
@@ -97,8 +104,11 @@ class Limits:
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
         """These limits with other values for some; those of single tools are added to the others."""
-        by_tool = {**self.max_calls_by_tool, **changes.get("max_calls_by_tool", {})}
-        return replace(self, **{**changes, "max_calls_by_tool": by_tool})
+        added = {
+            name: {**getattr(self, name), **changes.get(name, {})}
+            for name in ("max_calls_by_tool", "max_concurrency_by_tool")
+        }
+        return replace(self, **{**changes, **added})
 
     def to_json(self) -> dict[str, Any]:
         """The limits as JSON data."""
@@ -112,6 +122,10 @@ class Limits:
         """
         bounds: dict[str, Any] = dict.fromkeys(_OPTIONAL)
         return cls(**{**bounds, **data})
+
+
+def _by_tool(given: Mapping[str, int]) -> dict[str, int]:
+    return {name.strip().removeprefix("@").upper(): most for name, most in given.items()}
 
 
 _ENDLESS = 2**62

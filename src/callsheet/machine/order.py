@@ -187,7 +187,7 @@ def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
         if run.left <= 0 and schedule.has_ready():
             run.is_paused = True
             return
-        number = schedule.next()
+        number = schedule.next(run.limits.max_concurrency_by_tool)
         if number is None:
             break
         run.left -= 1

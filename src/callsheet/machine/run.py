@@ -96,7 +96,8 @@ class Run:
         self.visits = [0] * len(program.steps)
         self.pc = 0
         self.group: Group | None = None
-        self.schedule = None if program.graph is None else Schedule(program.graph)
+        tools = [code.tool for code in program.steps] if program.graph is not None else []
+        self.schedule = None if program.graph is None else Schedule(program.graph, tools)
         self.ahead = Ahead.of(program, self.gated) if self.limits.schedule == AUTO else None
 
     def take(self, other: Run) -> None:

@@ -302,6 +302,8 @@ class Ahead:
         if not self._has_slot(turn):
             heappush(self._ready, number)
             return
+        if self._waits(number, self._holder_of(code.tool, turn)):
+            return
         self._start(code, patches, turn, out, started)
 
     def _waits(self, number: int, blocker: int) -> bool:
@@ -330,6 +332,17 @@ class Ahead:
         while writer in self._skipped:
             writer = self._links.writer_link[writer]
         return writer if writer >= self._low else _SETTLED
+
+    def _holder_of(self, tool: str, turn: Turn) -> int:
+        """A step to wait for where no more calls of a tool may be under way, or SETTLED."""
+        most = turn.budget.limits.max_concurrency_by_tool.get(tool)
+        if most is None:
+            return _SETTLED
+        busy = [n for n in range(turn.first, turn.end) if self._codes[n].tool == tool]
+        busy += [
+            n for n, early in self._steps.items() if n >= turn.end and early.open and early.code.tool == tool
+        ]
+        return busy[0] if len(busy) >= most else _SETTLED
 
     # ------------------------------------------------------------ starting
 
