@@ -62,7 +62,7 @@ class Links:
     control_before: list[int]
     """The nearest step before each step, or before its group, that may lead elsewhere."""
     is_of_use: bool = False
-    """Whether any step need not wait for the one before it."""
+    """Whether any step may not have to wait for the one before it."""
 
 
 def links_of(program: Program, gated: Collection[int] = ()) -> Links:
@@ -121,8 +121,14 @@ class _Walk:
         self.links.takes.append(tuple(takes.values()))
 
     def _waits_for_the_last(self, code: StepCode, nature: Nature) -> bool:
-        """Whether the step cannot start before the one just above it, or above its group, has ended."""
+        """Whether the step cannot start before the one just above it, or above its group, has ended.
+
+        One that may be skipped is not waited for once it is known that it will be.
+        """
         last = self._group[0].number - 1
+        above = self._program.steps[last]
+        if last >= 0 and above.condition is not None and above.source is None:
+            return False
         if last < 0 or self._control == last or (nature.looks and self._writer == last):
             return True
         links = self.links

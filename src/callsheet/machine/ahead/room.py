@@ -49,7 +49,7 @@ class Room:
         `first` is the step whose turn it is and `last` the last one that has started or is about to.
         """
         limits = budget.limits
-        if budget.steps + last - first + 1 > limits.max_steps:
+        if budget.steps + last - first > limits.max_steps:  # the first has been counted
             return False
         if limits.max_items is not None and items > limits.max_items:
             return False
