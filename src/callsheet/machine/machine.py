@@ -157,7 +157,8 @@ class Machine(Run):
 
     def open_commands(self) -> dict[str, Awaited]:
         """The commands that have been given and not been answered yet, by key."""
-        return open_commands(self)
+        early = [] if self.ahead is None else self.ahead.open_commands(self.slots)
+        return {**open_commands(self), **{command.key: command for command in early}}
 
     # ------------------------------------------------------------ snapshots
 
@@ -165,11 +166,11 @@ class Machine(Run):
         """All that the run has come to: this machine itself.
 
         None before its start, in a pause, after its end, for a graph, and once people have been
-        asked or answers have been lost: such runs are always folded.
+        asked, answers have been lost or the schedule was changed from `auto`: such runs are always folded.
         """
         if self.schedule is not None or not self.is_started or self.is_paused or self.result is not None:
             return None
-        if self.ahead is not None and not self.ahead.is_idle:
+        if self.ahead is not None and not self.ahead.is_looking:
             return None
         attempts = (*self.attempts.values(), *self.asleep.values())
         if self.asking.was_used or any(a.delivery or a.redelivered or a.is_probing for a in attempts):

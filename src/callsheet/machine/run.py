@@ -107,6 +107,8 @@ class Run:
         self.pc, self.generation, self.last = other.pc, other.generation, other.last
         self.budget, self.group = other.budget, other.group
         self.attempts, self.asleep, self.compiling = other.attempts, other.asleep, other.compiling
+        if self.ahead is not None and other.ahead is not None:
+            self.ahead.take(other.ahead.at)
 
     def tell(self, kind: NoteKind, step: str, text: str = "") -> None:
         """Tell the observer, if there is one."""

@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from callsheet.ir import JSON
+from callsheet.machine.ahead.keeping import standing_from_json, standing_to_json
 from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits
@@ -36,7 +37,8 @@ class NotRestorable(ValueError):
 def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, Any] | None:
     """The data of a state; None where it cannot be said now, but will be after some more events.
 
-    That is while a new plan is there and other members of its group are still under way.
+    That is while a new plan is there and other members of its group are still under way, and while an
+    outcome with remarks waits for its turn.
     """
     frames = _frames_of(state)
     numbers = {id(frame): number for number, frame in enumerate(frames)}
@@ -46,6 +48,9 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
     def attempts(of: dict[str, Attempt]) -> list[list[Any]]:
         return [_attempt_to_json(a, numbers[id(a.frame)], keep) for a in of.values()]
 
+    ahead = None if state.ahead is None else standing_to_json(state.ahead.at, keep)
+    if ahead is None and state.ahead is not None:
+        return None
     slots, was_set, extra = state.scope.parts()
     group = state.group
     return {
@@ -66,6 +71,7 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         "attempts": attempts(state.attempts),
         "asleep": attempts(state.asleep),
         "compiling": attempts(state.compiling),
+        **({} if ahead is None else {"ahead": ahead}),
     }
 
 
@@ -110,6 +116,8 @@ def _read(program: Program, data: Mapping[str, Any], give: Give) -> Run:
     run.budget = Budget.at(run.limits, data["used"])
     run.last = give(data["last"])
     run.attempts, run.asleep, run.compiling = attempts("attempts"), attempts("asleep"), attempts("compiling")
+    if run.ahead is not None:
+        run.ahead.at = standing_from_json(program, data["ahead"], give)
     return run
 
 

@@ -17,21 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from callsheet.ir import JSON, Cast
 from callsheet.machine.ahead.links import Links, Read, links_of
 from callsheet.machine.ahead.room import Room
+from callsheet.machine.ahead.standing import Early, Outcome, Patches, Standing
 from callsheet.machine.budget import SIZED, Budget, size_of
 from callsheet.machine.commands import CallModel, CallTool, Command, Finish
 from callsheet.machine.events import Event, Failed, Succeeded
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
 from callsheet.machine.usage import Spent
 from callsheet.machine.values import cast_value, items_of
-
-Outcome: TypeAlias = "Succeeded | Failed"
-_Patches: TypeAlias = "list[tuple[int, JSON]]"
-"""Values that variables will have once the steps before are committed, by slot."""
 
 HORIZON = 256
 """How many steps past the one whose turn it is are looked at."""
@@ -56,61 +53,15 @@ class Turn(NamedTuple):
     budget: Budget
 
 
-class Early:
-    """A step that has started before its turn.
-
-    `outcomes` are those of its items that have arrived, by index (0 where it has none), and `arrivals` the
-    order of all that have arrived. Once all have, `value` is what its variable will hold, if that `is_known`:
-    after a failure it may depend on its turn.
-    """
-
-    __slots__ = (
-        "arrivals",
-        "code",
-        "is_known",
-        "is_taken",
-        "items",
-        "next",
-        "open",
-        "outcomes",
-        "patches",
-        "prefix",
-        "ran",
-        "stopped",
-        "value",
-    )
-
-    def __init__(self, code: StepCode, prefix: str, items: list[JSON] | None, patches: _Patches) -> None:
-        self.code = code
-        self.prefix = prefix
-        self.items = items
-        self.patches = patches
-        self.next = 0
-        self.open = 0
-        self.stopped = False
-        self.outcomes: dict[int, Outcome] = {}
-        self.arrivals: dict[int, int] = {}
-        self.ran: list[int] = []
-        """The items that calls were made for, in their order."""
-        self.is_known = False
-        self.is_taken = False
-        self.value: JSON = None
-
-
 class Ahead:
     """What has started before its turn in a run of one program, in text order."""
 
     def __init__(self, program: Program, links: Links) -> None:
+        self.at = Standing()
+        self.is_looking = True
         self._codes = program.steps
         self._links = links
         self._room = Room(program.steps)
-        self._calls: dict[str, tuple[Early, int]] = {}
-        """All calls that the machine has not asked for yet, by key."""
-        self._queue: list[tuple[int, Outcome]] = []
-        """The outcomes of calls that the machine has asked for, the first that arrived first."""
-        self._arrived = 0
-        self.is_looking = True
-        self._forget()
 
     @classmethod
     def of(cls, program: Program, gated: frozenset[int]) -> Ahead | None:
@@ -123,54 +74,55 @@ class Ahead:
         links = links_of(program, gated)
         return cls(program, links) if links.is_of_use else None
 
-    def _forget(self) -> None:
-        self._steps: dict[int, Early] = {}
-        self._skipped: set[int] = set()
-        self._stops: set[int] = set()
-        """Steps that have been passed and may still lead elsewhere."""
-        self._waiters: dict[int, list[int]] = {}
-        """The steps that wait for a step to be settled."""
-        self._woken: list[int] = []
-        self._ready: list[int] = []
-        """Steps that could start if fewer were under way."""
-        self._moved: list[Early] = []
-        self._open = 0
-        self._low = self._next = self._high = NOWHERE
-
     # ------------------------------------------------------------ what the machine asks
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing that has left is still to be asked for."""
-        return not self._calls
 
     def is_open(self, key: str) -> bool:
         """Whether the call of this key has left and has no outcome yet."""
-        found = self._calls.get(key)
+        found = self.at.calls.get(key)
         return found is not None and found[1] not in found[0].outcomes
 
     def open_keys(self) -> list[str]:
         """The keys of the calls that have no outcome yet."""
-        return [key for key, (early, index) in self._calls.items() if index not in early.outcomes]
+        return [key for key, (early, index) in self.at.calls.items() if index not in early.outcomes]
+
+    def open_commands(self, slots: list[Any]) -> list[CallTool | CallModel]:
+        """The calls that have no outcome yet, made again; `slots` are the values of the variables."""
+        made: list[CallTool | CallModel] = []
+        for key, (early, index) in self.at.calls.items():
+            if index not in early.outcomes:
+                patches = early.patches
+                if early.items is not None:
+                    patches = [*patches, (early.code.loop_slot, early.items[index])]
+                with_values = _Patched(slots, patches)
+                made.append(_command_of(key, early.code, with_values.slots))
+                with_values.restore()
+        return made
+
+    def take(self, at: Standing) -> None:
+        """Be where another run of the same program stands."""
+        self.at = at
+        for early, index in at.calls.values():
+            if index in early.outcomes:
+                self._weigh(early.outcomes[index], 1)
 
     def arrive(self, event: Event) -> None:
         """Keep an event, if it is the outcome of a call that left early."""
         if not isinstance(event, Succeeded | Failed) or not self.is_open(event.key):
             return
-        early, index = self._calls[event.key]
+        early, index = self.at.calls[event.key]
         early.outcomes[index] = event
-        early.arrivals[index] = self._arrived = self._arrived + 1
+        early.arrivals[index] = self.at.arrived = self.at.arrived + 1
         early.open -= 1
         self._weigh(event, 1)
-        self._moved.append(early)
+        self.at.moved.append(early)
 
     def take_up(self, out: list[Command], since: int) -> None:
         """Take out of the commands those that have left already; their outcomes follow by `next_outcome`."""
-        if not self._calls:
+        if not self.at.calls:
             return
         kept = since
         for command in out[since:]:
-            found = None if isinstance(command, Finish) else self._calls.pop(command.key, None)
+            found = None if isinstance(command, Finish) else self.at.calls.pop(command.key, None)
             if found is None:
                 out[kept] = command
                 kept += 1
@@ -178,11 +130,11 @@ class Ahead:
             early, index = found
             if not early.is_taken:
                 early.is_taken = True
-                self._open -= early.open > 0
+                self.at.open -= early.open > 0
             outcome = early.outcomes.get(index)
             if outcome is not None:
                 self._weigh(outcome, -1)
-                heappush(self._queue, (early.arrivals[index], outcome))
+                heappush(self.at.queue, (early.arrivals[index], outcome))
         del out[kept:]
 
     def next_outcome(self) -> Outcome | None:
@@ -190,21 +142,21 @@ class Ahead:
 
         They come in the order in which they arrived, as if all of that happened now.
         """
-        return heappop(self._queue)[1] if self._queue else None
+        return heappop(self.at.queue)[1] if self.at.queue else None
 
     def drop(self, budget: Budget) -> None:
         """The run has gone elsewhere than to the next step, or has ended: nothing that is ahead counts."""
-        for early, index in self._calls.values():
+        for early, index in self.at.calls.values():
             budget.waste(early.code.tool, asks_model=early.code.kind is Kind.MODEL)
             if index in early.outcomes:
                 self._weigh(early.outcomes[index], -1)
-                self._queue.append((0, early.outcomes[index]))
-        for _, outcome in self._queue:
+                self.at.queue.append((0, early.outcomes[index]))
+        for _, outcome in self.at.queue:
             budget.measure(_said(outcome))
             budget.spend(outcome.spent or _NOTHING)
-        self._calls.clear()
-        self._queue.clear()
-        self._forget()
+        self.at.calls.clear()
+        self.at.queue.clear()
+        self.at.forget()
 
     def _weigh(self, outcome: Outcome, sign: int) -> None:
         """Count what is known of an outcome, or count it no more, until the machine does."""
@@ -227,70 +179,70 @@ class Ahead:
             return []
         started: list[str] = []
         self._pass_to(turn)
-        for early in self._moved:
+        for early in self.at.moved:
             self._move(early, turn, out)
-        self._moved.clear()
+        self.at.moved.clear()
         horizon = min(turn.first + HORIZON, len(self._codes))
         while True:
-            if self._woken:
-                number = heappop(self._woken)
-            elif self._ready and self._has_slot(turn):
-                number = heappop(self._ready)
-            elif self._next < horizon and (not self._stops or self._is_inside_group(self._next)):
-                number = self._next
-                self._next += 1
+            if self.at.woken:
+                number = heappop(self.at.woken)
+            elif self.at.ready and self._has_slot(turn):
+                number = heappop(self.at.ready)
+            elif self.at.next < horizon and (not self.at.stops or self._is_inside_group(self.at.next)):
+                number = self.at.next
+                self.at.next += 1
             else:
                 return started
-            if number >= turn.end and number not in self._steps and number not in self._skipped:
+            if number >= turn.end and number not in self.at.steps and number not in self.at.skipped:
                 self._examine(number, turn, out, started)
             if self._links.natures[number].control and not self._is_settled(number):
-                self._stops.add(number)
+                self.at.stops.add(number)
 
     def _pass_to(self, turn: Turn) -> None:
         """What has been committed is settled; what is under way is not, and may lead elsewhere."""
         first, control = turn.first, self._links.natures
-        if self._low == NOWHERE:
-            self._low = self._next = first
-        for number in range(self._low, first):
+        if self.at.low == NOWHERE:
+            self.at.low = self.at.next = first
+        for number in range(self.at.low, first):
             self._settle(number)
-            self._skipped.discard(number)
-            self._steps.pop(number, None)
-        self._low = first
-        for number in range(max(self._next, first), turn.end):
+            self.at.skipped.discard(number)
+            self.at.steps.pop(number, None)
+        self.at.low = first
+        for number in range(max(self.at.next, first), turn.end):
             if control[number].control:
-                self._stops.add(number)
-        self._next = max(self._next, turn.end)
+                self.at.stops.add(number)
+        self.at.next = max(self.at.next, turn.end)
 
     def _is_inside_group(self, number: int) -> bool:
         """Whether the step above is of the same group, so that nothing there can prevent this one."""
         return self._codes[number - 1].group_end > number
 
     def _has_slot(self, turn: Turn) -> bool:
-        return turn.open + self._open < turn.budget.limits.max_concurrency
+        return turn.open + self.at.open < turn.budget.limits.max_concurrency
 
     def _is_settled(self, number: int) -> bool:
-        if number < self._low or number in self._skipped:
+        if number < self.at.low or number in self.at.skipped:
             return True
-        early = self._steps.get(number)
+        early = self.at.steps.get(number)
         return early is not None and early.is_known
 
     def _settle(self, number: int) -> None:
         """A step stands in the way of others no more."""
-        self._stops.discard(number)
-        for waiter in self._waiters.pop(number, ()):
-            heappush(self._woken, waiter)
+        self.at.stops.discard(number)
+        for waiter in self.at.waiters.pop(number, ()):
+            heappush(self.at.woken, waiter)
 
     def _examine(self, number: int, turn: Turn, out: list[Command], started: list[str]) -> None:
         """Start a step, or find that it is sure to be skipped, or what it has to wait for."""
         code, links = self._codes[number], self._links
-        patches: _Patches = []
+        patches: Patches = []
         if code.condition is not None and code.source is None:
             if self._waits(number, self._read(links.asks[number], turn.slots, patches)):
                 return
             with_values = _Patched(turn.slots, patches)
             if not code.condition(with_values.slots):
                 with_values.restore()
-                self._skipped.add(number)
+                self.at.skipped.add(number)
                 self._settle(number)
                 return
             with_values.restore()
@@ -300,7 +252,7 @@ class Ahead:
         if nature.looks and self._waits(number, self._writer_before(number)):
             return
         if not self._has_slot(turn):
-            heappush(self._ready, number)
+            heappush(self.at.ready, number)
             return
         if self._waits(number, self._holder_of(code.tool, turn)):
             return
@@ -309,18 +261,18 @@ class Ahead:
     def _waits(self, number: int, blocker: int) -> bool:
         if blocker == _SETTLED:
             return False
-        self._waiters.setdefault(blocker, []).append(number)
+        self.at.waiters.setdefault(blocker, []).append(number)
         return True
 
-    def _read(self, reads: tuple[Read, ...], slots: list[Any], patches: _Patches) -> int:
+    def _read(self, reads: tuple[Read, ...], slots: list[Any], patches: Patches) -> int:
         """Find what variables will hold when the step's turn comes; gives a step to wait for, or SETTLED."""
         before = self._links.setter_before
         for _, slot, nearest in reads:
             setter = nearest
-            while setter in self._skipped:
+            while setter in self.at.skipped:
                 setter = before[setter]
-            if setter >= self._low:
-                early = self._steps.get(setter)
+            if setter >= self.at.low:
+                early = self.at.steps.get(setter)
                 if early is None or not early.is_known:
                     return setter
                 patches.append((slot, early.value))
@@ -329,9 +281,9 @@ class Ahead:
     def _writer_before(self, number: int) -> int:
         """The nearest step that may write and has not been committed, or SETTLED."""
         writer = self._links.writer_before[number]
-        while writer in self._skipped:
+        while writer in self.at.skipped:
             writer = self._links.writer_link[writer]
-        return writer if writer >= self._low else _SETTLED
+        return writer if writer >= self.at.low else _SETTLED
 
     def _holder_of(self, tool: str, turn: Turn) -> int:
         """A step to wait for where no more calls of a tool may be under way, or SETTLED."""
@@ -340,14 +292,16 @@ class Ahead:
             return _SETTLED
         busy = [n for n in range(turn.first, turn.end) if self._codes[n].tool == tool]
         busy += [
-            n for n, early in self._steps.items() if n >= turn.end and early.open and early.code.tool == tool
+            n
+            for n, early in self.at.steps.items()
+            if n >= turn.end and early.open and early.code.tool == tool
         ]
         return busy[0] if len(busy) >= most else _SETTLED
 
     # ------------------------------------------------------------ starting
 
     def _start(
-        self, code: StepCode, patches: _Patches, turn: Turn, out: list[Command], started: list[str]
+        self, code: StepCode, patches: Patches, turn: Turn, out: list[Command], started: list[str]
     ) -> None:
         """Start a step as its turn would; where the limits leave no ample room it waits for that."""
         items: list[JSON] | None = None
@@ -361,35 +315,35 @@ class Ahead:
         visit = turn.visits[code.identity] + 1
         prefix = code.prefix if visit == 1 else f"{code.id}@{visit}."
         early = Early(code, turn.generation + prefix, items, patches)
-        self._steps[number] = early
-        self._high = max(self._high, number)
+        self.at.steps[number] = early
+        self.at.high = max(self.at.high, number)
 
         def items_known(number: int) -> int | None:
             if number == turn.first:
                 return turn.items
-            known = self._steps.get(number)
+            known = self.at.steps.get(number)
             return None if known is None or known.items is None else len(known.items)
 
         count = 1 if items is None else len(items)
-        if not self._room.is_ample(code, turn.first, self._high, count, turn.budget, items_known):
-            del self._steps[number]
+        if not self._room.is_ample(code, turn.first, self.at.high, count, turn.budget, items_known):
+            del self.at.steps[number]
             return
         self._fill(early, turn, out)
         if early.open:
-            self._open += 1
+            self.at.open += 1
             started.append(code.id)
         elif early.stopped:
-            del self._steps[number]
+            del self.at.steps[number]
         else:
             self._conclude(early)
 
     def _move(self, early: Early, turn: Turn, out: list[Command]) -> None:
         """An outcome of a step has arrived: start further items of it, or conclude it."""
-        if early.is_taken or self._steps.get(early.code.number) is not early or early.is_known:
+        if early.is_taken or self.at.steps.get(early.code.number) is not early or early.is_known:
             return
         self._fill(early, turn, out)
         if not early.open:
-            self._open -= 1
+            self.at.open -= 1
             self._conclude(early)
 
     def _fill(self, early: Early, turn: Turn, out: list[Command]) -> None:
@@ -416,20 +370,17 @@ class Ahead:
     def _call(self, early: Early, index: int, budget: Budget, slots: list[Any], out: list[Command]) -> None:
         """Make a call, unless a step in a circle has made it too often."""
         code, key = early.code, f"{early.prefix}{index}.1"
-        inputs, args = [make(slots) for make in code.inputs], code.arguments(slots)
+        command = _command_of(key, code, slots)
         if code.recurs:
-            made_of = args if code.kind is Kind.TOOL else [inputs, args]
+            made_of = command.args if isinstance(command, CallTool) else [command.inputs, command.args]
             if budget.repeats_too_often(code.tool, made_of):
                 early.stopped = True
                 return
-        self._calls[key] = early, index
+        self.at.calls[key] = early, index
         early.ran.append(index)
         early.open += 1
         budget.early += 1
-        if code.kind is Kind.MODEL:
-            out.append(CallModel(key, code.id, code.tool, inputs, args))
-        else:
-            out.append(CallTool(key, code.id, code.tool, args, code.wants_data))
+        out.append(command)
 
     def _conclude(self, early: Early) -> None:
         """All calls of a step have ended: find the value that its variable will hold, if that is sure."""
@@ -453,7 +404,7 @@ class _Patched:
 
     __slots__ = ("_before", "slots")
 
-    def __init__(self, slots: list[Any], patches: _Patches) -> None:
+    def __init__(self, slots: list[Any], patches: Patches) -> None:
         self.slots = slots
         self._before = [(slot, slots[slot]) for slot, _ in patches]
         for slot, value in patches:
@@ -463,6 +414,14 @@ class _Patched:
         """Put back what was there."""
         for slot, value in reversed(self._before):
             self.slots[slot] = value
+
+
+def _command_of(key: str, code: StepCode, slots: list[Any]) -> CallTool | CallModel:
+    """The call of a step, as the machine will ask for it."""
+    args = code.arguments(slots)
+    if code.kind is Kind.MODEL:
+        return CallModel(key, code.id, code.tool, [make(slots) for make in code.inputs], args)
+    return CallTool(key, code.id, code.tool, args, code.wants_data)
 
 
 def _said(outcome: Outcome) -> JSON:
