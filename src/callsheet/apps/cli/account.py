@@ -28,7 +28,10 @@ class StepAccount:
 
     step: str
     started: float
+    """When its first call left or, without one before it, when its turn came."""
     ended: float | None = None
+    turn: float = 0.0
+    """When its turn came."""
     outcome: str = "running"
     calls: int = 0
     retries: int = 0
@@ -105,6 +108,7 @@ class _Scribe:
 
     def _visit(self, step: str) -> StepAccount:
         visit = self.early.pop(step, None) or StepAccount(step, self.now)
+        visit.turn = self.now
         self.steps.append(visit)
         self.open[step] = visit
         return visit
