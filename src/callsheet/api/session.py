@@ -151,7 +151,7 @@ class Session:
             facts=facts_of(plan.ir, self._registry, self._kit.on_in_doubt),
             pins=pins_of(plan.ir, self._registry),
             inputs=inputs,
-            limits=limits or self._kit.limits,
+            limits=self._kit.bounds(limits),
             source="" if plan.source is None else plan.source.text,
             note={"plan": "" if plan.source is None else plan.source.name},
             approve=self._kit.approve,
