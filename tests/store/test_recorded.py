@@ -55,6 +55,8 @@ def test_recorded_events_lead_where_they_led(file: Path, tmp_path: Path) -> None
                 body = dict(rows[-1].body or {})
                 for each in (told, body):
                     del each["usage"]["seconds"]
+                # Later versions count more than was counted then.
+                told["usage"] = {name: told["usage"][name] for name in body["usage"]}
                 assert told == body
             else:
                 assert whole.machine.result is None

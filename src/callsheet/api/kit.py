@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 from callsheet.api.checking import Means
 from callsheet.api.models import Agent, Compiler, Model, Replan
+from callsheet.api.planning import GraphPlanner, Planner
 from callsheet.api.reach import default_data
 from callsheet.api.tools import ToolSource
 from callsheet.diagnostics import Source
@@ -43,11 +44,13 @@ class RuntimeOptions(TypedDict, total=False):
     model: Model | None
     agent: Agent | None
     compiler: Compiler | None
+    planner: Planner | None
     journal: Journal | str | os.PathLike[str] | None
     limits: Limits | None
     approve: Iterable[str]
     on_approval: OnAsk | None
     on_in_doubt: Literal["ask", "fail", "retry"]
+    schedule: Literal["sequential", "auto"] | None
 
 
 _TABLES = ("mcpServers", "servers")
@@ -65,12 +68,19 @@ class Kit:
     model: ModelPort | None
     agent: AgentPort | None
     replan: Replan | None
+    planner: GraphPlanner | None
     journal: Journal | Path | None
     limits: Limits
     on_in_doubt: OnInDoubt
     data: Path | None
     approve: tuple[str, ...] = ()
     on_ask: OnAsk | None = None
+    schedule: Literal["sequential", "auto"] | None = None
+
+    def bounds(self, limits: Limits | None) -> Limits:
+        """The limits of a run: those that it is given or the runtime's, on the schedule that was named."""
+        chosen = limits or self.limits
+        return chosen if self.schedule is None else replace(chosen, schedule=self.schedule)
 
     @property
     def means(self) -> Means:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
-from callsheet.machine.limits import Limits
+from callsheet.machine.limits import AUTO, Limits
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
+from callsheet.ports.models.endpoint import ModelSettings
 
 VARIABLE = "CALLSHEET_CONFIG"
 """Names the configuration file in place of the one in the user's configuration folder."""
@@ -26,7 +27,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The tables of the file: `[fetch]`, `[search]`, `[execution]`, `[limits]`; and what stands before them.
+    """The tables of the file: `[fetch]`, `[search]`, `[execution]`, `[model]`, `[limits]`; and the rest.
 
     `on_in_doubt` is what becomes of calls that may have taken place, where their tools say nothing;
     `approve` names tools before each of whose calls a person is asked.
@@ -37,7 +38,9 @@ class Settings:
     fetch: FetchSettings = field(default_factory=FetchSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
-    limits: Limits = field(default_factory=Limits)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    limits: Limits = field(default_factory=lambda: Limits(schedule=AUTO))
+    """Those of a run whose command says nothing else; calls that only read leave early unless it is said."""
 
     def to_json(self) -> dict[str, Any]:
         """What tools may do, as JSON data that `read_settings` reads; a run keeps its limits itself."""
@@ -82,7 +85,11 @@ def load_settings(path: Path | None = None) -> Settings:
 
 def read_settings(data: object, where: str) -> Settings:
     """The settings in JSON-like data; `where` is what a message calls them."""
-    return _read(Settings, data, where, "")
+    settings = _read(Settings, data, where, "")
+    limits = cast("Mapping[str, object]", data).get("limits", {})
+    if isinstance(limits, Mapping) and "schedule" not in limits:
+        return replace(settings, limits=replace(settings.limits, schedule=AUTO))
+    return settings
 
 
 def _read(kind: type[_T], data: object, where: str, path: str) -> _T:

@@ -12,7 +12,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from callsheet.frontends.dag import format_dag
 from callsheet.frontends.ltp import format_plan
+from callsheet.ir import Order, Plan
 from callsheet.machine import (
     Answered,
     Ask,
@@ -50,6 +52,10 @@ NEVER = sys.maxsize
 CANCEL = "cancel"
 """Topic and id of the letter that asks a run's owner to cancel it; no call has such a key."""
 _PAUSE = 0.5
+
+
+def _text_of(plan: Plan) -> str:
+    return format_dag(plan) if plan.order is Order.DAG else format_plan(plan)
 
 
 class JournalRecorder:
@@ -134,7 +140,7 @@ class JournalRecorder:
 
     def _note(self, event: Event) -> None:
         if type(event) is PlanCompiled:
-            self._writer.add_plan(event.plan, format_plan(event.plan))
+            self._writer.add_plan(event.plan, _text_of(event.plan))
         kind, key, body = event_record(event)
         if key is None:
             self._writer.append(kind, body=body)
