@@ -95,6 +95,16 @@ async def test_a_plan_is_made_then_run_by_its_id(tmp_path: Path) -> None:
     assert done["steps"][1]["result"] == "aaaa"
 
 
+async def test_arguments_may_be_json_text_and_replies_may_be_those_of_mcp(tmp_path: Path) -> None:
+    tools = Desk(tmp_path).tools
+    assert json.loads(await tools.handle("plan_create", '{"goal": "g"}'))["success"]
+    assert "must be an object" in json.loads(await tools.handle("plan_create", '{"goal'))["error"]
+    assert "must be an object" in json.loads(await tools.handle("plan_create", '["g"]'))["error"]
+    good = await tools.handle_mcp("plan_execute", {"plan_id": "two-notes"})
+    assert (good["isError"], json.loads(good["content"][0]["text"])["success"]) == (False, True)
+    assert (await tools.handle_mcp("plan_create"))["isError"]
+
+
 async def test_variables_of_a_call_go_before_those_of_the_plan(tmp_path: Path) -> None:
     plan = {"title": "t", "variables": {"v": "own"}, "steps": [step("1", "note", text="${v}")]}
     desk = Desk(tmp_path, plan)
