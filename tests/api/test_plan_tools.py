@@ -20,6 +20,7 @@ from callsheet.machine import Usage
 from callsheet.store.library import PlanLibrary
 
 CALLS: list[str] = []
+WAITING = asyncio.Event()
 
 
 @tool(effect="read")
@@ -32,7 +33,7 @@ def note(text: str) -> str:
 @tool(effect="read")
 async def wait() -> None:
     """Takes long."""
-    CALLS.append("waiting")
+    WAITING.set()
     await asyncio.sleep(60)
 
 
@@ -211,8 +212,7 @@ async def test_tools_that_share_a_budget_take_turns(tmp_path: Path) -> None:
 async def test_a_plan_that_is_given_up_counts_what_it_has_called(tmp_path: Path) -> None:
     desk = Desk(tmp_path, {"title": "t", "steps": [step("1", "note", text="a"), step("2", "wait", "1")]})
     task = asyncio.ensure_future(desk("plan_create_and_execute", goal="g"))
-    while "waiting" not in CALLS:
-        await asyncio.sleep(0.01)
+    await WAITING.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
