@@ -24,13 +24,14 @@ def test_the_answer_is_on_standard_output_and_the_steps_on_standard_error(machin
     said = re.sub(r"\d+ ms|[\d.]+ s$", "T", result.stderr, flags=re.MULTILINE)
     assert said.splitlines() == [
         "S1    started  @ADD (a=1)",
+        "S3    early    @ADD (a=$i)",
         "S1    ok       $a = 2  (T)",
         "S2    skipped  the condition does not hold",
         "S3    started  @ADD (a=$i)",
         "S3    ok       $c = [2,3]  (T)",
         'S4    started  @RESPOND ("a=$a c=$c")',
         "S4    ok  (T)",
-        "used 3 steps · 3 calls (ADD 3) · T",
+        "used 3 steps · 3 calls (ADD 3) · 2 of them early · T",
         "run r1 · callsheet show r1",
     ]
 

@@ -91,7 +91,8 @@ class CastFailed(_StepEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRemarked(_StepEvent):
-    """Something to know of a result: that something was cut on the way, or how it was made."""
+    """Something to know of a step: that something was cut on the way, how its result was made, or that its
+    calls leave before its turn."""
 
     text: str
     is_cut: bool

@@ -50,6 +50,7 @@ class RuntimeOptions(TypedDict, total=False):
     approve: Iterable[str]
     on_approval: OnAsk | None
     on_in_doubt: Literal["ask", "fail", "retry"]
+    schedule: Literal["sequential", "auto"] | None
 
 
 _TABLES = ("mcpServers", "servers")
@@ -74,6 +75,12 @@ class Kit:
     data: Path | None
     approve: tuple[str, ...] = ()
     on_ask: OnAsk | None = None
+    schedule: Literal["sequential", "auto"] | None = None
+
+    def bounds(self, limits: Limits | None) -> Limits:
+        """The limits of a run: those that it is given or the runtime's, on the schedule that was named."""
+        chosen = limits or self.limits
+        return chosen if self.schedule is None else replace(chosen, schedule=self.schedule)
 
     @property
     def means(self) -> Means:

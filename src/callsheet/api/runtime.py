@@ -31,6 +31,7 @@ from callsheet.api.tools import ToolSource, read_tools
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, OnInDoubt, canonical_tool_name
 from callsheet.machine import Decision, Limits, TookPlace
+from callsheet.machine.limits import SCHEDULES
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.python_tools import to_json
 from callsheet.ports.tools import CallContext, ToolFailed
@@ -67,6 +68,8 @@ class Runtime:
     - `journal`: the path of a journal, or an open `Journal`. Without one nothing is recorded,
       and no run can be resumed.
     - `limits` bound each run.
+    - `schedule` is `sequential` or `auto`: whether calls that only read leave before their step's turn, where
+      nobody can tell it from the result. By default the limits say it, and theirs is `sequential`.
     - `on_in_doubt` is what becomes of calls that may have taken place, of tools that do not say it
       themselves: `ask`, `fail`, or `retry`, which holds for tools whose effect is declared.
     - `approve` names tools before each of whose calls a person is asked; the rule is recorded with
@@ -102,7 +105,10 @@ class Runtime:
         on_in_doubt: Literal["ask", "fail", "retry"] = "ask",
         approve: Iterable[str] = (),
         on_approval: OnAsk | None = None,
+        schedule: Literal["sequential", "auto"] | None = None,
     ) -> None:
+        if schedule not in (None, *SCHEDULES):
+            raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
         own_data = None if data is None else Path(data)
         self._kit = Kit(
             tools=tuple(local_registry(read_tools(tools), builtin_settings(builtins, workspace, own_data))),
@@ -117,6 +123,7 @@ class Runtime:
             data=own_data,
             approve=tuple(map(canonical_tool_name, _names(approve))),
             on_ask=on_approval,
+            schedule=schedule,
         )
         self._session: Session | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -178,7 +178,7 @@ class Session:
         """Check a plan and run it to its end; raises PlanError for one with errors."""
         findings = await self.examine(plan, inputs)
         findings.raise_for_errors()
-        bounds = limits or self._kit.limits
+        bounds = self._kit.bounds(limits)
         if bounds.replans_on_failure and plan.ir.order is Order.DAG and self._kit.planner is None:
             raise no_planner()
         watch = ears.watching(watch)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
-from callsheet.machine.limits import Limits
+from callsheet.machine.limits import AUTO, Limits
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
 from callsheet.ports.models.endpoint import ModelSettings
 
@@ -39,7 +39,8 @@ class Settings:
     search: SearchSettings = field(default_factory=SearchSettings)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = field(default_factory=lambda: Limits(schedule=AUTO))
+    """Those of a run whose command says nothing else; calls that only read leave early unless it is said."""
 
     def to_json(self) -> dict[str, Any]:
         """What tools may do, as JSON data that `read_settings` reads; a run keeps its limits itself."""
@@ -84,7 +85,11 @@ def load_settings(path: Path | None = None) -> Settings:
 
 def read_settings(data: object, where: str) -> Settings:
     """The settings in JSON-like data; `where` is what a message calls them."""
-    return _read(Settings, data, where, "")
+    settings = _read(Settings, data, where, "")
+    limits = cast("Mapping[str, object]", data).get("limits", {})
+    if isinstance(limits, Mapping) and "schedule" not in limits:
+        return replace(settings, limits=replace(settings.limits, schedule=AUTO))
+    return settings
 
 
 def _read(kind: type[_T], data: object, where: str, path: str) -> _T:

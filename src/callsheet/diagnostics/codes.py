@@ -206,6 +206,7 @@ CODES: dict[str, Code] = _table(
     JRN018="an anchor file that cannot be used",
     JRN020="a run whose events cannot be read",
     JRN021="tools that have changed since the start",
+    JRN022="a run that another version of the machine has begun",
     JRN030="a call that is not in doubt",
     JRN031="a step with several calls in doubt",
     JRN032="a run that has ended and cannot be cancelled",

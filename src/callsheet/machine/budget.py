@@ -74,6 +74,7 @@ class Budget:
         "bytes",
         "calls",
         "cost",
+        "early",
         "input_tokens",
         "limits",
         "model_calls",
@@ -82,6 +83,7 @@ class Budget:
         "replans",
         "retries",
         "steps",
+        "unused",
         "waited",
         "waits",
     )
@@ -101,6 +103,10 @@ class Budget:
         self.bytes = 0
         self.repeats: dict[str, int] = {}
         """By a fingerprint of tool and arguments: how often steps in circles have made that call."""
+        self.early = 0
+        """How many calls have left before their turn."""
+        self.unused = 0
+        """How many of them came to nothing: the run ended before their turn."""
         self.ahead = 0
 
     def change(self, limits: Limits) -> None:
@@ -118,6 +124,8 @@ class Budget:
         budget = cls(limits)
         for name in _COUNTS:
             count: Any = getattr(budget, name)
+            if name in _LATER and name not in counts:
+                continue
             if isinstance(count, dict):
                 count.update(counts[name])  # pyright: ignore[reportUnknownMemberType]
             else:
@@ -214,12 +222,24 @@ class Budget:
         self.repeats[fingerprint] = made + 1
         return None
 
+    def repeats_too_often(self, tool: str, made_of: object) -> bool:
+        """Whether `reserve` would refuse this call of a step in a circle for its repetition."""
+        most = self.limits.max_repeats
+        return most is not None and self.repeats.get(_fingerprint([tool, made_of]), 0) > most
+
     # ------------------------------------------------------------ afterwards
 
     def give_back(self, tool: str, *, asks_model: bool) -> None:
         """A call that was reserved has not left and never will."""
         self.calls[tool] -= 1
         self.model_calls -= asks_model
+
+    def waste(self, tool: str, *, asks_model: bool) -> None:
+        """Count a call that left before its turn and whose turn never came."""
+        self.unused += 1
+        self.calls[tool] += 1
+        self.model_calls += asks_model
+        self.ahead = 0
 
     def spend(self, spent: Spent) -> None:
         """Count what a call has spent."""
@@ -256,10 +276,14 @@ class Budget:
             output_tokens=self.output_tokens,
             cost=self.cost,
             bytes=self.bytes,
+            early=self.early,
+            unused=self.unused,
         )
 
 
 _COUNTS = tuple(name for name in Budget.__slots__ if name not in ("ahead", "limits"))
+_LATER = frozenset({"early", "unused"})
+"""Counts that older data does not have."""
 
 
 def _plain(value: Any) -> Any:

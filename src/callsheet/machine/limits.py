@@ -1,13 +1,17 @@
-"""What bounds a run: steps, calls, what they cost, time, items at once, the pace of retries."""
+"""What bounds a run: steps, calls, what they cost, time, what goes on at once, the pace of retries."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, Final, Literal, Self
 
 MAX_WINDOW = 500
+SEQUENTIAL: Final = "sequential"
+AUTO: Final = "auto"
+SCHEDULES = (SEQUENTIAL, AUTO)
+"""Whether the steps of a plan in text order start one after another, or as early as nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,11 @@ class Limits:
     replans_on_failure: int = 0
     """How often a planner may be asked for other steps when a plan of dependencies has failed; 0 is never."""
     max_concurrency: int = 4
-    """Steps under way at once in a plan of dependencies."""
+    """Steps under way at once in a plan of dependencies, and on the schedule `auto`."""
+    max_concurrency_by_tool: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Calls of single tools under way at once, by name; the others wait in the order in which they came."""
+    schedule: Literal["sequential", "auto"] = SEQUENTIAL
+    """When steps in text order start: each in its turn, or (`auto`) calls that only read before it."""
     window: int = 16
     """Items of one FOREACH that may be under way at once, at most 500."""
     retry_delay: float = 1.0
@@ -65,14 +73,21 @@ class Limits:
             raise ValueError("replans_on_failure must not be negative")
         if self.max_concurrency < 1:
             raise ValueError("max_concurrency must be at least 1")
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
         if not 1 <= self.window <= MAX_WINDOW:
             raise ValueError(f"window must be from 1 to {MAX_WINDOW}")
         if self.retry_delay < 0 or self.retry_backoff < 1 or self.max_retry_delay < 0:
             raise ValueError("retry delays are not negative and a backoff is at least 1")
-        caps = {name.strip().removeprefix("@").upper(): most for name, most in self.max_calls_by_tool.items()}
+        caps = _by_tool(self.max_calls_by_tool)
         object.__setattr__(self, "max_calls_by_tool", caps)
+        at_once = _by_tool(self.max_concurrency_by_tool)
+        object.__setattr__(self, "max_concurrency_by_tool", at_once)
+        for name, most in at_once.items():
+            if most < 1:
+                raise ValueError(f"max_concurrency_by_tool must be at least 1: for {name} it is {most}")
         bounds = {f.name: getattr(self, f.name) for f in fields(self) if f.name.startswith("max_")}
-        del bounds["max_calls_by_tool"]
+        del bounds["max_calls_by_tool"], bounds["max_concurrency_by_tool"]
         for name, bound in (*bounds.items(), *caps.items()):
             if bound is not None and not (bound >= 0 and math.isfinite(bound)):
                 raise ValueError(f"{name} must not be negative: it is {bound}")
@@ -93,8 +108,11 @@ class Limits:
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
         """These limits with other values for some; those of single tools are added to the others."""
-        by_tool = {**self.max_calls_by_tool, **changes.get("max_calls_by_tool", {})}
-        return replace(self, **{**changes, "max_calls_by_tool": by_tool})
+        added = {
+            name: {**getattr(self, name), **changes.get(name, {})}
+            for name in ("max_calls_by_tool", "max_concurrency_by_tool")
+        }
+        return replace(self, **{**changes, **added})
 
     def to_json(self) -> dict[str, Any]:
         """The limits as JSON data."""
@@ -108,6 +126,10 @@ class Limits:
         """
         bounds: dict[str, Any] = dict.fromkeys(_OPTIONAL)
         return cls(**{**bounds, **data})
+
+
+def _by_tool(given: Mapping[str, int]) -> dict[str, int]:
+    return {name.strip().removeprefix("@").upper(): most for name, most in given.items()}
 
 
 _ENDLESS = 2**62

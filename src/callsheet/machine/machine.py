@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
+from callsheet.machine.ahead import Ahead, Turn
 from callsheet.machine.answers import answered, decided, doubted
 from callsheet.machine.asking import Approval
 from callsheet.machine.budget import Refusal
@@ -33,7 +34,7 @@ from callsheet.machine.events import (
     TimeUp,
 )
 from callsheet.machine.frames import End, NewPlan
-from callsheet.machine.limits import Limits
+from callsheet.machine.limits import AUTO, Limits
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.order import advance, catch_up, settle
 from callsheet.machine.program import Program, compile_plan
@@ -75,6 +76,7 @@ class Machine(Run):
         out: list[Command] = []
         if self.is_paused:
             out = self.go_on()
+        since = len(out)
         if self.result is not None and not (isinstance(event, Reopened | LimitsChanged) and self.may_reopen):
             return out
         self.left = units
@@ -82,6 +84,9 @@ class Machine(Run):
             succeeded(self, event, out)
         else:
             self._HANDLERS[type(event)](self, event, out)
+        if self.ahead is not None:
+            self.ahead.arrive(event)
+            self._run_ahead(out, since)
         return out
 
     def go_on(self, units: int = ALL) -> list[Command]:
@@ -89,7 +94,38 @@ class Machine(Run):
         out: list[Command] = []
         self.left = units
         catch_up(self, out)
+        if self.ahead is not None:
+            self._run_ahead(out, 0)
         return out
+
+    def _run_ahead(self, out: list[Command], since: int) -> None:
+        """Answer calls that left before their turn as soon as they are asked for; then let others leave."""
+        while self.ahead is not None:
+            self.ahead.take_up(out, since)
+            since = len(out)
+            if self.is_paused or self.result is not None or not self.is_started:
+                return
+            outcome = self.ahead.next_outcome()
+            if outcome is None:
+                for step in self.ahead.look(self._turn(), out):
+                    self.tell(NoteKind.EARLY, step, "its calls leave before its turn")
+                return
+            self._HANDLERS[type(outcome)](self, outcome, out)
+
+    def _turn(self) -> Turn:
+        """What is waited for in the order of the text."""
+        group, attempt = self.group, next(iter(self.attempts.values()), None)
+        items = None if attempt is None or group is not None else attempt.frame.items
+        return Turn(
+            self.pc,
+            self.pc + 1 if group is None else group.end,
+            1 if group is None else group.open,
+            None if items is None else len(items),
+            self.slots,
+            self.visits,
+            self.generation,
+            self.budget,
+        )
 
     # ------------------------------------------------------------ what can be seen
 
@@ -113,25 +149,30 @@ class Machine(Run):
 
     def is_open(self, key: str) -> bool:
         """Whether the call of this key has no outcome yet, or waits for a yes."""
-        return key in self.attempts or self.asking.is_open(key)
+        is_early = self.ahead is not None and self.ahead.is_open(key)
+        return is_early or key in self.attempts or self.asking.is_open(key)
 
     def open_keys(self) -> tuple[str, ...]:
         """The keys of all that is under way."""
         plans = () if self.planning is None else (self.planning.key,)
-        return (*self.attempts, *self.asking.keys(), *self.asleep, *self.compiling, *plans)
+        early = () if self.ahead is None else self.ahead.open_keys()
+        return (*self.attempts, *self.asking.keys(), *self.asleep, *self.compiling, *plans, *early)
 
     def open_commands(self) -> dict[str, Awaited]:
         """The commands that have been given and not been answered yet, by key."""
-        return open_commands(self)
+        early = [] if self.ahead is None else self.ahead.open_commands(self.slots)
+        return {**open_commands(self), **{command.key: command for command in early}}
 
     # ------------------------------------------------------------ snapshots
 
     def state(self) -> Run | None:
         """All that the run has come to: this machine itself.
 
-        None before its start, in a pause, and after its end.
+        None before its start, in a pause, after its end, and where the schedule was changed from `auto`.
         """
-        return self if self.is_started and not self.is_paused and self.result is None else None
+        is_ahead_only = self.ahead is not None and not self.ahead.is_looking
+        is_whole = self.is_started and not self.is_paused and self.result is None and not is_ahead_only
+        return self if is_whole else None
 
     @classmethod
     def at(cls, state: Run, observer: Observer | None = None, approve: Iterable[str] = ()) -> Machine:
@@ -195,8 +236,12 @@ class Machine(Run):
         self._break_off(End(Status.FAILED, why, error=why, refusal=refusal), out)
 
     def _on_limits_changed(self, event: LimitsChanged, out: list[Command]) -> None:
-        self.limits = event.limits
+        before, self.limits = self.limits, event.limits
         self.budget.change(event.limits)
+        if self.ahead is not None:
+            self.ahead.is_looking = event.limits.schedule == AUTO
+        elif event.limits.schedule != before.schedule:
+            self.ahead = Ahead.of(self.program, self.gated)
 
     def _break_off(self, end: End, out: list[Command]) -> None:
         """End the run with whatever is under way; what was about to leave is not among what it used."""
@@ -214,6 +259,7 @@ class Machine(Run):
         self.finish(end, out)
 
     _HANDLERS: ClassVar[dict[type, Callable[[Any, Any, list[Command]], None]]] = {
+        Succeeded: succeeded,
         Failed: failed,
         TimerFired: _on_timer,
         Started: _on_started,

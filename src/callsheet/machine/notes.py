@@ -16,6 +16,8 @@ class NoteKind(StrEnum):
 
     BEFORE = "before"
     """It was executed in a part of the run that is not told again."""
+    EARLY = "early"
+    """Its calls leave before its turn; `started` follows in its turn."""
     STARTED = "started"
     SKIPPED = "skipped"
     FINISHED = "finished"

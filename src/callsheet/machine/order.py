@@ -117,6 +117,8 @@ def _commit(run: Run, frame: Frame, following: int, out: list[Command]) -> None:
 
 
 def _obey(run: Run, code: StepCode, control: Control, out: list[Command]) -> None:
+    if run.ahead is not None:
+        run.ahead.drop(run.budget)
     match control:
         case Jump(number=number, target=target):
             run.tell(NoteKind.JUMPED, code.id, target)
@@ -188,7 +190,7 @@ def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
         if run.left <= 0 and schedule.has_ready():
             run.is_paused = True
             return
-        number = schedule.next()
+        number = schedule.next(run.limits.max_concurrency_by_tool)
         if number is None:
             break
         run.left -= 1

@@ -81,6 +81,7 @@ class StepCode:
         "concurrent",
         "condition",
         "delay",
+        "effect",
         "fail_message",
         "fail_target",
         "goto_name",
@@ -123,6 +124,7 @@ class StepCode:
         self.out_slot = NOWHERE
         self.cast: Cast | None = None
         self.wants_data = False
+        self.effect = Effect.UNSAFE
         self.probes = False
         self.on_in_doubt = OnInDoubt.ASK
         self.reads: tuple[tuple[int, str], ...] = ()
@@ -262,8 +264,10 @@ def _compile_call(code: StepCode, call: Call, names: _Names) -> None:
     fact = fact_of(call, names.facts)
     code.probes, code.on_in_doubt = fact.effect is Effect.PROBE, fact.on_in_doubt
     kind = call.kind
+    code.effect = fact.effect
     if kind is CallKind.MODEL or kind is CallKind.AGENT:
         code.kind = Kind.MODEL if kind is CallKind.MODEL else Kind.AGENT
+        code.effect = Effect.LLM if kind is CallKind.MODEL else Effect.UNSAFE
         code.inputs = names.all_of(call.positional)
         code.arguments = compile_arguments(call.named, names.slot_of, exact=names.exact)
         code.concurrent = code.kind is Kind.MODEL

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from callsheet.ir import JSON
+from callsheet.machine.ahead import Ahead
 from callsheet.machine.asking import Asking
 from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.commands import Command, Finish
 from callsheet.machine.frames import Attempt, End, Frame, Group
-from callsheet.machine.limits import Limits
+from callsheet.machine.limits import AUTO, Limits
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import Program, StepCode
 from callsheet.machine.result import Result, Status
@@ -40,10 +41,12 @@ class Run:
     way are among the `attempts`, waits between two of them `asleep`, new plans `compiling`, what
     people are asked with `asking`. `planning` is what was asked of a planner when a graph had failed,
     which has been asked `plans_asked` times. `left` is how many steps and items may be done before a pause,
-    `unfilled` the FOREACH that a pause has broken off.
+    `unfilled` the FOREACH that a pause has broken off. `ahead` has what leaves before its turn, None where
+    nothing can.
     """
 
     __slots__ = (
+        "ahead",
         "asking",
         "asleep",
         "attempts",
@@ -101,7 +104,9 @@ class Run:
         self.visits = [0] * len(program.steps)
         self.pc = 0
         self.group: Group | None = None
-        self.schedule = None if program.graph is None else Schedule(program.graph)
+        tools = [code.tool for code in program.steps] if program.graph is not None else []
+        self.schedule = None if program.graph is None else Schedule(program.graph, tools)
+        self.ahead = Ahead.of(program, self.gated) if self.limits.schedule == AUTO else None
 
     def take(self, other: Run) -> None:
         """Be where another run of the same program and limits is, sharing all that it has."""
@@ -112,6 +117,8 @@ class Run:
         self.asking.take(other.asking)
         self.planning, self.plans_asked = other.planning, other.plans_asked
         self.attempts, self.asleep, self.compiling = other.attempts, other.asleep, other.compiling
+        if self.ahead is not None and other.ahead is not None:
+            self.ahead.take(other.ahead.at)
 
     def tell(self, kind: NoteKind, step: str, text: str = "") -> None:
         """Tell the observer, if there is one."""
@@ -129,6 +136,8 @@ class Run:
 
     def finish(self, end: End, out: list[Command]) -> None:
         """The run has ended."""
+        if self.ahead is not None:
+            self.ahead.drop(self.budget)
         status, response, terminated, error, ended_at, refusal = end
         variables, steps, usage = self.scope.to_dict(), self.budget.steps, self.budget.usage()
         self.result = final = Result(

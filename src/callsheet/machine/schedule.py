@@ -7,7 +7,8 @@ on it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 from callsheet.ir import JSON
@@ -21,10 +22,28 @@ from callsheet.machine.values import to_text
 class Schedule:
     """Where a run of a graph stands: what may start, what is under way, what has failed."""
 
-    __slots__ = ("_answer", "_done", "_graph", "_left", "_ready", "_stop", "dropped", "failures", "open")
+    __slots__ = (
+        "_answer",
+        "_busy",
+        "_done",
+        "_graph",
+        "_held",
+        "_left",
+        "_ready",
+        "_stop",
+        "_tools",
+        "dropped",
+        "failures",
+        "open",
+    )
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, tools: Sequence[str] = ()) -> None:
+        """`tools` are those that the steps call, for `next(at_once)`."""
         self._graph = graph
+        self._tools = tools
+        self._busy: defaultdict[str, int] = defaultdict(int)
+        self._held: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        """Steps that may start once fewer calls of their tool are under way."""
         self._left = list(graph.waits)
         self._done = bytearray(len(graph.waits))
         self._ready: list[tuple[int, int]] = []
@@ -42,12 +61,32 @@ class Schedule:
         self._ready = [(-rank[n], n) for n, count in enumerate(self._left) if not count and not done[n]]
         heapify(self._ready)
 
-    def next(self) -> int | None:
-        """The step that is to be started next, if one may."""
-        if not self._ready:
-            return None
-        self.open += 1
-        return heappop(self._ready)[1]
+    def next(self, at_once: Mapping[str, int]) -> int | None:
+        """The step that is to be started next, if one may.
+
+        `at_once` says of single tools how many of their steps may be under way; one more than that is
+        passed over, so that it keeps no step of another tool from starting.
+        """
+        while self._ready:
+            place = heappop(self._ready)
+            if at_once:
+                tool = self._tools[place[1]]
+                if self._busy[tool] >= at_once.get(tool, self._busy[tool] + 1):
+                    heappush(self._held[tool], place)
+                    continue
+                self._busy[tool] += 1
+            self.open += 1
+            return place[1]
+        return None
+
+    def _leave(self, number: int) -> None:
+        """A step is not under way any more: one that waits for its tool may start."""
+        self.open -= 1
+        if self._busy:
+            tool = self._tools[number]
+            self._busy[tool] = max(0, self._busy[tool] - 1)
+            if self._held[tool]:
+                heappush(self._ready, heappop(self._held[tool]))
 
     def leads_to(self, number: int, end: End) -> None:
         """A step ends the plan: with its answer, once all is done, or for others that have not started."""
@@ -55,6 +94,7 @@ class Schedule:
             self._answer = end
             return
         self._ready.clear()
+        self._held.clear()
         if self._stop is None or number < self._stop[0]:
             self._stop = (number, end)
 
@@ -89,7 +129,7 @@ class Schedule:
 
     def done(self, number: int) -> None:
         """A step has ended well: what waited for it alone may start."""
-        self.open -= 1
+        self._leave(number)
         self._done[number] = 1
         for follower in self._graph.dependents[number]:
             self._left[follower] -= 1
@@ -98,7 +138,7 @@ class Schedule:
 
     def failed(self, number: int, error: str) -> list[int]:
         """A step has failed; gives the steps that can never start now, in the order of the plan."""
-        self.open -= 1
+        self._leave(number)
         self.failures[number] = error
         lost = sorted(n for n in self._reached(number) if n not in self.dropped)
         self.dropped.update(lost)
@@ -129,6 +169,8 @@ class Schedule:
         """Be where these `parts` are, with these steps under way; the rest follows from the graph."""
         self._done, self.failures, self._answer, self._stop = done, failures, answer, stop
         self.open = len(under_way)
+        for number in under_way:
+            self._busy[self._tools[number]] += 1
         for number, is_done in enumerate(done):
             for follower in self._graph.dependents[number] if is_done else ():
                 self._left[follower] -= 1
@@ -144,4 +186,5 @@ class Schedule:
         self.failures.clear()
         self.dropped.clear()
         self._stop = None
+        self._held.clear()
         self._find_ready()

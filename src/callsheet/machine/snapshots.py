@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from callsheet.ir import JSON
+from callsheet.machine.ahead.keeping import standing_from_json, standing_to_json
 from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits
@@ -38,7 +39,8 @@ class NotRestorable(ValueError):
 def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, Any] | None:
     """The data of a state; None where it cannot be said now, but will be after some more events.
 
-    That is while a new plan is there and other members of its group are still under way.
+    That is while a new plan is there and other members of its group are still under way, and while an
+    outcome with remarks waits for its turn.
     """
     frames = _frames_of(state)
     numbers = {id(frame): number for number, frame in enumerate(frames)}
@@ -48,6 +50,9 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
     def attempts(of: dict[str, Attempt]) -> list[list[Any]]:
         return [_attempt_to_json(a, numbers[id(a.frame)], keep) for a in of.values()]
 
+    ahead = None if state.ahead is None else standing_to_json(state.ahead.at, keep)
+    if ahead is None and state.ahead is not None:
+        return None
     slots, was_set, extra = state.scope.parts()
     group = state.group
     return {
@@ -76,6 +81,7 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         "planning": None if state.planning is None else _planning_to_json(state.planning, keep),
         "plans_asked": state.plans_asked,
         "schedule": None if state.schedule is None else _schedule_to_json(state.schedule, keep),
+        **({} if ahead is None else {"ahead": ahead}),
     }
 
 
@@ -124,6 +130,8 @@ def _read(program: Program, data: Mapping[str, Any], give: Give) -> Run:
     run.plans_asked = int(data["plans_asked"])
     if run.schedule is not None:
         _put_schedule(run, run.schedule, data["schedule"], give)
+    if run.ahead is not None:
+        run.ahead.at = standing_from_json(program, data["ahead"], give)
     return run
 
 

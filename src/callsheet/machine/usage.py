@@ -43,6 +43,10 @@ class Usage:
     cost: float = 0.0
     bytes: int = 0
     seconds: float = 0.0
+    early: int = 0
+    """The calls that left before their turn, on the schedule `auto`."""
+    unused: int = 0
+    """The calls among them that came to nothing, for the run ended before their turn."""
 
     @property
     def tokens(self) -> int:
@@ -62,6 +66,8 @@ class Usage:
             _counted(self.steps, "step"),
             _counted(self.calls, "call") + (f" ({named}{more})" if tools else ""),
             _counted(self.model_calls, "model call") if self.model_calls else "",
+            f"{self.early:,} of them early" if self.early else "",
+            f"{self.unused:,} of these for nothing" if self.unused else "",
             _counted(self.retries, "retry", "retries") if self.retries else "",
             f"{self.waited:g} s of waiting" if self.waited else "",
             _counted(self.replans, "re-plan") if self.replans else "",

@@ -31,6 +31,7 @@ from callsheet.machine.progress import with_own_ids
 from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
 from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, left_out
 from callsheet.ports.probes import Prober
+from callsheet.ports.slots import Slots
 from callsheet.ports.tools import CallContext, Handler, ToolFailed
 
 ModelPort: TypeAlias = "Callable[[CallModel, CallContext], Awaitable[JSON]]"
@@ -78,14 +79,22 @@ class Gateway:
     """The one way from a run to the world.
 
     With `facts`, a call of a tool that must not be repeated unasked falls into doubt where it is
-    not known whether it happened; without them every call that gives no value has failed.
+    not known whether it happened; without them every call that gives no value has failed. `at_once` says of
+    single tools how many of their calls may be under way.
     """
 
-    def __init__(self, ports: Ports, run_id: str, facts: Mapping[str, ToolFacts] | None = None) -> None:
+    def __init__(
+        self,
+        ports: Ports,
+        run_id: str,
+        facts: Mapping[str, ToolFacts] | None = None,
+        at_once: Mapping[str, int] | None = None,
+    ) -> None:
         self._ports = ports
         self._run_id = run_id
         self._facts = None if facts is None else dict(facts)
         self._routes: dict[str, Route] = {}
+        self._slots = {tool: Slots(most) for tool, most in (at_once or {}).items()}
 
     async def carry_out(self, command: Remote) -> Outcome:
         """Carry out a command and give its outcome.
@@ -157,6 +166,8 @@ class Gateway:
         route = self._ports.route(tool)
         if route is None:
             raise ToolFailed(f"no tool is called @{tool}")
+        if tool in self._slots:
+            route = replace(route, handler=self._slots[tool].sharing(route.handler))
         if tool in CLEANED_TOOLS:
             route = replace(route, handler=_cleaning(tool, route.handler, as_data))
         if not as_data:

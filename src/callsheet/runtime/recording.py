@@ -84,7 +84,8 @@ class JournalRecorder:
         self._folded = folded
         self._policy = policy or POLICY
         self._should_prune = False
-        self._began = time.monotonic()
+        self.seconds: Callable[[], float] = lambda: 0.0 if folded is None else folded.seconds
+        """How long processes have worked on the run, as its driver knows."""
         self._next_snapshot = NEVER if folded is None else self._policy.next_after(writer.last_seq, 0)
 
     def intent(self, command: Awaited) -> None:
@@ -157,8 +158,7 @@ class JournalRecorder:
 
     def _take_snapshot(self, folded: Folded) -> None:
         """Write down what the run has come to, unless that cannot be said at this event."""
-        seconds = folded.seconds + time.monotonic() - self._began
-        body = body_of(folded.machine, folded.book, seconds)
+        body = body_of(folded.machine, folded.book, self.seconds())
         if body is None:
             self._next_snapshot += 1
             return

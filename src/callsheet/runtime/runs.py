@@ -27,6 +27,7 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.machine.machine import Observer
+from callsheet.machine.version import MACHINE_VERSION
 from callsheet.runtime.answers import PendingAsk, pending
 from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.cancelling import cancel_asked, heeding
@@ -100,7 +101,8 @@ async def run_unrecorded(
     run_id = run_id or new_run_id()
     machine = Machine(compile_plan(plan, launch.facts), launch.limits, watch.observer, launch.approve)
     people = People(run_id, present=present)
-    driver = LocalDriver(machine, Gateway(ports, run_id), None, watch.after_batch, people=people)
+    gateway = Gateway(ports, run_id, at_once=launch.limits.max_concurrency_by_tool)
+    driver = LocalDriver(machine, gateway, None, watch.after_batch, people=people)
     if watch.on_driver is not None:
         watch.on_driver(driver)
     result = await driver.run(machine.feed(Started(launch.inputs), SLICE))
@@ -137,10 +139,13 @@ async def start_run(
         ranks_for(journal, plan, launch.limits),
     )
     folded = begin(plan, start, watch.observer)
-    with journal.create_run(run_id, plan, launch.source, start.to_json()) as writer:
+    with journal.create_run(
+        run_id, plan, launch.source, start.to_json(), core_version=MACHINE_VERSION
+    ) as writer:
         commands = folded.machine.feed(Started(start.inputs), SLICE)
         kept = _Kept(journal, writer, plan, _people(journal, run_id, present))
-        return await _drive(kept, folded, commands, Gateway(ports, run_id, start.facts), watch)
+        gateway = Gateway(ports, run_id, start.facts, start.limits.max_concurrency_by_tool)
+        return await _drive(kept, folded, commands, gateway, watch)
 
 
 PortsFor = Callable[[Start, Plan], AbstractAsyncContextManager[Ports]]
@@ -192,7 +197,8 @@ async def resume_run(
         async with ports_for(folded.start, plan) as ports:
             writer.set_status(RunStatus.RUNNING)
             kept = _Kept(journal, writer, plan, people)
-            return await _drive(kept, folded, commands, Gateway(ports, run_id, folded.facts), watch)
+            gateway = Gateway(ports, run_id, folded.facts, machine.limits.max_concurrency_by_tool)
+            return await _drive(kept, folded, commands, gateway, watch)
 
 
 def _plan_of(journal: Journal, run_id: str) -> Plan:
@@ -236,6 +242,7 @@ async def _drive(
     driver = LocalDriver(
         folded.machine, gateway, recorder, watch.after_batch, seconds=folded.seconds, people=people
     )
+    recorder.seconds = lambda: driver.seconds
     if watch.on_driver is not None:
         watch.on_driver(driver)
     async with heeding(journal, writer.run_id, driver):

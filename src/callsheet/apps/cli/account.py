@@ -28,7 +28,10 @@ class StepAccount:
 
     step: str
     started: float
+    """When its first call left or, without one before it, when its turn came."""
     ended: float | None = None
+    turn: float = 0.0
+    """When its turn came."""
     outcome: str = "running"
     calls: int = 0
     retries: int = 0
@@ -65,18 +68,23 @@ class _Scribe:
     steps: list[StepAccount] = field(default_factory=list[StepAccount])
     warnings: list[str] = field(default_factory=list[str])
     open: dict[str, StepAccount] = field(default_factory=dict[str, StepAccount])
+    early: dict[str, StepAccount] = field(default_factory=dict[str, StepAccount])
+    """Visits whose calls have left and whose turn has not come."""
 
     def watched(self, rows: Iterable[Event]) -> Iterator[Event]:
         """The events, each seen before the machine is told of it."""
         for row in rows:
             self.now = row.ts
-            if row.type is EventType.INTENT and row.step in self.open:
-                self.open[row.step].calls += 1
+            visit = self.early.get(row.step or "") or self.open.get(row.step or "")
+            if row.type is EventType.INTENT and visit is not None:
+                visit.calls += 1
             yield row
 
     def note(self, note: Note) -> None:
         """Take what the machine says happened just now."""
         match note.kind:
+            case NoteKind.EARLY:
+                self.early[note.step] = StepAccount(note.step, self.now, facts=["it started before its turn"])
             case NoteKind.STARTED:
                 self._visit(note.step)
             case NoteKind.SKIPPED:
@@ -102,7 +110,8 @@ class _Scribe:
                 pass
 
     def _visit(self, step: str) -> StepAccount:
-        visit = StepAccount(step, self.now)
+        visit = self.early.pop(step, None) or StepAccount(step, self.now)
+        visit.turn = self.now
         self.steps.append(visit)
         self.open[step] = visit
         return visit

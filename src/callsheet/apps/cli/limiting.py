@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from callsheet.apps.cli import options
-from callsheet.machine.limits import MAX_WINDOW, Limits
+from callsheet.machine.limits import MAX_WINDOW, SCHEDULES, Limits
 
 if TYPE_CHECKING:
     from callsheet.machine.budget import Refusal
@@ -36,12 +36,17 @@ class _Duration(click.ParamType[float]):
 class _Count(click.ParamType[tuple[str | None, int]]):
     name = "count"
 
+    def __init__(self, least: int = 0) -> None:
+        self._least = least
+
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str | None, int]:
         found = _COUNT.fullmatch(str(value))
         if found is None:
             self.fail(f"{value!r} is no number of calls; write N, or TOOL=N for one tool", param, ctx)
+        if int(found[2]) < self._least:
+            self.fail(f"{found[2]} is not in the range x>={self._least}", param, ctx)
         return found[1], int(found[2])
 
 
@@ -76,6 +81,20 @@ _bounds = {
         metavar="N",
         help="Ask a model up to N times for other steps when a JSON plan has failed; default: 0.",
     ),
+    "schedule": click.option(
+        "--schedule",
+        type=click.Choice(SCHEDULES),
+        help="When steps in text order start: each in its turn, or calls that only read before it, where "
+        "nobody can tell; default: auto.",
+    ),
+    "max_concurrency": click.option(
+        "--max-concurrency",
+        type=_Count(least=1),
+        multiple=True,
+        metavar="N|TOOL=N",
+        help="Steps that may be under way at once, in a plan of dependencies and on the schedule auto "
+        f"(default: {_DEFAULTS.max_concurrency}), or calls of one tool; may be repeated.",
+    ),
     "no_guards": click.option(
         "--no-guards", is_flag=True, help="No limits but those that are named beside it; for trusted plans."
     ),
@@ -94,21 +113,24 @@ _pace = {
 }
 
 
+_Counts: TypeAlias = "tuple[tuple[str | None, int], ...]"
+
+
 def _changes(
-    *, max_calls: tuple[tuple[str | None, int], ...] = (), no_guards: bool = False, **given: Any
+    *,
+    max_calls: _Counts = (),
+    max_concurrency: _Counts = (),
+    no_guards: bool = False,
+    **given: Any,
 ) -> Callable[[Limits], Limits]:
     """What the options make of limits."""
     named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    by_tool: dict[str, int] = {}
-    for tool, most in max_calls:
-        if tool is None:
-            named["max_calls"] = most
-        else:
-            by_tool[tool.upper()] = most
+    for name, counts in (("max_calls", max_calls), ("max_concurrency", max_concurrency)):
+        named[f"{name}_by_tool"] = {tool.upper(): most for tool, most in counts if tool is not None}
+        named.update((name, most) for tool, most in counts if tool is None)
 
     def change(limits: Limits) -> Limits:
-        before = limits.without_guards() if no_guards else limits
-        return before.changed({**named, "max_calls_by_tool": by_tool})
+        return (limits.without_guards() if no_guards else limits).changed(named)
 
     return change
 

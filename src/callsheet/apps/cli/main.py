@@ -14,6 +14,9 @@ COMMANDS: dict[str, Entry] = {
     "check": Entry(f"{_HERE}.check:check", "Say what is wrong with plans.", _PLANS),
     "fmt": Entry(f"{_HERE}.fmt:fmt", "Write plans in their canonical form.", _PLANS),
     "graph": Entry(f"{_HERE}.graph:graph", "Draw a plan.", _PLANS),
+    "explain-schedule": Entry(
+        f"{_HERE}.explain_schedule:explain_schedule", "Say what each step of a plan waits for.", _PLANS
+    ),
     "plan": Entry(f"{_HERE}.plan.group:plan", "Make, keep, run and compare plans: plan create.", _PLANS),
     "run": Entry(f"{_HERE}.run:run", "Check a plan and run it on real tools.", _RUNS),
     "dry-run": Entry(f"{_HERE}.dry_run:dry_run", "Say what a plan would do, and do nothing.", _RUNS),

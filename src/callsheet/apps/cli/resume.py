@@ -18,6 +18,7 @@ from callsheet.apps.cli.output import print_diagnostics
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.stage import Stage
 from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Order
 
 if TYPE_CHECKING:
     from callsheet.ir import Plan
@@ -97,20 +98,22 @@ def carry_on(
     """Carry on the run that `find` finds in the journal; gives the exit status."""
     with options.open_journal(journal) as opened:
         info = find(opened)
+        plan = opened.plan(info.plan_hash)[0]
         job = Resumption(
             run_id=info.run_id,
             journal=opened,
             verdict=in_doubt,
             accepts_changed_tools=accept_changed_tools,
-            progress=choose_progress(Stage(progress), opened.plan(info.plan_hash)[0], as_json=as_json),
+            progress=choose_progress(Stage(progress), plan, as_json=as_json),
             quiet=as_json,
             waits=waits,
             limits=changes,
         )
-        return _carry_on(job, hint=options.journal_hint(journal), as_json=as_json)
+        reopens = plan.order is Order.DAG
+        return _carry_on(job, hint=options.journal_hint(journal), as_json=as_json, reopens=reopens)
 
 
-def _carry_on(job: Resumption, *, hint: str, as_json: bool) -> Exit:
+def _carry_on(job: Resumption, *, hint: str, as_json: bool, reopens: bool) -> Exit:
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
     from callsheet.apps.cli.outcome import report, with_way_on  # noqa: PLC0415
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
@@ -122,7 +125,7 @@ def _carry_on(job: Resumption, *, hint: str, as_json: bool) -> Exit:
         return options.interrupted(stop, job.run_id, hint)
     except JournalWriteFailed as error:
         raise with_way_on(error, job.run_id, hint) from error
-    return report(outcome, job.journal.path, as_json=as_json, hint=hint)
+    return report(outcome, job.journal.path, as_json=as_json, hint=hint, reopens=reopens)
 
 
 async def _resume(job: Resumption) -> RunOutcome:

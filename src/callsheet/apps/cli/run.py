@@ -22,7 +22,7 @@ from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.reading import PlanText
 from callsheet.apps.cli.stage import Stage
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
-from callsheet.ir import Plan
+from callsheet.ir import Order, Plan
 
 if TYPE_CHECKING:
     from callsheet.api.planning import GraphPlanner
@@ -182,8 +182,8 @@ def _carry_out(job: Job, *, hint: str, as_json: bool) -> Exit:
         if job.journal is not None:
             job.journal.close()
     place = None if job.journal is None else job.journal.path
-    warnings = to_json(diagnostics, job.text.source)
-    return report(outcome, place, as_json=as_json, hint=hint, diagnostics=warnings)
+    warnings, reopens = to_json(diagnostics, job.text.source), job.plan.order is Order.DAG
+    return report(outcome, place, as_json=as_json, hint=hint, diagnostics=warnings, reopens=reopens)
 
 
 def _recorded(job: Job) -> str | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from callsheet.store.journal import Journal
     from callsheet.store.reader import BadEvent, RunInfo
 
+_PIPED_COLUMNS = 100
 _ACTION_WIDTH = 36
 _MOST_CUTS = 3
 _MOST_ANSWERS = 3
@@ -52,9 +56,12 @@ class Story:
 @click.command()
 @click.argument("run", metavar="RUN")
 @click.option("--events", "with_events", is_flag=True, help="The events of the journal instead of the steps.")
+@click.option(
+    "--timeline", "as_timeline", is_flag=True, help="When each step's calls left and were answered, as bars."
+)
 @options.journal_path
 @options.as_json
-def show(run: str, with_events: bool, journal: Path | None, as_json: bool) -> int:
+def show(run: str, with_events: bool, as_timeline: bool, journal: Path | None, as_json: bool) -> int:
     """Tell what happened in RUN, an id, the beginning of one, or `last`.
 
     The exit status is 1 where the chain of its events is broken.
@@ -65,7 +72,9 @@ def show(run: str, with_events: bool, journal: Path | None, as_json: bool) -> in
         if bad is not None:
             say(f"run {info.run_id}: {_chain(bad)}")
         with may_stay_unread():
-            if with_events:
+            if as_timeline:
+                _show_timeline(opened, info, bad, as_json=as_json)
+            elif with_events:
                 _show_events(opened, info, as_json=as_json)
             elif as_json:
                 print_json(_json(_story(opened, info, bad)))
@@ -226,6 +235,37 @@ def _step_json(visit: StepAccount) -> dict[str, Any]:
         "facts": visit.facts,
         "answers": visit.answers,
     }
+
+
+# ---------------------------------------------------------------- time
+
+
+def _show_timeline(journal: Journal, info: RunInfo, bad: BadEvent | None, *, as_json: bool) -> None:
+    from callsheet.apps.cli.timeline import spans_of  # noqa: PLC0415 - brings the store
+    from callsheet.views.timeline import timeline  # noqa: PLC0415 - one of three
+
+    story = _story(journal, info, bad)
+    turns: dict[tuple[str, int], float] = {}
+    visits: Counter[str] = Counter()
+    for visit in story.account.steps:
+        if visit.calls:
+            visits[visit.step] += 1
+            turns[visit.step, visits[visit.step]] = visit.turn
+    actions = {step.id: describe_action(step.action) for step in story.steps}
+    spans = spans_of(journal.events(info.run_id), actions, turns)
+    if as_json:
+        begin = min((span.start for span in spans), default=0.0)
+        rows = [
+            {
+                "step": span.label,
+                **{name: round(getattr(span, name) - begin, 6) for name in ("start", "turn", "end")},
+            }
+            for span in spans
+        ]
+        print_json({"run_id": info.run_id, "timeline": rows})
+    else:
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_COLUMNS
+        print_text(timeline(spans, columns))
 
 
 # ---------------------------------------------------------------- events

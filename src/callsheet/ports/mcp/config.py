@@ -66,6 +66,8 @@ class ToolRule:
     key_argument: str | None = None
     probe: ToolProbe | None = None
     on_in_doubt: OnInDoubt | None = None
+    max_concurrent: int | None = None
+    """How many of its calls may be under way at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ class McpServerConfig:
 
     `effects` gives tools by the server's own names their effect; `trusted` lets the server's
     hints count (`readOnlyHint`, `idempotentHint`); `timeout` is for one call, in seconds; `rules`
-    say of single tools what is to be done about calls that may have taken place.
+    say of single tools what is to be done about calls that may have taken place, and `max_concurrent` how
+    many calls of all its tools may be under way at once.
     """
 
     name: str
@@ -85,6 +88,7 @@ class McpServerConfig:
     origin: str = "<code>"
     """The file that names the server."""
     rules: Mapping[str, ToolRule] = field(default_factory=dict[str, ToolRule])
+    max_concurrent: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +120,9 @@ _OTHERS = frozenset(
     }
 )
 """Keys of other clients that change nothing here."""
-_RULE = ("effect", "key_argument", "probe", "on_in_doubt")
+_RULE = ("effect", "key_argument", "probe", "on_in_doubt", "max_concurrent")
 _PROBE = ("tool", "arguments", "key_argument")
-_EXTENSION = ("effects", "trusted", "timeout")
+_EXTENSION = ("effects", "trusted", "timeout", "max_concurrent")
 _HTTP_TYPES = frozenset({"http", "streamable-http", "streamableHttp", "streamable_http"})
 
 
@@ -208,6 +212,7 @@ class _Reading:
             timeout=self.seconds(timeout) if timeout is not None else DEFAULT_TIMEOUT,
             origin=self.source.name,
             rules={tool: rule for tool, (_, rule) in told.items() if rule != ToolRule()},
+            max_concurrent=self.at_once(extension),
         )
 
     def rule(self, tool: str, node: Node) -> tuple[Effect | None, ToolRule]:
@@ -227,7 +232,7 @@ class _Reading:
         if key_argument is not None and effect not in (Effect.KEYED, Effect.PROBE):
             self.wrong(entry["key_argument"].span, "an idempotency key needs the effect keyed (or probe)")
         policy = self.word(OnInDoubt, "policy", entry["on_in_doubt"]) if "on_in_doubt" in entry else None
-        return effect, ToolRule(key_argument, probe, policy)
+        return effect, ToolRule(key_argument, probe, policy, self.at_once(entry))
 
     def probe(self, node: Node) -> ToolProbe:
         if isinstance(node.value, str):
@@ -304,6 +309,15 @@ class _Reading:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
             self.wrong(node.span, '"timeout" must be a number of seconds above 0')
         return float(value)
+
+    def at_once(self, entry: dict[str, Node]) -> int | None:
+        """How many calls may be under way at once, None where that is not said."""
+        node = entry.get("max_concurrent")
+        if node is None:
+            return None
+        if isinstance(node.value, bool) or not isinstance(node.value, int) or node.value < 1:
+            self.wrong(node.span, '"max_concurrent" must be a whole number of at least 1')
+        return node.value
 
     def word(self, kind: type[_Word], what: str, node: Node) -> _Word:
         known = [str(word) for word in kind]

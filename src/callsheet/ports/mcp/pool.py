@@ -20,13 +20,13 @@ from callsheet.ports.mcp.config import McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.connection import Connection
 from callsheet.ports.mcp.content import BlobSink, has_blobs, untold_texts, value_of
 from callsheet.ports.mcp.declarations import qualified_name, spec_of
+from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY
 from callsheet.ports.probes import Probed, Prober, probed_json
+from callsheet.ports.slots import Slots
 from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSpec
 
 START_TIMEOUT = 30.0
 """Seconds a server may take to start, agree on a protocol and list its tools."""
-IDEMPOTENCY_KEY = "dev.callsheet/idempotency-key"
-"""The `_meta` field that carries a call's idempotency key to a server; documented in docs/tools.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,7 @@ class _Server:
         self._connection: Connection | None = None
         self._lock = asyncio.Lock()
         self._closed = False
+        self._slots = None if config.max_concurrent is None else Slots(config.max_concurrent)
 
     @property
     def is_open(self) -> bool:
@@ -173,7 +174,10 @@ class _Server:
             spec = spec_of(self.config, declaration)
             rule = self.config.rules.get(name, ToolRule())
             probe = None if rule.probe is None else self._prober(rule.probe)
-            tool = Tool(spec, self._handler(spec, rule.key_argument), probe)
+            handler = self._handler(spec, rule.key_argument)
+            if rule.max_concurrent is not None:
+                handler = Slots(rule.max_concurrent).sharing(handler)
+            tool = Tool(spec, handler, probe)
             found.append((tool, qualified_name(self.config.name, name)))
         return found
 
@@ -198,7 +202,7 @@ class _Server:
                 args = {**args, key_argument: context.idempotency_key}
             return await self.call(spec, args, context)
 
-        return handler
+        return handler if self._slots is None else self._slots.sharing(handler)
 
     async def call(self, spec: ToolSpec, args: dict[str, Any], context: CallContext) -> JSON:
         connection = self._connection

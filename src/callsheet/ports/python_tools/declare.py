@@ -20,6 +20,7 @@ from callsheet.ir.operations import CONTROL_WORDS
 from callsheet.ports.probes import Probed, Prober, probed
 from callsheet.ports.python_tools.results import to_json
 from callsheet.ports.python_tools.signature import Signature, cannot, read_signature
+from callsheet.ports.slots import Slots
 from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSpec
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,6 +41,7 @@ class Declaration:
     key_argument: str | None = None
     probe: Callable[..., Any] | None = None
     on_in_doubt: OnInDoubt | None = None
+    max_concurrent: int | None = None
 
 
 @overload
@@ -55,6 +57,7 @@ def tool(
     key_argument: str | None = None,
     probe: Callable[..., Any] | None = None,
     on_in_doubt: OnInDoubt | str | None = None,
+    max_concurrent: int | None = None,
 ) -> Callable[[F], F]: ...
 def tool(  # noqa: PLR0913 - all that can be said of a tool
     function: F | None = None,
@@ -68,6 +71,7 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
     key_argument: str | None = None,
     probe: Callable[..., Any] | None = None,
     on_in_doubt: OnInDoubt | str | None = None,
+    max_concurrent: int | None = None,
 ) -> F | Callable[[F], F]:
     """Declare a function as a tool that plans can call.
 
@@ -83,7 +87,8 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
     place: it is given those of the call's arguments that it has parameters for, a `CallContext`
     with the same idempotency key, and gives `TookPlace(value)`, False (it did not) or None
     (unknown). `on_in_doubt` is `ask`, `fail` or `retry`: what becomes of a call that may have taken
-    place. Raises CallsheetError (CFG105) for words or parameters that do not exist.
+    place. `max_concurrent` is how many calls may be under way at once, in whatever runs of an event loop; the
+    others wait. Raises CallsheetError (CFG105) for words or parameters that do not exist.
 
     >>> @tool(effect="pure", inline=True)
     ... def add(a: int, b: int = 1) -> int:
@@ -103,6 +108,7 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
             key_argument,
             probe,
             None if on_in_doubt is None else _word(target, OnInDoubt, "policy", on_in_doubt),
+            max_concurrent,
         )
         _refuse_misfits(target, declared)
         try:
@@ -147,7 +153,10 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
         on_in_doubt=declared.on_in_doubt,
     )
     probe = None if declared.probe is None else _prober(declared.probe, declared.key_argument)
-    return Tool(spec, _handler(function, signature, declared), probe)
+    handler = _handler(function, signature, declared)
+    if declared.max_concurrent is not None:
+        handler = Slots(declared.max_concurrent).sharing(handler)
+    return Tool(spec, handler, probe)
 
 
 _Word = TypeVar("_Word", Effect, OnInDoubt)
@@ -170,6 +179,9 @@ def _refuse_misfits(function: Callable[..., Any], declared: Declaration) -> None
     if (declared.probe is not None) != (declared.effect is Effect.PROBE):
         way_out = "write @tool(effect='probe', probe=function)"
         raise cannot(function, "the effect probe and a probe belong together", way_out)
+    most = declared.max_concurrent
+    if most is not None and most < 1:
+        raise cannot(function, f"max_concurrent is {most}", "let at least one call be under way")
 
 
 def _canonical(function: Callable[..., Any], given: str) -> str:

@@ -15,6 +15,7 @@ from callsheet.views.columns import cut
 from callsheet.views.describe import describe_action
 
 _WORDS: Mapping[NoteKind, str] = {
+    NoteKind.EARLY: "early",
     NoteKind.STARTED: "started",
     NoteKind.SKIPPED: "skipped",
     NoteKind.FINISHED: "ok",
@@ -60,7 +61,8 @@ class PlainLines:
         """Print the note."""
         word = _WORDS.get(note.kind)
         if word is not None:
-            said = self._actions.get(note.step, "") if note.kind is NoteKind.STARTED else said_of(note)
+            begins = note.kind in (NoteKind.STARTED, NoteKind.EARLY)
+            said = self._actions.get(note.step, "") if begins else said_of(note)
             text = f"{note.step:<5} {word:<8} {said}".rstrip()
             click.echo(text + (f"  ({seconds(took)})" if took is not None else ""), err=True)
 

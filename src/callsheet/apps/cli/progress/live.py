@@ -32,7 +32,7 @@ _MARKS = {
     NoteKind.SKIPPED: ("–", "dim"),
     NoteKind.JUMPED: ("↷", "cyan"),
 }
-_RUNNING = frozenset({NoteKind.STARTED, NoteKind.RETRYING, NoteKind.ASKED, NoteKind.ANSWERED})
+_RUNNING = frozenset({NoteKind.EARLY, NoteKind.STARTED, NoteKind.RETRYING, NoteKind.ASKED, NoteKind.ANSWERED})
 _BESIDE = frozenset({NoteKind.ENDED, NoteKind.REPLANNED, NoteKind.CAST_FAILED, NoteKind.CUT, NoteKind.FACT})
 """Notes that change nothing in a step's row."""
 _AHEAD = 3
@@ -91,8 +91,9 @@ class LiveDisplay:
             row = self._rows[note.step] = _Row()
             self._place[note.step] = len(self._steps)
             self._steps.append((note.step, ""))
+        was_early = row.kind is NoteKind.EARLY
         row.kind, row.said = note.kind, said_of(note)
-        if note.kind is NoteKind.STARTED:
+        if note.kind is NoteKind.EARLY or (note.kind is NoteKind.STARTED and not was_early):
             row.since, row.visits = monotonic(), row.visits + 1
         row.took = took if took is not None else None if note.kind in _RUNNING else row.took
         self._latest = max(self._place[note.step], 0)

@@ -41,6 +41,8 @@ class Progress:
         self._display = display
         self._before: dict[str, Note] = {}
         self._since: dict[str, float] = {}
+        self._early: dict[str, float] = {}
+        """When calls left whose turn has not come."""
         self._is_live = False
         self._is_lost = False
 
@@ -57,8 +59,10 @@ class Progress:
                 self._before[note.step] = note
             return
         took: float | None = None
-        if note.kind is NoteKind.STARTED:
-            self._since[note.step] = monotonic()
+        if note.kind is NoteKind.EARLY:
+            self._early[note.step] = monotonic()
+        elif note.kind is NoteKind.STARTED:
+            self._since[note.step] = self._early.pop(note.step, None) or monotonic()
         elif note.kind in (NoteKind.FINISHED, NoteKind.FAILED):
             took = monotonic() - self._since.get(note.step, monotonic())
         self._draw(lambda: self._display.show(note, took))
@@ -70,6 +74,7 @@ class Progress:
             now = monotonic()
             running = (NoteKind.STARTED, NoteKind.RETRYING, NoteKind.ASKED, NoteKind.ANSWERED)
             self._since = {s: now for s, note in self._before.items() if note.kind in running}
+            self._early = {s: now for s, note in self._before.items() if note.kind is NoteKind.EARLY}
             self._draw(lambda: self._display.begin(self._before))
 
     def end(self) -> None:

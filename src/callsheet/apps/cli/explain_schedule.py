@@ -1,0 +1,60 @@
+"""`callsheet explain-schedule`: for each step of a plan what it waits for, and why; nothing is run.
+
+Servers are reached only if their configuration is named: a tool that is not known may write.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.output import print_json, say
+from callsheet.ir import Plan, canonical_tool_name
+
+if TYPE_CHECKING:
+    from callsheet.apps.session import Setup
+    from callsheet.machine.ahead.waits import StepSchedule
+
+
+@click.command(name="explain-schedule")
+@options.plan
+@options.checked_tools
+@click.option(
+    "--approve",
+    multiple=True,
+    metavar="TOOL",
+    help="As if a person were asked before each call of this tool; may be repeated.",
+)
+@options.as_json
+def explain_schedule(plan: options.NamedPlan, setup: Setup, approve: tuple[str, ...], as_json: bool) -> None:
+    """Say what each step of PLAN waits for on the schedule `auto`, and why.
+
+    A step that only reads, or computes, starts as soon as what it reads is settled and nothing before it
+    can still lead elsewhere; what may write starts in its turn. PLAN is a file or - for standard input.
+    """
+    text = plan.read()
+    rules = tuple(map(canonical_tool_name, (*setup.settings.approve, *approve)))
+    schedule, absent = _schedule(text.require(), setup, rules)
+    if as_json:
+        steps = [step.to_json() for step in schedule]
+        print_json({"plan": text.source.name, "unknown_tools": list(absent), "steps": steps})
+        return
+    for step in schedule:
+        click.echo(step.describe())
+    if absent:
+        names = ", ".join(f"@{name}" for name in absent)
+        say(f"nothing is known of {names}, so they may write: name their servers with --mcp-config")
+
+
+def _schedule(plan: Plan, setup: Setup, rules: tuple[str, ...]) -> tuple[list[StepSchedule], tuple[str, ...]]:
+    """The schedule, and the names of the tools of which nothing is known."""
+    from callsheet.api.reach import absent_tools, facts_of  # noqa: PLC0415 - not for --help
+    from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - as above
+    from callsheet.machine.ahead.waits import schedule_of  # noqa: PLC0415 - as above
+    from callsheet.machine.asking import covers  # noqa: PLC0415 - as above
+
+    registry, _, _ = Shelf(setup).tools_for(plan, asks_servers=bool(setup.mcp_configs))
+    schedule = schedule_of(plan, facts_of(plan, registry), lambda tool: covers(rules, tool))
+    return schedule, tuple(absent_tools(plan, registry))

@@ -1,0 +1,53 @@
+"""When the calls of a run left and when they were answered, as its journal tells: `show --timeline`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from callsheet.machine.keys import parse_key
+from callsheet.store.events import Event, EventType
+from callsheet.views.timeline import Span
+
+_ANSWERS = frozenset({EventType.OK, EventType.ERR, EventType.PLAN})
+
+
+@dataclass(slots=True)
+class _Visit:
+    step: str
+    start: float
+    end: float
+
+
+def spans_of(
+    events: Iterable[Event], actions: Mapping[str, str], turns: Mapping[tuple[str, int], float]
+) -> list[Span]:
+    """A span for each visit of a step that made calls, from its first call to its last answer.
+
+    `actions` say what a step does, `turns` when the turn of a step's n-th visit came. A call that was
+    never answered ends with the last event of the run.
+    """
+    visits: dict[tuple[int, str, int], _Visit] = {}
+    last = 0.0
+    open_calls: dict[str, _Visit] = {}
+    for event in events:
+        last = event.ts
+        if event.key is None:
+            continue
+        if event.type is EventType.INTENT:
+            key = parse_key(event.key)
+            visit = visits.setdefault(
+                (key.generation, key.step, key.visit), _Visit(key.step, event.ts, event.ts)
+            )
+            open_calls[event.key] = visit
+        elif event.type in _ANSWERS and event.key in open_calls:
+            open_calls.pop(event.key).end = event.ts
+    for visit in open_calls.values():
+        visit.end = last
+    spans: list[Span] = []
+    seen: dict[str, int] = {}
+    for visit in visits.values():
+        seen[visit.step] = count = seen.get(visit.step, 0) + 1
+        turn = turns.get((visit.step, count), visit.start)
+        spans.append(Span(visit.step, actions.get(visit.step, ""), visit.start, turn, visit.end))
+    return spans

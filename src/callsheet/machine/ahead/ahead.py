@@ -1,0 +1,435 @@
+"""Calls that leave before their turn, and what came of them, kept until it has come.
+
+In: what the machine waits for, and the outcomes of calls that left early. Out: further calls, and the
+outcomes at the very moment when the machine asks for those calls. The machine itself goes through the
+plan in the order of the text and knows nothing of this: it only finds that some calls are answered at
+once. So all that may be started here is what the machine is sure to ask for, with the same arguments:
+
+- Nothing starts past a step that may lead elsewhere and has not been settled: no call is made in vain.
+- A step starts when the nearest setters of what it reads are settled. A setter that left early and has its
+  value is settled before it is committed; its value is handed on. One that is sure to be skipped hands on
+  what was there before.
+- What looks at the world waits for every earlier step that may write.
+- What may write, asks people or leads elsewhere starts in its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+from callsheet.ir import JSON, Cast
+from callsheet.machine.ahead.links import Links, Read, links_of
+from callsheet.machine.ahead.room import Room
+from callsheet.machine.ahead.standing import Early, Outcome, Patches, Standing
+from callsheet.machine.budget import SIZED, Budget, size_of
+from callsheet.machine.commands import CallModel, CallTool, Command, Finish
+from callsheet.machine.events import Event, Failed, Succeeded
+from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
+from callsheet.machine.usage import Spent
+from callsheet.machine.values import cast_value, items_of
+
+HORIZON = 256
+"""How many steps past the one whose turn it is are looked at."""
+_MOST_ITEMS = 1_000
+"""A loop over more items starts in its turn."""
+_SETTLED = -2
+_NOTHING = Spent()
+
+
+class Turn(NamedTuple):
+    """What the machine waits for: the steps from `first` to before `end`, and what they have come to."""
+
+    first: int
+    end: int
+    open: int
+    """How many of them are under way."""
+    items: int | None
+    """How many items the loop has that is under way, if one is."""
+    slots: list[Any]
+    visits: Sequence[int]
+    generation: str
+    budget: Budget
+
+
+class Ahead:
+    """What has started before its turn in a run of one program, in text order."""
+
+    def __init__(self, program: Program, links: Links) -> None:
+        self.at = Standing()
+        self.is_looking = True
+        self._codes = program.steps
+        self._links = links
+        self._room = Room(program.steps)
+
+    @classmethod
+    def of(cls, program: Program, gated: frozenset[int]) -> Ahead | None:
+        """What may run ahead in a program; None where every step waits for the one before it.
+
+        `gated` are the numbers of the steps before whose calls a person is asked.
+        """
+        if program.graph is not None:
+            return None
+        links = links_of(program, gated)
+        return cls(program, links) if links.is_of_use else None
+
+    # ------------------------------------------------------------ what the machine asks
+
+    def is_open(self, key: str) -> bool:
+        """Whether the call of this key has left and has no outcome yet."""
+        found = self.at.calls.get(key)
+        return found is not None and found[1] not in found[0].outcomes
+
+    def open_keys(self) -> list[str]:
+        """The keys of the calls that have no outcome yet."""
+        return [key for key, (early, index) in self.at.calls.items() if index not in early.outcomes]
+
+    def open_commands(self, slots: list[Any]) -> list[CallTool | CallModel]:
+        """The calls that have no outcome yet, made again; `slots` are the values of the variables."""
+        made: list[CallTool | CallModel] = []
+        for key, (early, index) in self.at.calls.items():
+            if index not in early.outcomes:
+                patches = early.patches
+                if early.items is not None:
+                    patches = [*patches, (early.code.loop_slot, early.items[index])]
+                with_values = _Patched(slots, patches)
+                made.append(_command_of(key, early.code, with_values.slots))
+                with_values.restore()
+        return made
+
+    def take(self, at: Standing) -> None:
+        """Be where another run of the same program stands."""
+        self.at = at
+        for early, index in at.calls.values():
+            if index in early.outcomes:
+                self._weigh(early.outcomes[index], 1)
+
+    def arrive(self, event: Event) -> None:
+        """Keep an event, if it is the outcome of a call that left early."""
+        if not isinstance(event, Succeeded | Failed) or not self.is_open(event.key):
+            return
+        early, index = self.at.calls[event.key]
+        early.outcomes[index] = event
+        early.arrivals[index] = self.at.arrived = self.at.arrived + 1
+        early.open -= 1
+        self._weigh(event, 1)
+        self.at.moved.append(early)
+
+    def take_up(self, out: list[Command], since: int) -> None:
+        """Take out of the commands those that have left already; their outcomes follow by `next_outcome`."""
+        if not self.at.calls:
+            return
+        kept = since
+        for command in out[since:]:
+            found = None if isinstance(command, Finish) else self.at.calls.pop(command.key, None)
+            if found is None:
+                out[kept] = command
+                kept += 1
+                continue
+            early, index = found
+            if not early.is_taken:
+                early.is_taken = True
+                self.at.open -= early.open > 0
+            outcome = early.outcomes.get(index)
+            if outcome is not None:
+                self._weigh(outcome, -1)
+                heappush(self.at.queue, (early.arrivals[index], outcome))
+        del out[kept:]
+
+    def next_outcome(self) -> Outcome | None:
+        """The outcome of a call that the machine has asked for, None if there is none left.
+
+        They come in the order in which they arrived, as if all of that happened now.
+        """
+        return heappop(self.at.queue)[1] if self.at.queue else None
+
+    def drop(self, budget: Budget) -> None:
+        """The run has gone elsewhere than to the next step, or has ended: nothing that is ahead counts."""
+        for early, index in self.at.calls.values():
+            budget.waste(early.code.tool, asks_model=early.code.kind is Kind.MODEL)
+            if index in early.outcomes:
+                self._weigh(early.outcomes[index], -1)
+                self.at.queue.append((0, early.outcomes[index]))
+        for _, outcome in self.at.queue:
+            budget.measure(_said(outcome))
+            budget.spend(outcome.spent or _NOTHING)
+        self.at.calls.clear()
+        self.at.queue.clear()
+        self.at.forget()
+
+    def _weigh(self, outcome: Outcome, sign: int) -> None:
+        """Count what is known of an outcome, or count it no more, until the machine does."""
+        room, spent, said = self._room, outcome.spent, _said(outcome)
+        if type(said) in SIZED:
+            room.bytes += sign * size_of(said)
+        if spent is not None:
+            before = room.spent
+            room.spent = Spent(
+                before.input_tokens + sign * spent.input_tokens,
+                before.output_tokens + sign * spent.output_tokens,
+                before.cost + sign * spent.cost,
+            )
+
+    # ------------------------------------------------------------ looking ahead
+
+    def look(self, turn: Turn, out: list[Command]) -> list[str]:
+        """Start what may start before its turn; gives the ids of the steps that have."""
+        if not self.is_looking:
+            return []
+        started: list[str] = []
+        self._pass_to(turn)
+        for early in self.at.moved:
+            self._move(early, turn, out)
+        self.at.moved.clear()
+        horizon = min(turn.first + HORIZON, len(self._codes))
+        while True:
+            if self.at.woken:
+                number = heappop(self.at.woken)
+            elif self.at.ready and self._has_slot(turn):
+                number = heappop(self.at.ready)
+            elif self.at.next < horizon and (not self.at.stops or self._is_inside_group(self.at.next)):
+                number = self.at.next
+                self.at.next += 1
+            else:
+                return started
+            if number >= turn.end and number not in self.at.steps and number not in self.at.skipped:
+                self._examine(number, turn, out, started)
+            if self._links.natures[number].control and not self._is_settled(number):
+                self.at.stops.add(number)
+
+    def _pass_to(self, turn: Turn) -> None:
+        """What has been committed is settled; what is under way is not, and may lead elsewhere."""
+        first, control = turn.first, self._links.natures
+        if self.at.low == NOWHERE:
+            self.at.low = self.at.next = first
+        for number in range(self.at.low, first):
+            self._settle(number)
+            self.at.skipped.discard(number)
+            self.at.steps.pop(number, None)
+        self.at.low = first
+        for number in range(max(self.at.next, first), turn.end):
+            if control[number].control:
+                self.at.stops.add(number)
+        self.at.next = max(self.at.next, turn.end)
+
+    def _is_inside_group(self, number: int) -> bool:
+        """Whether the step above is of the same group, so that nothing there can prevent this one."""
+        return self._codes[number - 1].group_end > number
+
+    def _has_slot(self, turn: Turn) -> bool:
+        return turn.open + self.at.open < turn.budget.limits.max_concurrency
+
+    def _is_settled(self, number: int) -> bool:
+        if number < self.at.low or number in self.at.skipped:
+            return True
+        early = self.at.steps.get(number)
+        return early is not None and early.is_known
+
+    def _settle(self, number: int) -> None:
+        """A step stands in the way of others no more."""
+        self.at.stops.discard(number)
+        for waiter in self.at.waiters.pop(number, ()):
+            heappush(self.at.woken, waiter)
+
+    def _examine(self, number: int, turn: Turn, out: list[Command], started: list[str]) -> None:
+        """Start a step, or find that it is sure to be skipped, or what it has to wait for."""
+        code, links = self._codes[number], self._links
+        patches: Patches = []
+        if code.condition is not None and code.source is None:
+            if self._waits(number, self._read(links.asks[number], turn.slots, patches)):
+                return
+            with_values = _Patched(turn.slots, patches)
+            if not code.condition(with_values.slots):
+                with_values.restore()
+                self.at.skipped.add(number)
+                self._settle(number)
+                return
+            with_values.restore()
+        nature = links.natures[number]
+        if not nature.may_lead or self._waits(number, self._read(links.takes[number], turn.slots, patches)):
+            return
+        if nature.looks and self._waits(number, self._writer_before(number)):
+            return
+        if not self._has_slot(turn):
+            heappush(self.at.ready, number)
+            return
+        if self._waits(number, self._holder_of(code.tool, turn)):
+            return
+        self._start(code, patches, turn, out, started)
+
+    def _waits(self, number: int, blocker: int) -> bool:
+        if blocker == _SETTLED:
+            return False
+        self.at.waiters.setdefault(blocker, []).append(number)
+        return True
+
+    def _read(self, reads: tuple[Read, ...], slots: list[Any], patches: Patches) -> int:
+        """Find what variables will hold when the step's turn comes; gives a step to wait for, or SETTLED."""
+        before = self._links.setter_before
+        for _, slot, nearest in reads:
+            setter = nearest
+            while setter in self.at.skipped:
+                setter = before[setter]
+            if setter >= self.at.low:
+                early = self.at.steps.get(setter)
+                if early is None or not early.is_known:
+                    return setter
+                patches.append((slot, early.value))
+        return _SETTLED
+
+    def _writer_before(self, number: int) -> int:
+        """The nearest step that may write and has not been committed, or SETTLED."""
+        writer = self._links.writer_before[number]
+        while writer in self.at.skipped:
+            writer = self._links.writer_link[writer]
+        return writer if writer >= self.at.low else _SETTLED
+
+    def _holder_of(self, tool: str, turn: Turn) -> int:
+        """A step to wait for where no more calls of a tool may be under way, or SETTLED."""
+        most = turn.budget.limits.max_concurrency_by_tool.get(tool)
+        if most is None:
+            return _SETTLED
+        busy = [n for n in range(turn.first, turn.end) if self._codes[n].tool == tool]
+        busy += [
+            n
+            for n, early in self.at.steps.items()
+            if n >= turn.end and early.open and early.code.tool == tool
+        ]
+        return busy[0] if len(busy) >= most else _SETTLED
+
+    # ------------------------------------------------------------ starting
+
+    def _start(
+        self, code: StepCode, patches: Patches, turn: Turn, out: list[Command], started: list[str]
+    ) -> None:
+        """Start a step as its turn would; where the limits leave no ample room it waits for that."""
+        items: list[JSON] | None = None
+        if code.source is not None:
+            with_values = _Patched(turn.slots, patches)
+            items = items_of(code.source(with_values.slots))
+            with_values.restore()
+            if len(items) > _MOST_ITEMS:
+                return
+        number = code.number
+        visit = turn.visits[code.identity] + 1
+        prefix = code.prefix if visit == 1 else f"{code.id}@{visit}."
+        early = Early(code, turn.generation + prefix, items, patches)
+        self.at.steps[number] = early
+        self.at.high = max(self.at.high, number)
+
+        def items_known(number: int) -> int | None:
+            if number == turn.first:
+                return turn.items
+            known = self.at.steps.get(number)
+            return None if known is None or known.items is None else len(known.items)
+
+        count = 1 if items is None else len(items)
+        if not self._room.is_ample(code, turn.first, self.at.high, count, turn.budget, items_known):
+            del self.at.steps[number]
+            return
+        self._fill(early, turn, out)
+        if early.open:
+            self.at.open += 1
+            started.append(code.id)
+        elif early.stopped:
+            del self.at.steps[number]
+        else:
+            self._conclude(early)
+
+    def _move(self, early: Early, turn: Turn, out: list[Command]) -> None:
+        """An outcome of a step has arrived: start further items of it, or conclude it."""
+        if early.is_taken or self.at.steps.get(early.code.number) is not early or early.is_known:
+            return
+        self._fill(early, turn, out)
+        if not early.open:
+            self.at.open -= 1
+            self._conclude(early)
+
+    def _fill(self, early: Early, turn: Turn, out: list[Command]) -> None:
+        """Make the call of a step, or those of the items that the window has room for."""
+        code, items = early.code, early.items
+        with_values = _Patched(turn.slots, early.patches)
+        slots = with_values.slots
+        if items is None:
+            if not early.next:
+                early.next = 1
+                self._call(early, 0, turn.budget, slots, out)
+        else:
+            window, before = turn.budget.limits.window, slots[code.loop_slot]
+            leads_on = code.fail_target is not None or code.fail_message is not None
+            early.stopped |= leads_on and any(isinstance(o, Failed) for o in early.outcomes.values())
+            while early.next < len(items) and early.open < window and not early.stopped:
+                slots[code.loop_slot] = items[early.next]
+                if code.condition is None or code.condition(slots):
+                    self._call(early, early.next, turn.budget, slots, out)
+                early.next += not early.stopped
+            slots[code.loop_slot] = before
+        with_values.restore()
+
+    def _call(self, early: Early, index: int, budget: Budget, slots: list[Any], out: list[Command]) -> None:
+        """Make a call, unless a step in a circle has made it too often."""
+        code, key = early.code, f"{early.prefix}{index}.1"
+        command = _command_of(key, code, slots)
+        if code.recurs:
+            made_of = command.args if isinstance(command, CallTool) else [command.inputs, command.args]
+            if budget.repeats_too_often(code.tool, made_of):
+                early.stopped = True
+                return
+        self.at.calls[key] = early, index
+        early.ran.append(index)
+        early.open += 1
+        budget.early += 1
+        out.append(command)
+
+    def _conclude(self, early: Early) -> None:
+        """All calls of a step have ended: find the value that its variable will hold, if that is sure."""
+        code = early.code
+        leads_on = code.fail_target is not None or code.fail_message is not None
+        failed = any(isinstance(outcome, Failed) for outcome in early.outcomes.values())
+        if early.stopped or (failed and (leads_on or code.retries)):
+            return
+        if early.items is None:
+            outcome = early.outcomes[0]
+            early.value = _value(outcome, code.cast)
+        else:
+            cast = None if code.cast is Cast.LIST else code.cast
+            early.value = [_value(early.outcomes[index], cast) for index in early.ran]
+        early.is_known = True
+        self._settle(code.number)
+
+
+class _Patched:
+    """The variables with the values that they will have, until they are restored."""
+
+    __slots__ = ("_before", "slots")
+
+    def __init__(self, slots: list[Any], patches: Patches) -> None:
+        self.slots = slots
+        self._before = [(slot, slots[slot]) for slot, _ in patches]
+        for slot, value in patches:
+            slots[slot] = value
+
+    def restore(self) -> None:
+        """Put back what was there."""
+        for slot, value in reversed(self._before):
+            self.slots[slot] = value
+
+
+def _command_of(key: str, code: StepCode, slots: list[Any]) -> CallTool | CallModel:
+    """The call of a step, as the machine will ask for it."""
+    args = code.arguments(slots)
+    if code.kind is Kind.MODEL:
+        return CallModel(key, code.id, code.tool, [make(slots) for make in code.inputs], args)
+    return CallTool(key, code.id, code.tool, args, code.wants_data)
+
+
+def _said(outcome: Outcome) -> JSON:
+    return outcome.value if isinstance(outcome, Succeeded) else outcome.error
+
+
+def _value(outcome: Outcome, cast: Cast | None) -> JSON:
+    """What stands for an outcome in a variable: an error is never cast."""
+    if isinstance(outcome, Failed):
+        return outcome.error
+    return outcome.value if cast is None else cast_value(cast, outcome.value)[0]

@@ -1,0 +1,126 @@
+"""Whatever leaves early, no user can tell: `auto` gives what `sequential` gives, only sooner."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.machine.ahead.plans import AHEAD, Ran, busy_plans, machine_of, ran, simulation_of
+from tests.plans import INPUTS, LIMITS, plan_texts
+
+from callsheet.machine import Awaited, Command, Finish, Limits
+from callsheet.machine.limits import AUTO
+
+SEEDS = st.integers(0, 2**32 - 1)
+PLANS = busy_plans() | plan_texts()
+_ROUNDING = 1e-6
+
+
+def hold(one: Ran, early: Ran) -> None:
+    """The same variables, answer and status, the same writes in their order, the same story, no later."""
+    assert early.result == one.result
+    assert early.writes == one.writes
+    assert early.story == one.story
+    assert early.seconds <= one.seconds + _ROUNDING
+
+
+@given(PLANS, SEEDS, SEEDS, st.sampled_from([2, 4, 50]))
+@settings(max_examples=300, deadline=None)
+def test_auto_is_as_if_sequential(text: str, world: int, schedule: int, most: int) -> None:
+    """Random plans, effects, outcomes and durations: nothing but the time is different."""
+    one = ran(text, world, schedule, LIMITS)
+    early = ran(text, world, schedule, replace(AHEAD, max_concurrency=most))
+    hold(one, early)
+    assert early.result.usage.unused == 0 or one.result.refusal is not None
+
+
+tight = st.builds(
+    Limits,
+    max_steps=st.integers(1, 30),
+    max_calls=st.none() | st.integers(0, 20),
+    max_calls_by_tool=st.dictionaries(st.sampled_from(["READ", "LLM_EXTRACT", "WRITE"]), st.integers(0, 5)),
+    max_model_calls=st.none() | st.integers(0, 5),
+    max_bytes=st.none() | st.integers(0, 200),
+    max_items=st.none() | st.integers(0, 6),
+    max_repeats=st.none() | st.integers(0, 2),
+    max_waiting=st.none() | st.sampled_from([0.0, 2.0]),
+    window=st.just(1),
+    max_concurrency=st.sampled_from([2, 8]),
+)
+
+
+@given(busy_plans(), SEEDS, SEEDS, tight)
+@settings(max_examples=200, deadline=None)
+def test_no_step_is_refused_because_of_a_later_one(
+    text: str, world: int, schedule: int, limits: Limits
+) -> None:
+    """Under every limit the run ends as the sequential one does, and goes over none."""
+    one = ran(text, world, schedule, limits)
+    early = ran(text, world, schedule, replace(limits, schedule=AUTO))
+    hold(one, early)
+    usage = early.result.usage
+    assert usage.calls == len(early.calls) + usage.calls_by_tool.get("RE-PLAN", 0)
+    assert limits.max_calls is None or usage.calls <= limits.max_calls
+    assert limits.max_model_calls is None or usage.model_calls <= limits.max_model_calls
+    for tool, most in limits.max_calls_by_tool.items():
+        assert usage.calls_by_tool.get(tool, 0) <= most
+
+
+@given(PLANS, SEEDS, SEEDS)
+@settings(max_examples=60, deadline=None)
+def test_folded_at_any_event_it_goes_on_to_the_same_end(text: str, world: int, schedule: int) -> None:
+    """Crash points: the same calls are open, also those that left early, and the end is the same."""
+    run = simulation_of(machine_of(text, AHEAD), world, schedule)
+    result = run.run(INPUTS)
+    for length in range(1, len(run.events) + 1):
+        machine = machine_of(text, AHEAD)
+        waiting: dict[str, Awaited] = {}
+        for event in run.events[:length]:
+            waiting.pop(getattr(event, "key", ""), None)
+            for command in machine.feed(event):
+                if not isinstance(command, Finish):
+                    assert command.key not in waiting
+                    waiting[command.key] = command
+            assert all(machine.is_open(key) or key in machine.open_keys() for key in waiting)
+        assert set(machine.open_keys()) == (set(waiting) if machine.result is None else set())
+        ended = machine.result or simulation_of(machine, world, schedule + length).go_on(
+            list(waiting.values())
+        )
+        assert ended == result
+
+
+@given(PLANS, SEEDS, SEEDS, st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_a_machine_that_pauses_lets_the_same_calls_leave(
+    text: str, world: int, schedule: int, units: int
+) -> None:
+    run = simulation_of(machine_of(text, AHEAD), world, schedule)
+    run.run(INPUTS)
+    whole, sliced, hurried = (machine_of(text, AHEAD) for _ in range(3))
+    said: list[Command] = []
+    at_once: list[Command] = []
+    for event in run.events:
+        commands = whole.feed(event)
+        slices = sliced.feed(event, units)
+        while sliced.is_paused:
+            slices += sliced.go_on(units)
+        assert slices == commands
+        at_once += commands
+        said += hurried.feed(event, units)
+    assert said + hurried.go_on() == at_once
+    assert sliced.result == whole.result == hurried.result
+
+
+@given(PLANS, SEEDS, SEEDS, st.data())
+@settings(max_examples=60, deadline=None)
+def test_events_that_come_again_change_nothing(
+    text: str, world: int, schedule: int, data: st.DataObject
+) -> None:
+    run = simulation_of(machine_of(text, AHEAD), world, schedule)
+    result = run.run(INPUTS)
+    machine = machine_of(text, AHEAD)
+    for number, event in enumerate(run.events):
+        machine.feed(event)
+        assert machine.feed(run.events[data.draw(st.integers(0, number))]) == []
+    assert machine.result == result

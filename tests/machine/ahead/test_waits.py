@@ -1,0 +1,120 @@
+"""What `explain-schedule` says is what the machine does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from tests.machine.ahead.plans import FACTS, busy_plans, machine_of
+from tests.plans import INPUTS, plan_of
+
+from callsheet.ir import Call, Order, Plan, Step
+from callsheet.machine import Finish, Limits, Started
+from callsheet.machine.ahead.waits import Cause, schedule_of
+from callsheet.machine.keys import step_of
+
+
+def said(*steps: str, asks: str = "") -> list[str]:
+    plan = plan_of("\n".join(steps))
+    return [step.describe() for step in schedule_of(plan, FACTS, lambda tool: tool == asks)]
+
+
+def test_data_the_world_and_control_are_waited_for() -> None:
+    assert said(
+        "S1: @READ (1) > $a",
+        "S2: @READ ($a, $b) > $b",
+        "S3: @WRITE ($a)",
+        'S4: ?IF ($b == 1) THEN @RESPOND ("x")',
+        "S5: @READ ($a, $b) ON_FAIL GOTO S1",
+        "S6: @PURE (1)",
+        "S7: @RESPOND ($a)",
+    ) == [
+        "S1 starts at once",
+        "S2 waits for S1 ($a)",
+        "S3 waits for all before it: it may write",
+        "S4 waits for all before it: it ends the run",
+        "S5 waits for S1 ($a), S2 ($b), S3 (may write) and S4 (may end the run)",
+        "S6 waits for S5 (may lead elsewhere if it fails)",
+        "S7 waits for all before it: it ends the run",
+    ]
+
+
+def test_what_a_condition_may_leave_as_it_was_is_traced_back() -> None:
+    assert said(
+        "S1: @READ (1) > $a",
+        "S2: ?IF ($c == 1) THEN @READ (2) > $a",
+        "S3: @READ ($a)",
+        "S4: ?IF ($c == 1) THEN @WRITE (4)",
+        "S5: @READ (5)",
+    )[2:] == [
+        "S3 waits for S1 ($a) and S2 ($a)",
+        "S4 waits for all before it: it may write",
+        "S5 waits for S4 (may write)",
+    ]
+
+
+def test_members_of_a_group_wait_for_what_stands_before_it() -> None:
+    assert said(
+        "S1: @READ (1) > $a", "@PARALLEL {", "S2: @READ ($a) > $b", "S3: @READ ($b)", "}", "S4: @READ ($b)"
+    )[1:] == ["S2 waits for S1 ($a)", "S3 starts at once", "S4 waits for S2 ($b)"]
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        ("@AGENT_SOLVE (1)", "an agent may write"),
+        ('@ASK_HUMAN ("x")', "it asks a person"),
+        ("@PURE (1)", "a person is asked first"),
+        ("@UNHEARD (1)", "it may write"),
+        ("GOTO S1", "it jumps"),
+        ('RE-PLAN ("x")', "it makes a new plan"),
+    ],
+)
+def test_what_starts_in_its_turn_says_why(step: str, why: str) -> None:
+    assert said("S1: @READ (1)", f"S2: {step}", asks="PURE")[1] == f"S2 waits for all before it: {why}"
+
+
+def test_a_plan_of_dependencies_waits_for_what_it_names() -> None:
+    waits = {"1": (), "2": ("1",), "3": ("1", "2")}
+    steps = (Step(index, Call("READ"), depends_on=before) for index, before in waits.items())
+    plan = Plan(tuple(steps), Order.DAG)
+    assert [[(w.step, w.cause) for w in s.waits] for s in schedule_of(plan, {})] == [
+        [],
+        [("1", Cause.DEPENDENCY)],
+        [("1", Cause.DEPENDENCY), ("2", Cause.DEPENDENCY)],
+    ]
+
+
+def test_the_json_says_the_same() -> None:
+    plan = plan_of("S1: @READ (1) > $a\nS2: @READ ($a)\nS3: @WRITE (1)")
+    assert [step.to_json() for step in schedule_of(plan, FACTS)] == [
+        {"step": "S1", "starts": "early", "why": None, "waits": []},
+        {
+            "step": "S2",
+            "starts": "early",
+            "why": None,
+            "waits": [{"step": "S1", "cause": "data", "why": "$a", "variables": ["a"]}],
+        },
+        {"step": "S3", "starts": "in turn", "why": "it may write", "waits": []},
+    ]
+
+
+@given(busy_plans())
+@settings(max_examples=200, deadline=None)
+def test_what_is_said_to_start_at_once_does(text: str) -> None:
+    """With nothing done and room for all: what waits for nothing leaves, what waits for a sure step not."""
+    plan = plan_of(text)
+    machine = machine_of(text, Limits(schedule="auto", max_concurrency=500, max_steps=500))
+    commands = machine.feed(Started(INPUTS))
+    group = machine.group
+    under_way = range(machine.pc, machine.pc + 1 if group is None else group.end)
+    if machine.result is not None or machine.pc or not commands:
+        return  # the first step was done at once
+    left = {step_of(command.key) for command in commands if not isinstance(command, Finish)}
+    sure = {step.id for step in plan.steps if step.condition is None and step.foreach is None}
+    for number, told in enumerate(schedule_of(plan, FACTS)):
+        if number in under_way:
+            continue
+        if told.turn or any(wait.step in sure for wait in told.waits):
+            assert told.step not in left
+        elif not told.waits and told.step in sure and machine.ahead is not None:
+            assert told.step in left
