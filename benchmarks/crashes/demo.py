@@ -64,6 +64,10 @@ class Demo:
         assert (call.step, call.tool) == ("S7", "WRITE_QUERY"), call
         return bool(self._rows())
 
+    def times(self) -> Mapping[str, int]:
+        """The rows of the one write; of the other calls the world does not tell."""
+        return {"S7.0.1": len(self._rows())}
+
     def expected(self, reference: Answer, history: History) -> Answer:
         """As in the reference, or without `$held` if the write was skipped."""
         answer = deepcopy(reference)

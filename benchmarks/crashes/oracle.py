@@ -42,7 +42,12 @@ class History:
         """How many calls were made that had been made before."""
         self.finished_again = 0
         """How many of them, or of the outcomes, were of a call that had finished."""
+        self.in_flight: set[str] = set()
+        """The calls that some process left without an outcome."""
+        self.retried: set[str] = set()
+        """The calls in doubt of which it was decided that they be made again."""
         self.problems: list[str] = []
+        self._epoch = 0
         self._tool_of: dict[str, str] = {}
         self._epoch_of: dict[str, int] = {}
         self._retried: set[str] = set()
@@ -90,11 +95,18 @@ class History:
         facts = self.events[0].body["facts"]
         return {tool for tool, (effect, _) in facts.items() if Effect(effect) in _MAY_RERUN}
 
+    def is_write(self, key: str) -> bool:
+        """Whether a call, which has been made, must not be repeated unasked."""
+        return self._tool_of[key] not in self._safe
+
     def _is_safe(self, call: Call) -> bool:
         return call.tool in self._safe
 
     def _take(self, event: Event) -> None:
         key = event.key or ""
+        if event.epoch != self._epoch:
+            self._epoch = event.epoch
+            self.in_flight |= self.open.keys()
         match event.type:
             case EventType.INTENT:
                 self._take_intent(event, key)
@@ -137,6 +149,7 @@ class History:
             self._wrong(event, "is decided without being in doubt")
         elif event.body["decision"] == "retry":
             self._retried.add(key)
+            self.retried.add(key)
         else:
             self.skipped[key] = self.open[key]
             self._finish(event, key)

@@ -243,8 +243,8 @@ class _Trial:
     def _finish(self, life: Life) -> None:
         figures, history = self._figures, self._runner.read()
         self._check(history)
-        figures.repeated += history.repeated
-        figures.finished_again += history.finished_again
+        for problem in figures.take_end(self._runner.world, history):
+            self._wrong(problem)
         if not history.has_ended:
             self._wrong("the journal has no end")
         expected = self._runner.world.expected(self._reference, history)

@@ -15,7 +15,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+from crashes.forked import fork_command
 
 _COMMAND = (sys.executable, "-c", "import sys; from callsheet.apps.cli.main import main; sys.exit(main())")
 _PROC = Path("/proc")
@@ -53,8 +55,35 @@ class Killed(NamedTuple):
     started: frozenset[Process]
 
 
-def start(arguments: Sequence[str], folder: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start `callsheet ARGUMENTS` in a session of its own; its output goes into files of `folder`."""
+class Child(Protocol):
+    """What a sweep needs of a process that it has started."""
+
+    pid: int
+
+    @property
+    def returncode(self) -> int | None:
+        """As `poll` gave it last."""
+        ...
+
+    def poll(self) -> int | None:
+        """The exit status, negative for a signal; None while it lives."""
+        ...
+
+    def wait(self, timeout: float = ...) -> int:
+        """The exit status; raises TimeoutExpired."""
+        ...
+
+    def send_signal(self, number: int, /) -> None:
+        """Send a signal."""
+        ...
+
+
+Start = Callable[[Sequence[str], Path, Mapping[str, str]], Child]
+"""Starts `callsheet ARGUMENTS` in a session of its own; its output goes into files of a folder."""
+
+
+def start_fresh(arguments: Sequence[str], folder: Path, env: Mapping[str, str]) -> Child:
+    """Start a command in an interpreter of its own."""
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
         return subprocess.Popen(
             [*_COMMAND, *arguments],
@@ -73,7 +102,7 @@ class Kill:
         self.moment = moment
         self._path = path
 
-    def wait(self, child: subprocess.Popen[bytes], deadline: float) -> int | None:
+    def wait(self, child: Child, deadline: float) -> int | None:
         """The number of events seen by then; None if the process ended before."""
         with closing(Counter(self._path)) as counter:
             wanted = counter.count() + self.moment.events
@@ -92,7 +121,12 @@ class Kill:
 
 
 def carry_out(
-    arguments: Sequence[str], folder: Path, env: Mapping[str, str], limit: float, kill: Kill | None = None
+    arguments: Sequence[str],
+    folder: Path,
+    env: Mapping[str, str],
+    limit: float,
+    kill: Kill | None = None,
+    start: Start = fork_command,
 ) -> Ended | Killed:
     """A command from start to end, or to the moment of its death; raises TimeoutError after `limit`."""
     began = time.monotonic()
@@ -110,7 +144,7 @@ def carry_out(
             raise TimeoutError(f"callsheet {' '.join(arguments)} took over {limit:.0f} s") from error
     finally:
         if child.poll() is None:
-            child.kill()
+            child.send_signal(signal.SIGKILL)
             child.wait()
     seconds = time.monotonic() - began
     out, err = ((folder / name).read_text("utf-8", "replace") for name in ("stdout", "stderr"))
@@ -141,11 +175,11 @@ class Counter:
             self._connection.close()
 
 
-def _kill(child: subprocess.Popen[bytes]) -> frozenset[Process]:
+def _kill(child: Child) -> frozenset[Process]:
     """Kill a process; it is stopped first, so that what it has started can be listed."""
     child.send_signal(signal.SIGSTOP)
     started = frozenset(_below(child.pid))
-    child.kill()
+    child.send_signal(signal.SIGKILL)
     child.wait()
     return started
 

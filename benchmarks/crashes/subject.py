@@ -36,6 +36,10 @@ class Subject(Protocol):
         """Whether a call that is in doubt took place, as a person would look it up."""
         ...
 
+    def times(self) -> Mapping[str, int]:
+        """How often each call took place, by key, as far as the world tells."""
+        ...
+
     def expected(self, reference: Answer, history: History) -> Answer:
         """The answer that a run must have, whose calls in doubt were decided as its history says."""
         ...

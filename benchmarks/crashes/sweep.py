@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from callsheet.store import Journal
+from crashes.forked import fork_command
 from crashes.oracle import History, read_history
-from crashes.processes import Ended, Kill, Moment, Process, carry_out, still_alive
+from crashes.processes import Ended, Kill, Killed, Moment, Process, Start, carry_out, still_alive
 from crashes.subject import RUN_ID, Answer, Subject, answer_of
 
 _LIMIT = 120.0
@@ -52,8 +53,15 @@ class Figures:
     repeated: int = 0
     """Open calls that were made again: reads, or writes after a decision."""
     finished_again: int = 0
+    """Calls that were made again, or had a second outcome, after they had finished."""
     lost: int = 0
     """Events that were seen in the journal before a crash and were gone after it."""
+    twice: int = 0
+    """Effects in the world beyond the first of each call."""
+    twice_not_in_flight: int = 0
+    """Those of calls that no crash had left without an outcome."""
+    writes_twice: int = 0
+    """Those of writes of which nobody had decided that they be made again."""
     orphans: int = 0
     equal: int = 0
     """Trials whose answer and variables were the expected ones."""
@@ -71,6 +79,25 @@ class Figures:
             return "skip"
         self.retried += 1
         return "retry"
+
+    def take_end(self, subject: Subject, history: History) -> list[str]:
+        """Count what a run that has ended did more than once; the problems that are in it."""
+        self.repeated += history.repeated
+        self.finished_again += history.finished_again
+        again = {key: times - 1 for key, times in subject.times().items() if times > 1}
+        stray = {key: times for key, times in again.items() if key not in history.in_flight}
+        writes = {k: n for k, n in again.items() if history.is_write(k) and k not in history.retried}
+        self.twice += sum(again.values())
+        self.twice_not_in_flight += sum(stray.values())
+        self.writes_twice += sum(writes.values())
+        return [f"{key} took place again and was not in flight" for key in stray] + [
+            f"the write {key} took place again without a decision" for key in writes
+        ]
+
+    def add(self, other: Figures) -> None:
+        """Count in what another sweep has counted."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON data."""
@@ -94,8 +121,16 @@ class Reference:
 class Sweep:
     """A subject that is run and killed; `folder` is for the output of the commands."""
 
-    def __init__(self, subject: Subject, folder: Path, seed: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        folder: Path,
+        seed: int,
+        say: Callable[[str], None],
+        start: Start = fork_command,
+    ) -> None:
         self._subject = subject
+        self._start: Start = start
         self._folder = folder
         self._random = random.Random(seed)
         self._say = say
@@ -106,7 +141,9 @@ class Sweep:
         """Trials until so many kills have met a living process."""
         while self.figures.kills < kills:
             reference = self._take_reference()
-            trial = Trial(self._subject, self._folder, self._random, reference, kills, self.figures)
+            trial = Trial(
+                self._subject, self._folder, self._random, reference, kills, self.figures, self._start
+            )
             equal = self.figures.equal
             try:
                 problems = trial.run()
@@ -124,7 +161,7 @@ class Sweep:
 
     def _take_reference(self) -> Reference:
         if self._reference is None or self._reference.stamp != self._subject.stamp():
-            self._reference = take_reference(self._subject, self._folder)
+            self._reference = take_reference(self._subject, self._folder, self._start)
             r = self._reference
             self._say(
                 f"the uninterrupted run: {r.events} events, {r.startup:.2f} s before the first,"
@@ -133,11 +170,11 @@ class Sweep:
         return self._reference
 
 
-def take_reference(subject: Subject, folder: Path) -> Reference:
+def take_reference(subject: Subject, folder: Path, start: Start) -> Reference:
     """Run the subject without a crash; raises ValueError if it does not end well."""
     stamp = subject.stamp()
     subject.prepare()
-    ended = carry_out((*subject.run_arguments(), "--json"), folder, subject.env, _LIMIT)
+    ended = carry_out((*subject.run_arguments(), "--json"), folder, subject.env, _LIMIT, None, start)
     assert isinstance(ended, Ended)
     if ended.status:
         raise ValueError(f"the uninterrupted run ended with {ended.status}: {ended.stderr.strip()}")
@@ -147,8 +184,9 @@ def take_reference(subject: Subject, folder: Path) -> Reference:
     if problems:
         raise ValueError(f"the uninterrupted run: {'; '.join(problems)}")
     body = history.events[-1].mono - history.events[0].mono
-    shutdown = min(1.0, ended.seconds / 10)
-    startup = max(0.0, ended.seconds - body - shutdown)
+    rest = max(0.0, ended.seconds - body)
+    shutdown = min(1.0, rest / 3)
+    startup = rest - shutdown
     return Reference(
         answer_of(json.loads(ended.stdout)),
         len(history.events),
@@ -171,7 +209,9 @@ class Trial:
         reference: Reference,
         kills: int,
         figures: Figures,
+        start: Start,
     ) -> None:
+        self._start: Start = start
         self._subject = subject
         self._folder = folder
         self._random = chance
@@ -192,7 +232,7 @@ class Trial:
         ended: Ended | None = None
         while ended is None:
             kill = self._choose() if wants_kill and self._figures.kills < self._most else None
-            result = carry_out(command, self._folder, self._subject.env, _LIMIT, kill)
+            result = self._carry_out(command, kill)
             if isinstance(result, Ended):
                 self._figures.missed += kill is not None
                 command, ended = self._after_end(command, result)
@@ -227,6 +267,9 @@ class Trial:
                 moment = Moment(kind, rest, chance.uniform(0, reference.shutdown))
         return Kill(moment, self._subject.journal)
 
+    def _carry_out(self, command: Sequence[str], kill: Kill | None = None) -> Ended | Killed:
+        return carry_out(command, self._folder, self._subject.env, _LIMIT, kill, self._start)
+
     def _resume(self, *more: str) -> list[str]:
         return ["resume", RUN_ID, "--journal", str(self._subject.journal), "--json", *more]
 
@@ -245,7 +288,7 @@ class Trial:
         )
         if not history.events:
             figures.before_the_run += 1
-            answer = carry_out(self._resume(), self._folder, self._subject.env, _LIMIT)
+            answer = self._carry_out(self._resume())
             assert isinstance(answer, Ended)
             if answer.status != 2 or "JRN002" not in answer.stdout + answer.stderr:
                 self._problems.append(f"resume of a run that is not there: {answer}")
@@ -299,12 +342,11 @@ class Trial:
         self._let_all_end()
         history = self._read()
         self._problems += history.problems + self._subject.world_problems(history)
-        self._figures.repeated += history.repeated
-        self._figures.finished_again += history.finished_again
+        self._problems += self._figures.take_end(self._subject, history)
         if not history.has_ended:
             self._problems.append(f"the journal has no end; status {ended.status}: {ended.stderr[-300:]}")
             return
-        again = carry_out(self._resume(), self._folder, self._subject.env, _LIMIT)
+        again = self._carry_out(self._resume())
         assert isinstance(again, Ended)
         if len(self._read().events) != len(history.events):
             self._problems.append("asking for the result again has added events")

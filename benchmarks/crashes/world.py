@@ -7,6 +7,7 @@ write at most one, whatever happened, since it is decided to be made again only 
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,9 @@ from crashes.subject import RUN_ID, Answer
 
 PLAN = Path(__file__).with_name("world.ltp")
 SMALL = Path(__file__).with_name("small.ltp")
+LONG = Path(__file__).with_name("long.ltp")
+LONG_INPUTS = {"many": list(range(1_300)), "texts": [f"t{n}" for n in range(60)]}
+"""With these the plan in LONG makes more than 5,200 calls: its journal has over 10,000 events."""
 TOOLS = Path(__file__).with_name("world_tools.py")
 RETRY_DELAY = 0.02
 _WRITES = frozenset({"APPEND", "FLAKY_APPEND"})
@@ -27,10 +31,17 @@ _UNLOGGED = frozenset({"TOTAL"})
 
 
 class World:
-    """A plan and its log in a folder; `pause` is for how many seconds a tool waits, twice."""
+    """A plan and its log in a folder; a tool waits for `pause` seconds before and after its effect."""
 
-    def __init__(self, folder: Path, file: Path = PLAN, pause: float = 0.004) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        file: Path = PLAN,
+        pause: float = 0.004,
+        inputs: Mapping[str, object] | None = None,
+    ) -> None:
         self._file = file
+        self._inputs = [f"--var={name}={json.dumps(value)}" for name, value in (inputs or {}).items()]
         self.plan: Plan = parse(file.read_text(encoding="utf-8")).require()
         self._folder = folder / "world"
         self.journal = self._folder / "journal.db"
@@ -55,6 +66,7 @@ class World:
         return (
             *("run", str(self._file), "--tools", str(TOOLS), "--workspace", str(self._folder)),
             *("--journal", str(self.journal), "--run-id", RUN_ID, "--retry-delay", str(RETRY_DELAY)),
+            *self._inputs,
         )
 
     def stamp(self) -> str:
@@ -64,6 +76,10 @@ class World:
     def happened(self, call: Call) -> bool:
         """Whether the call is in the log."""
         return self._log()[call.key, call.tool] > 0
+
+    def times(self) -> Mapping[str, int]:
+        """The lines of the log, by key."""
+        return Counter({key: times for (key, _), times in self._log().items()})
 
     def expected(self, reference: Answer, history: History) -> Answer:
         """As in the reference, with null for what was skipped."""

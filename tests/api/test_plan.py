@@ -50,6 +50,29 @@ def test_a_plan_writes_itself_in_every_spelling() -> None:
     assert plan.to_mermaid().startswith("graph TD")
 
 
+def test_a_json_plan_is_read_and_written(tmp_path: Path) -> None:
+    graph = Plan.parse(LTP).to_dag()
+    plan = Plan.parse(graph)
+    assert plan == Plan.parse(graph, syntax="dag") == Plan.parse(str(plan))
+    assert [step.depends_on for step in plan.steps] == [(), ("S1",)]
+    assert plan.to_dag() == graph
+    assert Plan.parse(plan.to_ltp()).step("S1").action == Plan.parse(LTP).step("S1").action  # type: ignore[union-attr]
+    assert "search" in plan.to_micro()
+    for name in ("p.yaml", "p.yml"):
+        (tmp_path / name).write_text(
+            'steps:\n- {index: 1, title: "", tool: web_search, args: {query: tea}, depends_on: []}\n'
+        )
+        (step,) = Plan.load(tmp_path / name).steps
+        assert step.id == "1"
+
+
+def test_arguments_without_a_name_get_those_of_the_given_tools() -> None:
+    plan = Plan.parse('S1: @WEB_SEARCH ("tea")')
+    assert '"args": {"query": "tea"}' in plan.to_dag(tools=[web_search])
+    with pytest.raises(CallsheetError, match="DAG070"):
+        plan.to_dag()
+
+
 @given(plans())
 def test_what_is_written_reads_back_as_the_same_plan(ir: object) -> None:
     plan = Plan(ir)  # type: ignore[arg-type]
@@ -60,7 +83,7 @@ def test_what_is_written_reads_back_as_the_same_plan(ir: object) -> None:
 def test_a_named_syntax_is_not_guessed() -> None:
     with pytest.raises(PlanError, match="LTP002"):
         Plan.parse(MICRO, syntax="ltp")
-    with pytest.raises(ValueError, match="'auto', 'ltp', 'micro'"):
+    with pytest.raises(ValueError, match="'auto', 'ltp', 'micro', 'dag'"):
         Plan.parse(MICRO, syntax="yaml")  # type: ignore[arg-type]
 
 

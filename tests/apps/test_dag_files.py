@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 STEPS = [
     {
@@ -81,6 +82,21 @@ def test_what_a_graph_cannot_say_is_refused_at_its_place(machine):
     assert "plan.ltp:4:1: error DAG070: a JSON plan cannot say GOTO (step S2)" in result.stderr
 
 
+def test_arguments_without_a_name_get_those_of_built_in_tools_and_python_functions(machine):
+    plan = machine.plan('S1: @READ_FILE ("a.txt") > $a', "S2: @SHOUT ($a)")
+    refused = machine("fmt", "--to", "dag", plan)
+    assert refused.exit_code == 2
+    assert "arguments without a name (step S2)" in refused.stderr
+    assert "or say where the tool is declared" in refused.stderr
+    assert "step S1" not in refused.stderr
+    tools = machine.write(
+        "shout.py",
+        "import callsheet\n@callsheet.tool(effect='pure')\ndef shout(text: str) -> str:\n    return text\n",
+    )
+    made = machine("fmt", "--to", "dag", plan, "--tools", tools)
+    assert [s["args"] for s in json.loads(made.stdout)["steps"]] == [{"path": "a.txt"}, {"text": "${a}"}]
+
+
 def test_a_plan_on_standard_input_is_json_if_it_looks_so(machine):
     assert machine("fmt", "-", stdin=PLAN).exit_code == 0
     assert machine("check", "--syntax", "dag", "-", stdin=YAML).exit_code == 0
@@ -91,3 +107,8 @@ def test_a_picture_stands_level_by_level(machine):
     lines = machine("graph", path).stdout.splitlines()
     assert [line[:4] for line in lines] == ["○ 1.", "", "○ 2."]
     assert machine("graph", "--format", "mermaid", path).stdout.startswith("graph TD")
+
+
+def test_the_schema_is_printed_as_it_is_published(machine):
+    published = Path(__file__).parents[2] / "docs" / "dag.schema.json"
+    assert json.loads(machine("schema", "dag").stdout) == json.loads(published.read_text("utf-8"))

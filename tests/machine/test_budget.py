@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import pytest
-from tests.machine.driving import Bench, failing, play
+from tests.machine.driving import FACTS, Bench, failing, plan_of, play
 
 from callsheet.machine import (
+    Answered,
+    Ask,
     CallModel,
+    Cancelled,
     Failed,
     Finish,
     Limits,
     LimitsChanged,
+    Machine,
     Refusal,
     Spent,
+    Started,
     Status,
     Succeeded,
     TimeUp,
     Usage,
+    Verdict,
+    compile_plan,
 )
 from callsheet.machine.budget import size_of
 
@@ -24,6 +31,22 @@ GROUP = "@PARALLEL {\n S1: @A ()\n S2: @B ()\n S3: @A ()\n}\nS4: @C ()"
 
 
 # ---------------------------------------------------------------- what refuses
+
+
+def test_a_call_that_was_never_made_is_not_among_what_was_used() -> None:
+    """Denied, or about to be tried again, or waiting for a yes when the run was ended."""
+    text = "S1: @READ (1) > $a\nS2: @WRITE (2) > $b ON_FAIL @RETRY(1, delay=5)\nS3: @READ (3) > $c"
+    machine = Machine(compile_plan(plan_of(text), FACTS), None, None, ("READ",))
+    (ask,) = machine.feed(Started({}))
+    assert isinstance(ask, Ask)
+    machine.feed(Answered(ask.key, ask.asked.digest, Verdict.DENY))
+    assert machine.usage().calls_by_tool == {"WRITE": 1}
+    machine.feed(Failed("S2.0.1", "no"))
+    assert machine.usage().retries == 1
+    machine.feed(Cancelled("enough"))
+    assert machine.result is not None
+    usage = machine.result.usage
+    assert (usage.calls_by_tool, usage.retries) == ({"WRITE": 1}, 0)
 
 
 def test_a_refusal_names_limit_used_step_tool_and_the_way_out() -> None:

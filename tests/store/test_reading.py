@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from callsheet.ir import Plan, plan_hash
 from callsheet.store import EventType, Journal, JournalError, RunStatus
+from callsheet.store.events import decode_body, encode_body
 
 
 def _run(journal: Journal, plan: Plan, run_id: str, events: int = 1) -> None:
@@ -144,3 +148,20 @@ def test_a_malformed_database_is_said_to_be_damaged(journal: Journal, plan: Plan
     path.write_bytes(data)
     with Journal.open(path) as damaged, pytest.raises(JournalError, match="JRN012"):
         list(damaged.events("r"))
+
+
+@given(
+    st.recursive(
+        st.text(st.characters())
+        | st.text('"\\/\x00\n{}:,va é\ud800', max_size=12)
+        | st.integers()
+        | st.none(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+        max_leaves=4,
+    ),
+    st.booleans(),
+)
+def test_a_body_reads_back_as_it_was_written(value: Any, has_more: bool) -> None:
+    """Texts that need no escape, and those that look like the end of one, too."""
+    body = {"value": value, "remarks": "r"} if has_more else {"value": value}
+    assert decode_body(encode_body("ok", body)) == body

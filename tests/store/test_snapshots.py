@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,19 @@ from hypothesis import strategies as st
 from tests.plans import FACTS, INPUTS, plan_of, plan_texts
 from tests.runtime.test_drivers_agree import ports_of, simulation
 
+from callsheet.frontends.dag import parse_dag
 from callsheet.ir import JSON, Effect, Plan
-from callsheet.machine import CallTool, Limits, ToolFacts
-from callsheet.ports.tools import CallContext
+from callsheet.machine import CallTool, Decision, Limits, Status, ToolFacts
+from callsheet.ports.tools import CallContext, ToolFailed
 from callsheet.runtime import recording
+from callsheet.runtime.answers import Answer
+from callsheet.runtime.doubt import decide_calls
 from callsheet.runtime.gateway import Ports, Route
-from callsheet.runtime.runs import Launch, start_run
+from callsheet.runtime.inbox import answer_run
+from callsheet.runtime.runs import Launch, Watch, resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.reader import BadEvent
+from callsheet.store.records import Start
 from callsheet.store.replay import Folded, fold, fold_on, restored, start_from
 from callsheet.store.snapshots import Policy, Unfit
 from callsheet.store.stand import stand_of
@@ -59,6 +65,8 @@ def facts_of(folded: Folded) -> dict[str, Any]:
         "due": {key: at for key, at in book.due.items() if key in keys},
         "asked": {key for key in book.asked if key in keys},
         "doubts": folded.in_doubt(),
+        "decided": folded.decided.keys(),
+        "posed": {d: book.posed[d] for d in (a.digest for _, a in machine.asking.open()) if d in book.posed},
         "ended": folded.ended,
     }
 
@@ -95,6 +103,94 @@ def test_from_any_snapshot_the_rest_leads_where_all_events_lead(
     stands = stand_of(journal, run_id, plan)
     assert isinstance(stands, Folded)
     assert stands.machine.result == ended
+
+
+ASKING = """
+@PARALLEL {
+  S1: @READ ("x") > $a
+  S2: @WRITE ("y") > $b
+  S3: @ASK_HUMAN ("well?", timeout="3d") > $c
+  S4: @KEEP ("z") > $d
+}
+S5: ?FOREACH ($i IN [1, 2]) THEN @WRITE ($i) > $e
+S6: @RESPOND ("$a $b $c $d")
+"""
+GRAPH = {
+    "title": "g",
+    "steps": [
+        {
+            "index": "1",
+            "title": "x",
+            "tool": "read",
+            "args": {"x": 1},
+            "depends_on": [],
+            "result_variable": "a",
+        },
+        {
+            "index": "2",
+            "title": "x",
+            "tool": "write",
+            "args": {"x": 2},
+            "depends_on": [],
+            "result_variable": "b",
+        },
+        {"index": "3", "title": "x", "tool": "write", "args": {"x": "${a}"}, "depends_on": ["1"]},
+        {"index": "4", "title": "x", "tool": "keep", "args": {"x": "${b}"}, "depends_on": ["2"]},
+        {"index": "5", "title": "x", "tool": "read", "args": {"x": 5}, "depends_on": ["3", "4"]},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "plan", [plan_of(ASKING), parse_dag(json.dumps(GRAPH)).require()], ids=["text", "graph"]
+)
+async def test_a_run_that_asks_and_doubts_is_taken_up_from_its_last_snapshot(
+    always: None, journal: Journal, monkeypatch: pytest.MonkeyPatch, plan: Plan
+) -> None:
+    """Answer by answer and decision by decision, each in a process of its own: no event before it is read."""
+    lost: set[str] = set()
+
+    def route(name: str) -> Route:
+        async def call(args: dict[str, Any], context: CallContext) -> JSON:
+            if name == "WRITE" and context.key not in lost:
+                lost.add(context.key)
+                raise ToolFailed("no answer", in_doubt=True)
+            return [LONG, context.key]
+
+        return Route(call)
+
+    @asynccontextmanager
+    async def ports_for(start: Start, plan: Plan) -> AsyncIterator[Ports]:
+        yield Ports(route)
+
+    def stood() -> Folded:
+        whole = fold(plan, journal.events("r"), lambda name: journal.plan(name)[0])
+        stands = stand_of(journal, "r", plan)
+        assert isinstance(stands, Folded)
+        assert facts_of(stands) == facts_of(whole)
+        return stands
+
+    launch = Launch(facts=FACTS, inputs={"long": LONG}, limits=LIMITS, approve=("WRITE",))
+    outcome = await start_run(plan, Ports(route), launch, journal, "r")
+    rounds = 0
+    while outcome.result is None:
+        rounds += 1
+        whole_events = [event.type for event in journal.events("r")]
+        assert EventType.SNAPSHOT in whole_events
+        stands = stood()
+        assert len(stands.in_doubt()) == len(outcome.in_doubt)
+        for ask in outcome.waiting:
+            answer_run(
+                journal, "r", Answer.approve() if ask.kind == "approval" else Answer.of("fine"), ask.key
+            )
+        if outcome.in_doubt:
+            decide_calls(journal, "r", [outcome.in_doubt[0].key], Decision.RETRY)
+            stood()
+        outcome = await resume_run(journal, "r", ports_for, watch=Watch(hears_all=False))
+        assert rounds < 20
+    assert outcome.result.status is Status.DONE
+    assert rounds > 3
+    assert journal.verify("r") is None
 
 
 TEXT = """

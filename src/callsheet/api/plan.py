@@ -1,6 +1,6 @@
 """The plan that users hold: the one plan of the IR, with the text it was read from.
 
-In: LTP text, Micro-CLI, files, canonical JSON. Out: an immutable `Plan` that checks itself and
+In: LTP text, Micro-CLI, JSON plans, files, canonical JSON. Out: an immutable `Plan` that checks itself and
 prints itself in every spelling, or PlanError with all that is wrong.
 """
 
@@ -17,7 +17,7 @@ from callsheet.api.findings import Findings
 from callsheet.api.texts import plan_of_file, plan_of_json, read_text, unreadable
 from callsheet.api.tools import ToolSource, read_tools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
-from callsheet.frontends.dag import format_dag
+from callsheet.frontends.dag import format_dag, parse_dag, to_dag, to_text_order
 from callsheet.frontends.ltp import ParseResult, format_plan
 from callsheet.frontends.micro import format_micro
 from callsheet.frontends.spelling import Syntax as Spelling
@@ -26,12 +26,16 @@ from callsheet.ir import Order, Step, plan_from_json, plan_hash, plan_to_json
 from callsheet.ir import Plan as Steps
 from callsheet.ir.diff import PlanDiff, diff_plans
 
-Syntax: TypeAlias = Literal["auto", "ltp", "micro"]
-"""A spelling of plans; `auto` reads LTP text, or Micro-CLI where the text is that."""
+Syntax: TypeAlias = Literal["auto", "ltp", "micro", "dag"]
+"""A spelling of plans; `auto` reads LTP text, or Micro-CLI or a JSON plan where the text is that.
+
+`dag` is a JSON plan, as JSON or as YAML.
+"""
 
 _WAY_OUT = "give the path of a plan"
 _SUFFIXES: Mapping[str, Syntax] = {".ltp": "ltp", ".micro": "micro"}
-_FILES = (".ltp", ".micro", ".json")
+_YAML = (".yaml", ".yml")
+_FILES = (".ltp", ".micro", ".json", *_YAML)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -70,7 +74,10 @@ class Plan:
         >>> Plan.parse('search "tea" > hits\\nrespond hits').step("S2").action
         Respond(values=(Ref(name='hits', path=()),))
         """
-        result = _parse(text, name, syntax, inputs)
+        return cls._of(_parse(text, name, syntax, inputs))
+
+    @classmethod
+    def _of(cls, result: ParseResult) -> Plan:
         if result.plan is None:
             raise PlanError(result.diagnostics, result.source)
         return cls(result.plan, result.source, result.diagnostics)
@@ -79,7 +86,10 @@ class Plan:
     def load(
         cls, path: str | os.PathLike[str], *, syntax: Syntax | None = None, inputs: Collection[str] = ()
     ) -> Plan:
-        """Read a plan from a file: `.ltp`, `.micro`, `.json` (canonical or a JSON plan), else as `auto` does.
+        """Read a plan from a file.
+
+        The suffix tells its spelling: `.ltp`, `.micro`, `.json` (canonical or a JSON plan), `.yaml`,
+        `.yml`; else it is read as `auto` does.
 
         Raises PlanError: CFG012 if the file cannot be read, and all that is wrong inside.
         """
@@ -95,6 +105,8 @@ class Plan:
             raise PlanError.of(wrong) from error
         except CallsheetError as error:
             raise PlanError.of(error) from error
+        if syntax in (None, "dag") and place.suffix in _YAML:
+            return cls._of(parse_dag(text, str(place), is_yaml=True))
         given = syntax or _SUFFIXES.get(place.suffix, "auto")
         return cls.parse(text, name=str(place), syntax=given, inputs=inputs)
 
@@ -173,8 +185,36 @@ class Plan:
     # ------------------------------------------------------------ writing
 
     def to_ltp(self) -> str:
-        """The plan as LTP text, as `callsheet fmt` prints it; raises CallsheetError (LTP070)."""
-        return format_plan(self.ir)
+        """The plan as LTP text, as `callsheet fmt` prints it; raises CallsheetError (LTP070).
+
+        A JSON plan becomes a text level by level; where a step fails, that text ends.
+        """
+        return format_plan(to_text_order(self.ir).plan)
+
+    def to_dag(self, *, tools: Iterable[ToolSource] = ()) -> str:
+        """The plan as a JSON plan; raises CallsheetError (DAG070) for what a graph cannot say.
+
+        A plan of text order keeps its order: each step waits for the one above it. Arguments without
+        a name get those of `tools`; transforms need not be given.
+
+        >>> print(Plan.parse('S1: @READ_FILE (path="a.txt") > $a').to_dag(), end="")
+        {
+          "steps": [
+            {
+              "index": "S1",
+              "title": "",
+              "tool": "read_file",
+              "args": {"path": "a.txt"},
+              "depends_on": [],
+              "result_variable": "a"
+            }
+          ]
+        }
+        """
+        from callsheet.api.reach import local_registry, parameters_of  # noqa: PLC0415 - not for reading alone
+
+        registry = local_registry(read_tools(tools), None)
+        return format_dag(to_dag(self.ir, parameters_of(self.ir, registry)).plan)
 
     def to_micro(self) -> str:
         """The plan as Micro-CLI; raises CallsheetError (MIC070) for what the shorthand cannot say.
@@ -182,7 +222,7 @@ class Plan:
         >>> print(Plan.parse('S1: @WEB_SEARCH (query="tea") > $hits').to_micro(), end="")
         search "tea" > hits
         """
-        return format_micro(self.ir)
+        return format_micro(to_text_order(self.ir).plan)
 
     def to_mermaid(self) -> str:
         """The plan as a Mermaid flowchart."""
@@ -195,7 +235,7 @@ class Plan:
         return dict(plan_to_json(self.ir))
 
     def __str__(self) -> str:
-        return format_dag(self.ir) if self.ir.order is Order.DAG else self.to_ltp()
+        return format_dag(self.ir) if self.ir.order is Order.DAG else format_plan(self.ir)
 
     def __repr__(self) -> str:
         name = self.title or (self.source.name if self.source is not None else "of no text")
@@ -206,7 +246,8 @@ class Plan:
 PlanLike: TypeAlias = "Plan | str | os.PathLike[str]"
 """A plan, its text, or the path of its file.
 
-A `str` is text, unless it is one word that ends in `.ltp`, `.micro` or `.json`, which no plan is.
+A `str` is text, unless it is one word that ends in `.ltp`, `.micro`, `.json`, `.yaml` or `.yml`, which
+no plan is.
 """
 
 
@@ -227,9 +268,9 @@ def parse(text: str, *, name: str = "<plan>", syntax: Syntax = "auto", inputs: C
 
 def _parse(text: str, name: str, syntax: Syntax, inputs: Collection[str]) -> ParseResult:
     match syntax:
-        case "ltp" | "micro":
+        case "ltp" | "micro" | "dag":
             return read_as(Spelling(syntax), text, name, variables=inputs)
         case "auto":
             return read_plan_text(text, name, variables=inputs).result
         case _:
-            raise ValueError(f"syntax is {syntax!r}; it is one of 'auto', 'ltp', 'micro'")
+            raise ValueError(f"syntax is {syntax!r}; it is one of 'auto', 'ltp', 'micro', 'dag'")

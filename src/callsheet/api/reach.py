@@ -79,6 +79,12 @@ def facts_of(plan: Plan, registry: Registry, on_in_doubt: OnInDoubt = OnInDoubt.
     return facts
 
 
+def parameters_of(plan: Plan, registry: Registry) -> dict[str, tuple[str, ...]]:
+    """The parameters, in their order, of the tools that a plan calls and that are in the registry."""
+    tools = ((name, registry.get(name)) for name in called_names(plan))
+    return {name: tool.spec.parameter_names for name, tool in tools if tool is not None}
+
+
 def _facts(spec: ToolSpec, on_in_doubt: OnInDoubt) -> ToolFacts:
     """The facts of one tool; the run's word to retry does not count where nobody declared the effect."""
     is_undeclared = spec.effect is Effect.UNSAFE and not spec.is_declared

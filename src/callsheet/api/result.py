@@ -71,6 +71,7 @@ class RunResult:
             result.terminated,
             result.error,
             result.ended_at,
+            in_doubt=outcome.in_doubt,
             refusal=result.refusal,
             usage=outcome.usage,
         )

@@ -35,6 +35,7 @@ from callsheet.ports.python_tools import to_json
 from callsheet.ports.tools import ToolFailed
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.asking import OnAsk
+from callsheet.runtime.cancelling import PATIENCE
 from callsheet.runtime.doubt import Resolution, RunOutcome
 from callsheet.runtime.inbox import answer_ahead, answer_run, inbox
 from callsheet.runtime.runs import Watch
@@ -270,6 +271,22 @@ class Runtime:
         async with self._opened() as session:
             return RunResult.of(await session.decide(session.find(run_id), [call], verdict, every=every))
 
+    async def cancel(
+        self, run_id: str, reason: str = "cancelled", *, patience: float = PATIENCE
+    ) -> RunResult | None:
+        """End a run of the journal for good, wherever it is: waiting, in doubt, interrupted, or under way.
+
+        No tool is called. A process that carries the run on is asked to end it and waited for, up to
+        `patience` seconds; None if it has not ended it by then: it will when it looks, or else the next
+        `resume` does. `in_doubt` of the result are calls that had left and may have taken place.
+        Raises CallsheetError: JRN002 for an unknown run, JRN032 for one that has ended, JRN012 for a
+        damaged journal. A run that this runtime has started is cancelled by its handle, too.
+        """
+        self._require_journal()
+        async with self._opened() as session:
+            outcome = await session.cancel(session.find(run_id), reason, patience)
+        return None if outcome is None else RunResult.of(outcome)
+
     def start_resume(
         self,
         run_id: str,
@@ -415,6 +432,12 @@ class Runtime:
     def decide_sync(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
         """As `decide`, for programs without an event loop."""
         return self._run_sync(self.decide(run_id, call, decision, every=every), "decide")
+
+    def cancel_sync(
+        self, run_id: str, reason: str = "cancelled", *, patience: float = PATIENCE
+    ) -> RunResult | None:
+        """As `cancel`, for programs without an event loop."""
+        return self._run_sync(self.cancel(run_id, reason, patience=patience), "cancel")
 
     def _run_sync(self, work: Coroutine[Any, Any, _T], name: str) -> _T:
         try:

@@ -28,6 +28,7 @@ from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile, Limits, ToolFacts
 from callsheet.ports.tools import CallContext, Registry
 from callsheet.runtime.asking import Respondents
+from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
 from callsheet.runtime.gateway import CompilePort, Ports, Route
 from callsheet.runtime.runs import (
@@ -214,6 +215,11 @@ class Session:
         """Write down what becomes of calls in doubt; raises JournalError if they are not."""
         assert self.journal is not None
         return await asyncio.to_thread(decide_calls, self.journal, run_id, calls, verdict, every=every)
+
+    async def cancel(self, run_id: str, reason: str, patience: float) -> RunOutcome | None:
+        """End a run for good; None where its process was asked to and has not ended it yet."""
+        assert self.journal is not None
+        return await cancel_run(self.journal, run_id, reason, patience)
 
     def _ports(self, stream: EventStream | None) -> Ports:
         """The ways out of a run."""

@@ -208,6 +208,7 @@ CODES: dict[str, Code] = _table(
     JRN021="tools that have changed since the start",
     JRN030="a call that is not in doubt",
     JRN031="a step with several calls in doubt",
+    JRN032="a run that has ended and cannot be cancelled",
     RUN001="a graph of dependencies cannot be run",
     RUN010="a step that nobody is there to carry out",
     RUN020="a run that did not come to a good end",

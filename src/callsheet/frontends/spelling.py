@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.dag import format_dag, parse_dag, to_dag, to_text_order
+from callsheet.frontends.dag.convert import NO_PARAMETERS, Parameters
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS
 from callsheet.frontends.micro import format_micro, parse_micro
@@ -136,12 +137,15 @@ def format_as(syntax: Syntax, plan: Plan) -> str:
             return format_dag(plan)
 
 
-def convert_to(syntax: Syntax, plan: Plan) -> tuple[str, tuple[Diagnostic, ...]]:
+def convert_to(
+    syntax: Syntax, plan: Plan, parameters: Parameters = NO_PARAMETERS
+) -> tuple[str, tuple[Diagnostic, ...]]:
     """The text of a plan in one spelling, its order changed where that spelling has the other one.
 
-    With it what a reader should know of the change. Raises CallsheetError as `format_as` does.
+    `parameters` are those of tools by canonical name: a JSON plan names every argument. With the text
+    what a reader should know of the change. Raises CallsheetError as `format_as` does.
     """
-    made = to_dag(plan) if syntax is Syntax.DAG else to_text_order(plan)
+    made = to_dag(plan, parameters) if syntax is Syntax.DAG else to_text_order(plan)
     return format_as(syntax, made.plan), made.notes
 
 

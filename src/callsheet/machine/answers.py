@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from callsheet.machine.asking import Approval, Asked, Question, said_by, unanswered
-from callsheet.machine.calls import deliver_again, launch
+from callsheet.machine.calls import deliver_again, give_back, launch
 from callsheet.machine.commands import Command, Probe
 from callsheet.machine.doubt import FAILED_BY_A_PERSON, FAILED_BY_POLICY, may_redeliver, next_about
 from callsheet.machine.endings import fail, failed, succeeded
@@ -67,6 +67,8 @@ def answered(run: Run, event: Answered, out: list[Command]) -> None:
     verdict = event.verdict
     if run.observer is not None:
         run.tell(NoteKind.ANSWERED, attempt.frame.code.id, said_by(verdict, event.by, event.note))
+    if isinstance(asked, Approval) and verdict in (Verdict.DENY, Verdict.EXPIRE):
+        give_back(run, attempt)
     if verdict is Verdict.DENY:
         fail(run, attempt, said_by("denied", event.by, event.note), out)
     elif isinstance(asked, Approval) and verdict is not Verdict.EXPIRE:

@@ -76,11 +76,6 @@ class Asking:
         self._counts: dict[str, int] = {}
         self._plan: tuple[Program, str] | None = None
 
-    @property
-    def was_used(self) -> bool:
-        """Whether anything has been asked."""
-        return bool(self._counts)
-
     def gated(self, program: Program) -> frozenset[int]:
         """The numbers of the steps whose calls need a yes."""
         if not self._rules:
@@ -91,19 +86,20 @@ class Asking:
 
     def ask(self, attempt: Attempt, program: Program) -> Asked | None:
         """What to ask for this attempt; None for an `@ASK_HUMAN` that cannot be asked as it stands."""
-        code, key = attempt.frame.code, attempt.key
-        asked: Asked
-        if code.kind is Kind.ASK:
-            read = read_question(attempt.args)
-            if isinstance(read, str):
-                return None
-            asked = read
-        else:
-            asked = Approval(code.tool, attempt.args, tuple(attempt.inputs), self._hash_of(program), {})
+        asked, key = self._asked(attempt, program), attempt.key
+        if asked is None:
+            return None
         count = self._counts[key] = self._counts.get(key, 0) + 1
         asked = asked._replace(digest=_digest(key, count, self._hash_of(program), asked))
         self._open[key] = attempt, asked
         return asked
+
+    def _asked(self, attempt: Attempt, program: Program) -> Asked | None:
+        code = attempt.frame.code
+        if code.kind is not Kind.ASK:
+            return Approval(code.tool, attempt.args, tuple(attempt.inputs), self._hash_of(program), {})
+        read = read_question(attempt.args)
+        return None if isinstance(read, str) else read
 
     def close(self, key: str, digest: str) -> tuple[Attempt, Asked] | None:
         """What was asked under this key, which is open no more; None unless exactly that is open."""
@@ -119,6 +115,27 @@ class Asking:
     def keys(self) -> Collection[str]:
         """The keys of all that is open."""
         return self._open.keys()
+
+    def open(self) -> Collection[tuple[Attempt, Asked]]:
+        """All that is open, in the order of asking, with the attempts that it is about."""
+        return self._open.values()
+
+    def counts(self, keys: Iterable[str]) -> dict[str, int]:
+        """How often each of these keys has been asked about, where it has been."""
+        return {key: self._counts[key] for key in keys if key in self._counts}
+
+    def put(self, open_: Iterable[tuple[Attempt, str]], counts: Mapping[str, int], program: Program) -> None:
+        """Be where attempts wait with these digests; raises ValueError for one that asks nothing."""
+        self._counts = dict(counts)
+        for attempt, digest in open_:
+            asked = self._asked(attempt, program)
+            if asked is None:
+                raise ValueError(f"{attempt.key} asks nothing")
+            self._open[attempt.key] = attempt, asked._replace(digest=digest)
+
+    def take(self, other: Asking) -> None:
+        """Ask what another one asks, under one's own rules."""
+        self._open, self._counts = other._open, other._counts
 
     def clear(self) -> None:
         """Ask nothing any more."""

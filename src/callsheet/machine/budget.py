@@ -236,6 +236,11 @@ class Budget:
         self.model_calls += asks_model
         self.ahead = 0
 
+    def give_back(self, tool: str, *, asks_model: bool) -> None:
+        """A call that was reserved has not left and never will."""
+        self.calls[tool] -= 1
+        self.model_calls -= asks_model
+
     def spend(self, spent: Spent) -> None:
         """Count what a call has spent."""
         limits = self.limits

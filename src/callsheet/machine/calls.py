@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from callsheet.machine.asking import headline
 from callsheet.machine.budget import REPLAN
-from callsheet.machine.commands import Ask, Awaited, CallModel, Command, Compile, RunAgent, Sleep
+from callsheet.machine.commands import Ask, Awaited, CallModel, Command, Compile, Probe, RunAgent, Sleep
 from callsheet.machine.doubt import call_of
 from callsheet.machine.frames import Attempt
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.program import Kind
 from callsheet.machine.run import Run
+
+_ASKING_MODELS = frozenset({Kind.MODEL, Kind.AGENT, Kind.REPLAN})
 
 
 def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
@@ -48,22 +50,34 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
 
 def open_commands(run: Run) -> dict[str, Awaited]:
     """The commands that have been given and not been answered yet, by key."""
-    calls = [command_of(run, attempt) for attempt in (*run.attempts.values(), *run.compiling.values())]
+    calls = [_awaited(run, attempt) for attempt in (*run.attempts.values(), *run.compiling.values())]
+    asks = [Ask(attempt.key, attempt.frame.code.id, asked) for attempt, asked in run.asking.open()]
     waits = [pause_of(run, attempt) for attempt in run.asleep.values()]
-    return {command.key: command for command in (*calls, *waits)}
+    return {command.key: command for command in (*calls, *asks, *waits)}
+
+
+def _awaited(run: Run, attempt: Attempt) -> Awaited:
+    if attempt.is_probing:
+        return Probe(attempt.key, attempt.frame.code.id, call_of(attempt))
+    return command_of(run, attempt)
 
 
 def may_retry(run: Run, attempt: Attempt) -> bool:
     """Whether the budget has room for one more attempt and the wait before it."""
     code, budget = attempt.frame.code, run.budget
     refusal = budget.reserve_wait(run.limits.pause(attempt.number, code.delay, code.backoff))
-    if refusal is None and code.kind is Kind.TOOL:
-        refusal = budget.reserve(code.tool)
-    elif refusal is None:
-        refusal = budget.reserve_model(code.tool or REPLAN)
+    if refusal is None:
+        reserve = budget.reserve_model if code.kind in _ASKING_MODELS else budget.reserve
+        refusal = reserve(code.tool or REPLAN)
     if refusal is None:
         budget.retries += 1
     return run.has_room(attempt.frame, refusal)
+
+
+def give_back(run: Run, attempt: Attempt) -> None:
+    """The call of an attempt was reserved and never leaves: it is not among what the run has used."""
+    code = attempt.frame.code
+    run.budget.give_back(code.tool or REPLAN, asks_model=code.kind in _ASKING_MODELS)
 
 
 def retry(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:

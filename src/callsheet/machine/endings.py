@@ -8,7 +8,7 @@ from callsheet.machine.commands import Command
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.machine.order import advance, settle
+from callsheet.machine.order import advance, complete, settle
 from callsheet.machine.outcomes import store
 from callsheet.machine.program import Kind
 from callsheet.machine.remarks import Cut, describe_remark
@@ -26,10 +26,14 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
         run.budget.measure(value)
     if event.remarks or event.spent is not None:
         note_beside(run, attempt, event)
-    if frame.items is not None or frame.grouped:
+    if frame.items is not None:
         settle(run, attempt, value, out)
         return
     frame.value = value
+    if frame.grouped:
+        frame.open = 0
+        complete(run, frame, out)
+        return
     store(run, frame)
     run.pc = frame.code.number + 1
     advance(run, out)

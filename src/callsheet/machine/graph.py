@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from callsheet.diagnostics import CallsheetError
@@ -12,8 +12,9 @@ from callsheet.ir import Plan
 class Graph(NamedTuple):
     """The dependencies of a plan, by the numbers of its steps.
 
-    `waits` counts what a step waits for, `dependents` are those that wait for it, and `rank` is
-    the number of steps on the longest way from it to an end, itself counted.
+    `waits` counts what a step waits for, `dependents` are those that wait for it. Of the steps that
+    may start the one with the highest `rank` goes first: where nothing else is given, the number of
+    steps on the longest way from it to an end, itself counted.
     """
 
     waits: tuple[int, ...]
@@ -21,10 +22,10 @@ class Graph(NamedTuple):
     rank: tuple[int, ...]
 
 
-def compile_graph(plan: Plan) -> Graph:
+def compile_graph(plan: Plan, ranks: Mapping[str, int] | None = None) -> Graph:
     """The graph of a plan of dependencies; raises CallsheetError (RUN001) for one that has no start.
 
-    Linear in steps and dependencies.
+    `ranks` by id hold if they name every step. Linear in steps and dependencies.
     """
     number_of = {step.id: number for number, step in enumerate(plan.steps)}
     if len(number_of) < len(plan.steps):
@@ -40,16 +41,20 @@ def compile_graph(plan: Plan) -> Graph:
             dependents[number_of[name]].append(number)
     for followers in dependents:
         followers.sort()
-    order = _topological(waits, dependents)
+    order = topological(waits, dependents)
     if len(order) < len(waits):
         raise _unrunnable("some of its steps wait for one another in a circle")
-    rank = [1] * len(waits)
-    for number in reversed(order):
-        rank[number] += max((rank[follower] for follower in dependents[number]), default=0)
+    if ranks and all(step.id in ranks for step in plan.steps):
+        rank = [ranks[step.id] for step in plan.steps]
+    else:
+        rank = [1] * len(waits)
+        for number in reversed(order):
+            rank[number] += max((rank[follower] for follower in dependents[number]), default=0)
     return Graph(tuple(waits), tuple(map(tuple, dependents)), tuple(rank))
 
 
-def _topological(waits: Sequence[int], dependents: Sequence[Sequence[int]]) -> list[int]:
+def topological(waits: Sequence[int], dependents: Sequence[Sequence[int]]) -> list[int]:
+    """The steps in an order in which each comes after what it waits for; without those in circles."""
     left = list(waits)
     order = [number for number, count in enumerate(left) if not count]
     for number in order:

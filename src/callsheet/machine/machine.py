@@ -13,8 +13,9 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.machine.ahead import Ahead, Turn
 from callsheet.machine.answers import answered, decided, doubted
+from callsheet.machine.asking import Approval
 from callsheet.machine.budget import Refusal
-from callsheet.machine.calls import emit, open_commands
+from callsheet.machine.calls import emit, give_back, open_commands
 from callsheet.machine.commands import Awaited, Command
 from callsheet.machine.endings import fail, failed, note_beside, succeeded
 from callsheet.machine.events import (
@@ -165,17 +166,11 @@ class Machine(Run):
     def state(self) -> Run | None:
         """All that the run has come to: this machine itself.
 
-        None before its start, in a pause, after its end, for a graph, and once people have been
-        asked, answers have been lost or the schedule was changed from `auto`: such runs are always folded.
+        None before its start, in a pause, after its end, and where the schedule was changed from `auto`.
         """
-        if self.schedule is not None or not self.is_started or self.is_paused or self.result is not None:
-            return None
         if self.ahead is not None and not self.ahead.is_looking:
             return None
-        attempts = (*self.attempts.values(), *self.asleep.values())
-        if self.asking.was_used or any(a.delivery or a.redelivered or a.is_probing for a in attempts):
-            return None
-        return self
+        return self if self.is_started and not self.is_paused and self.result is None else None
 
     @classmethod
     def at(cls, state: Run, observer: Observer | None = None, approve: Iterable[str] = ()) -> Machine:
@@ -243,7 +238,13 @@ class Machine(Run):
             self.ahead = Ahead.of(self.program, self.gated)
 
     def _break_off(self, end: End, out: list[Command]) -> None:
-        """End the run with whatever is under way."""
+        """End the run with whatever is under way; what was about to leave is not among what it used."""
+        for attempt in self.asleep.values():
+            give_back(self, attempt)
+            self.budget.retries -= 1
+        for attempt, asked in self.asking.open():
+            if isinstance(asked, Approval):
+                give_back(self, attempt)
         self.asking.clear()
         self.attempts.clear()
         self.asleep.clear()

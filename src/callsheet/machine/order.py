@@ -59,7 +59,7 @@ def settle(run: Run, attempt: Attempt, value: JSON, out: list[Command]) -> None:
         frame.results[attempt.index] = value
         fill(run, frame, out)
     if not frame.open:
-        _complete(run, frame, out)
+        complete(run, frame, out)
 
 
 def catch_up(run: Run, out: list[Command]) -> None:
@@ -70,7 +70,7 @@ def catch_up(run: Run, out: list[Command]) -> None:
         frame.open -= 1
         fill(run, frame, out)
         if group is None or not frame.grouped or group.next >= group.end:
-            _complete(run, frame, out)
+            complete(run, frame, out)
             return
         group.open -= not frame.open
         collect(run, frame)
@@ -81,9 +81,17 @@ def catch_up(run: Run, out: list[Command]) -> None:
         advance(run, out)
 
 
-def _complete(run: Run, frame: Frame, out: list[Command]) -> None:
+def complete(run: Run, frame: Frame, out: list[Command]) -> None:
     """Once nothing of a frame is under way: commit what is whole, and go on."""
     if frame.open:
+        return
+    group = run.group
+    if group is not None:
+        group.open -= 1
+        if frame.items is not None or frame.failed:
+            collect(run, frame)
+        if not group.open:
+            _complete_group(run, group, out)
         return
     if frame.items is not None or frame.failed:
         collect(run, frame)
@@ -91,15 +99,9 @@ def _complete(run: Run, frame: Frame, out: list[Command]) -> None:
         _commit(run, frame, frame.code.number + 1, out)
         advance(run, out)
         return
-    if run.schedule is not None:
-        _commit_node(run, run.schedule, frame)
-        advance(run, out)
-        return
-    group = run.group
-    assert group is not None
-    group.open -= 1
-    if not group.open:
-        _complete_group(run, group, out)
+    assert run.schedule is not None
+    _commit_node(run, run.schedule, frame)
+    advance(run, out)
 
 
 # ---------------------------------------------------------------- in text order

@@ -21,6 +21,7 @@ from callsheet.ir import (
     Terminate,
     Value,
 )
+from callsheet.ir.arguments import filled_parameters
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.expr import refs_of
 from callsheet.machine.closures import (
@@ -33,6 +34,7 @@ from callsheet.machine.closures import (
     compile_value,
 )
 from callsheet.machine.graph import Graph, compile_graph
+from callsheet.machine.keys import name_in_key
 
 NOWHERE = -1
 """The number of a step or slot that does not exist."""
@@ -109,7 +111,7 @@ class StepCode:
         self.number = number
         self.id = step.id
         self.identity = number
-        self.prefix = f"{step.id}."
+        self.prefix = f"{name_in_key(step.id)}."
         self.may_skip = step.condition is not None or isinstance(step.action, Respond)
         self.kind = Kind.TOOL
         self.tool = ""
@@ -152,18 +154,24 @@ class Program(NamedTuple):
     """What waits for what, in a plan of dependencies."""
 
 
-def compile_plan(plan: Plan, facts: Mapping[str, ToolFacts] | None = None) -> Program:
+def compile_plan(
+    plan: Plan,
+    facts: Mapping[str, ToolFacts] | None = None,
+    ranks: Mapping[str, int] | None = None,
+) -> Program:
     """The program of a plan.
 
     `facts` tell effects and parameter names by canonical tool name; a tool that is not there
-    may do anything. Of two steps with one id a jump finds the first. Raises CallsheetError
+    may do anything. `ranks` settle which of the steps of a graph that may start goes first, by id,
+    and nothing else. Of two steps with one id a
+    jump finds the first. Raises CallsheetError
     (RUN001) for a graph of dependencies that cannot be run: a circle, an unknown or doubled index.
     """
     with collector_rests(len(plan.steps) >= _LARGE):
-        return _compile(plan, facts or {})
+        return _compile(plan, facts or {}, ranks)
 
 
-def _compile(plan: Plan, known: Mapping[str, ToolFacts]) -> Program:
+def _compile(plan: Plan, known: Mapping[str, ToolFacts], ranks: Mapping[str, int] | None) -> Program:
     slots: dict[str, int] = {}
 
     def slot_of(name: str) -> int:
@@ -174,7 +182,7 @@ def _compile(plan: Plan, known: Mapping[str, ToolFacts]) -> Program:
     number_of: dict[str, int] = {}
     for number, step in enumerate(plan.steps):
         number_of.setdefault(step.id, number)
-    graph = compile_graph(plan) if plan.order is Order.DAG else None
+    graph = compile_graph(plan, ranks) if plan.order is Order.DAG else None
     names = _Names(slot_of, number_of, known, graph is not None)
     codes = tuple(_compile_step(n, step, names) for n, step in enumerate(plan.steps))
     for code in reversed(codes):
@@ -286,7 +294,7 @@ def named_arguments(call: Call, fact: ToolFacts) -> tuple[tuple[str, Value], ...
 def _positional_names(call: Call, fact: ToolFacts) -> list[str]:
     """The parameters that positional arguments fill: those in order that no name is given for."""
     given = {name for name, _ in call.named}
-    names = [name for name in fact.parameters if name not in given][: len(call.positional)]
+    names = filled_parameters(fact.parameters, given, len(call.positional))
     return names + [f"arg{i}" for i in range(len(names), len(call.positional))]
 
 

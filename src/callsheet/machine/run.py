@@ -105,7 +105,8 @@ class Run:
         self.is_started = True
         self.scope, self.slots, self.visits = other.scope, other.slots, other.visits
         self.pc, self.generation, self.last = other.pc, other.generation, other.last
-        self.budget, self.group = other.budget, other.group
+        self.budget, self.group, self.schedule = other.budget, other.group, other.schedule
+        self.asking.take(other.asking)
         self.attempts, self.asleep, self.compiling = other.attempts, other.asleep, other.compiling
         if self.ahead is not None and other.ahead is not None:
             self.ahead.take(other.ahead.at)

@@ -1,14 +1,14 @@
 """Where a run of a plan of dependencies stands: what may start, what is under way, what has failed.
 
-In: which steps have ended, and how. Out: the step to start next, the one with the most still
-hanging on it first, then in the order of the plan. When a step ends is not decided here, and no
-result depends on it.
+In: which steps have ended, and how. Out: the step to start next, the one with the highest rank
+first, then in the order of the plan. When a step ends is not decided here, and no result depends
+on it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 from callsheet.ir import JSON
@@ -149,6 +149,33 @@ class Schedule:
                     seen.add(follower)
                     stack.append(follower)
                     yield follower
+
+    def parts(self) -> tuple[bytearray, dict[int, str], End | None, tuple[int, End] | None]:
+        """Which steps have ended well, which failed and why, the answer, and what has stopped the run."""
+        return self._done, self.failures, self._answer, self._stop
+
+    def put(
+        self,
+        done: bytearray,
+        failures: dict[int, str],
+        answer: End | None,
+        stop: tuple[int, End] | None,
+        under_way: Collection[int],
+    ) -> None:
+        """Be where these `parts` are, with these steps under way; the rest follows from the graph."""
+        self._done, self.failures, self._answer, self._stop = done, failures, answer, stop
+        self.open = len(under_way)
+        for number in under_way:
+            self._busy[self._tools[number]] += 1
+        for number, is_done in enumerate(done):
+            for follower in self._graph.dependents[number] if is_done else ():
+                self._left[follower] -= 1
+        for number in failures:
+            self.dropped.update(self._reached(number))
+        self._find_ready()
+        begun = failures.keys() | set(under_way)
+        self._ready = [] if stop is not None else [entry for entry in self._ready if entry[1] not in begun]
+        heapify(self._ready)
 
     def try_again(self) -> None:
         """After a failure: let what failed start once more, and what waited for it wait again."""

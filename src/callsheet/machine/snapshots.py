@@ -20,8 +20,9 @@ from callsheet.machine.limits import Limits
 from callsheet.machine.program import Program
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
+from callsheet.machine.schedule import Schedule
 
-FORMAT = 1
+FORMAT = 2
 """Of the data; another one cannot be read."""
 
 Keep: TypeAlias = "Callable[[JSON], JSON]"
@@ -58,7 +59,7 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         "program": _fingerprint(state.program),
         "slots": [keep(value) if is_set else None for value, is_set in zip(slots, was_set, strict=True)],
         "extra": {name: keep(value) for name, value in extra.items()},
-        "visits": [n for value, run in groupby(state.visits) for n in (value, sum(1 for _ in run))],
+        "visits": _counted(state.visits),
         "pc": state.pc,
         "generation": state.generation,
         "limits": state.budget.limits.to_json(),
@@ -72,6 +73,12 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         "asleep": attempts(state.asleep),
         "compiling": attempts(state.compiling),
         **({} if ahead is None else {"ahead": ahead}),
+        "asking": [
+            [*_attempt_to_json(attempt, numbers[id(attempt.frame)], keep), asked.digest]
+            for attempt, asked in state.asking.open()
+        ],
+        "counts": state.asking.counts((*state.attempts, *state.asking.keys())),
+        "schedule": None if state.schedule is None else _schedule_to_json(state.schedule, keep),
     }
 
 
@@ -95,11 +102,7 @@ def _read(program: Program, data: Mapping[str, Any], give: Give) -> Run:
         bytearray(is_set for is_set, _ in values),
         {name: give(kept) for name, kept in data["extra"].items()},
     )
-    visits = [
-        value
-        for value, times in zip(data["visits"][::2], data["visits"][1::2], strict=True)
-        for _ in range(times)
-    ]
+    visits = _uncounted(data["visits"])
     if len(visits) != len(program.steps):
         raise NotRestorable("it counts other steps than the plan has")
     group: Group | None = None
@@ -118,7 +121,49 @@ def _read(program: Program, data: Mapping[str, Any], give: Give) -> Run:
     run.attempts, run.asleep, run.compiling = attempts("attempts"), attempts("asleep"), attempts("compiling")
     if run.ahead is not None:
         run.ahead.at = standing_from_json(program, data["ahead"], give)
+    asking = [(_attempt_from_json(item[:-1], frames, give), str(item[-1])) for item in data["asking"]]
+    run.asking.put(asking, data["counts"], program)
+    if run.schedule is not None:
+        _put_schedule(run, run.schedule, data["schedule"], give)
     return run
+
+
+def _put_schedule(run: Run, schedule: Schedule, data: Mapping[str, Any], give: Give) -> None:
+    done = bytearray(_uncounted(data["done"]))
+    if len(done) != len(run.program.steps):
+        raise NotRestorable("it counts other steps than the plan has")
+    failures = {number: str(give(error)) for number, error in data["failures"]}
+    under_way = {frame.code.number for frame in _frames_of(run)}
+    stop: list[Any] | None = data["stop"]
+    halt = None if stop is None else (int(stop[0]), _end_from_json(stop[1]))
+    answer = None if data["answer"] is None else _end_from_json(data["answer"])
+    schedule.put(done, failures, answer, halt, under_way)
+
+
+def _end_from_json(data: list[Any]) -> End:
+    control = _control_from_json(data)
+    if not isinstance(control, End):
+        raise NotRestorable("a graph ends with something else than an end")
+    return control
+
+
+def _schedule_to_json(schedule: Schedule, keep: Keep) -> dict[str, Any]:
+    done, failures, answer, stop = schedule.parts()
+    return {
+        "done": _counted(done),
+        "failures": [[number, keep(error)] for number, error in failures.items()],
+        "answer": _control_to_json(answer),
+        "stop": None if stop is None else [stop[0], _control_to_json(stop[1])],
+    }
+
+
+def _counted(numbers: Iterable[int]) -> list[int]:
+    """Each number and how often it stands there in a row."""
+    return [n for value, run in groupby(numbers) for n in (value, sum(1 for _ in run))]
+
+
+def _uncounted(counted: list[int]) -> list[int]:
+    return [n for n, times in zip(counted[::2], counted[1::2], strict=True) for _ in range(times)]
 
 
 def _fingerprint(program: Program) -> str:
@@ -132,9 +177,9 @@ def _frames_of(state: Run) -> list[Frame]:
     frames: dict[int, Frame] = {}
     for frame in state.group.frames if state.group is not None else ():
         frames[id(frame)] = frame
-    for attempts in (state.attempts, state.asleep, state.compiling):
-        for attempt in attempts.values():
-            frames[id(attempt.frame)] = attempt.frame
+    calls = (*state.attempts.values(), *state.asleep.values(), *state.compiling.values())
+    for attempt in (*calls, *(attempt for attempt, _ in state.asking.open())):
+        frames[id(attempt.frame)] = attempt.frame
     return list(frames.values())
 
 
@@ -199,13 +244,17 @@ def _control_from_json(data: list[Any] | None) -> Control | None:
 
 def _attempt_to_json(attempt: Attempt, frame: int, keep: Keep) -> list[Any]:
     args = {name: keep(value) for name, value in attempt.args.items()}
-    return [frame, attempt.index, attempt.number, attempt.key, args, [keep(v) for v in attempt.inputs]]
+    inputs = [keep(value) for value in attempt.inputs]
+    lost = [attempt.delivery, attempt.redelivered, attempt.is_probing]
+    return [frame, attempt.index, attempt.number, attempt.key, args, inputs, lost if any(lost) else None]
 
 
 def _attempt_from_json(data: list[Any], frames: list[Frame], give: Give) -> Attempt:
     at: int = data[0]
-    _, index, number, key, args, inputs = data
+    _, index, number, key, args, inputs, lost = data
     given = {name: give(kept) for name, kept in args.items()}
     attempt = Attempt(frames[at], index, key, given, [give(kept) for kept in inputs])
     attempt.number = number
+    if lost is not None:
+        attempt.delivery, attempt.redelivered, attempt.is_probing = lost
     return attempt

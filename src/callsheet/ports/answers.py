@@ -88,13 +88,11 @@ def as_json(value: object, depth: int = 0) -> JSON:
     Tuples and sets become lists, keys text; raises ToolFailed for what has no JSON. NaN and
     the infinities have none and become null.
     """
-    if value is None or isinstance(value, bool):
+    if type(value) is str or type(value) is bool or value is None:
+        return value
+    if type(value) is int and -_SMALL < value < _SMALL:
         return value
     kind = type(value)
-    if isinstance(value, str) and kind is str:
-        return value
-    if isinstance(value, int) and kind is int and -_SMALL < value < _SMALL:
-        return value
     if depth > _MAX_DEPTH:
         raise ToolFailed(f"the tool's result is nested deeper than {_MAX_DEPTH} levels")
     if kind is dict:

@@ -92,7 +92,7 @@ class Crew:
             self._hire()
 
     async def _work(self) -> None:
-        waiting, begin, calls = self._waiting, self._begin, 0
+        waiting, begin, arrived, calls = self._waiting, self._begin, self.arrived, 0
         now = time.monotonic
         yielded = now()
         while waiting:
@@ -103,15 +103,19 @@ class Crew:
                 event: Event = end.value
             else:
                 self._hire_more()
+                self.wake()
                 event = await _rest(call, awaited)
-            self.arrived.append(event)
+                arrived = self.arrived
+            arrived.append(event)
             self._open -= 1
-            self.wake()
             calls += 1
             if calls >= _CALLS_BETWEEN_YIELDS or now() - yielded > _SECONDS_BETWEEN_YIELDS:
                 calls = 0
+                self.wake()
                 await asyncio.sleep(0)
+                arrived = self.arrived
                 yielded = now()
+        self.wake()
 
 
 @types.coroutine

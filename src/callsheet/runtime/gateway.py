@@ -254,10 +254,11 @@ def _own_inputs(command: _Asking) -> _Asking:
 
 def own_copy(args: dict[str, Any]) -> dict[str, Any]:
     """The arguments as a new dict, with lists and dicts copied at every depth."""
-    return {
-        name: _copied(value) if type(value) is list or type(value) is dict else value
-        for name, value in args.items()
-    }
+    own = args.copy()
+    for name, value in args.items():
+        if type(value) is list or type(value) is dict:
+            own[name] = _copied(value)
+    return own
 
 
 def _copied(value: Any) -> Any:

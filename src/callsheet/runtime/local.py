@@ -188,7 +188,9 @@ class LocalDriver:
         """The commands that a crew carries out; questions are asked."""
         calls: list[Awaited] = []
         for command in commands:
-            if isinstance(command, Ask):
+            if type(command) is CallTool:
+                calls.append(command)
+            elif isinstance(command, Ask):
                 self._desk.ask(command)
             elif not isinstance(command, Finish):
                 calls.append(command)
@@ -197,16 +199,20 @@ class LocalDriver:
     async def _take(self, batch: list[Event]) -> list[Command]:
         """As `_apply`, with turns for others; what an interruption leaves counts as just arrived."""
         machine, recorder = self._machine, self._recorder
+        feed = machine.feed
         commands: list[Command] = []
         taken = 0
         try:
             for event in batch:
                 taken += 1
-                commands += machine.feed(event if recorder is None else recorder.event(event), SLICE)
+                following = feed(event if recorder is None else recorder.event(event), SLICE)
+                if following:
+                    commands += following
                 if machine.is_paused:
                     commands += await self._caught_up()
         finally:
-            self._crew.arrived[:0] = batch[taken:]
+            if taken < len(batch):
+                self._crew.arrived[:0] = batch[taken:]
         return commands
 
     async def _caught_up(self) -> list[Command]:
@@ -245,6 +251,8 @@ class LocalDriver:
 
     def _begin(self, command: Awaited) -> Coroutine[Any, Any, Event]:
         """The coroutine that carries out a command."""
+        if type(command) is CallTool:
+            return self._gateway.carry_out(command)
         assert not isinstance(command, Ask)
         return _slept(command) if isinstance(command, Sleep) else self._gateway.carry_out(command)
 

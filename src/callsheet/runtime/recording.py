@@ -17,6 +17,7 @@ from callsheet.machine import (
     Answered,
     Ask,
     CallTool,
+    Cancelled,
     Decided,
     Doubted,
     Event,
@@ -46,6 +47,8 @@ from callsheet.store.snapshots import Policy, body_of
 POLICY = Policy()
 """When runs get snapshots."""
 NEVER = sys.maxsize
+CANCEL = "cancel"
+"""Topic and id of the letter that asks a run's owner to cancel it; no call has such a key."""
 _PAUSE = 0.5
 
 
@@ -103,7 +106,8 @@ class JournalRecorder:
             posed = self._people.pose(ask)
             self._append(EventType.ASK, ask.key, {**asked_to_json(ask.asked), "due": posed.due})
             if self._folded is not None:
-                self._folded.book.posed[ask.asked.digest] = posed
+                noted = posed._replace(since=self._writer.last_ts)
+                self._folded.book.posed[ask.asked.digest] = noted
 
     def _append(self, kind: EventType, key: str, body: dict[str, Any] | None) -> None:
         step, index, attempt = place_of_key(key)
@@ -137,6 +141,8 @@ class JournalRecorder:
             self._append(kind, key, body)
         if type(event) is Answered and event.msg_id:
             self._writer.take(event.msg_id)
+        elif type(event) is Cancelled:
+            self._writer.take(CANCEL)
         if self._folded is not None:
             place = Place(self._writer.last_seq, *self._writer.last_body)
             self._should_prune |= note_event(self._folded.book, event, place)

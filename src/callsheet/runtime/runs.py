@@ -29,6 +29,7 @@ from callsheet.machine import (
 from callsheet.machine.machine import Observer
 from callsheet.runtime.answers import PendingAsk, pending
 from callsheet.runtime.asking import People, Respondents
+from callsheet.runtime.cancelling import cancel_asked, heeding
 from callsheet.runtime.doubt import (
     Resolution,
     RunOutcome,
@@ -39,6 +40,7 @@ from callsheet.runtime.doubt import (
 )
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.local import SLICE, LocalDriver
+from callsheet.runtime.ranks import ranks_for
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.ids import new_run_id
@@ -133,6 +135,7 @@ async def start_run(
         dict(launch.pins),
         dict(launch.note),
         launch.approve,
+        ranks_for(journal, plan, launch.limits),
     )
     folded = begin(plan, start, watch.observer)
     with journal.create_run(run_id, plan, launch.source, start.to_json()) as writer:
@@ -162,7 +165,8 @@ async def resume_run(
     Where others stay in doubt the run goes on as far as it can with what is decided and answered, and
     the outcome lists them; if nothing is decided, nothing is launched, as where a run waits for answers
     alone and none has come. `limits` makes, of the limits that the run has, those that hold from now
-    on. Raises JournalError where the run is unknown, damaged, or owned by a process that lives.
+    on. Where somebody has asked for the run to be cancelled, it is. Raises JournalError where the run is
+    unknown, damaged, or owned by a process that lives.
     """
     plan = _plan_of(journal, run_id)
     with journal.claim(run_id) as writer:
@@ -171,6 +175,10 @@ async def resume_run(
         if machine.result is not None and not machine.may_reopen:
             return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
+        cancelled = None if machine.result is not None else cancel_asked(journal, run_id)
+        if cancelled is not None:
+            folded.take(recorder.event(cancelled))
+            return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
         if limits is not None and limits(machine.limits) != machine.limits:
             folded.take(recorder.event(LimitsChanged(limits(machine.limits))))
         if machine.result is not None:
@@ -233,7 +241,8 @@ async def _drive(
     )
     if watch.on_driver is not None:
         watch.on_driver(driver)
-    result = await driver.run(commands)
+    async with heeding(journal, writer.run_id, driver):
+        result = await driver.run(commands)
     if result is None:
         return _stands(writer, stand(journal, writer, plan))
     result = _timed(result, driver)

@@ -25,6 +25,7 @@ from callsheet.store.pending import Pending, RunRow, plan_row
 from callsheet.store.place import Place, place_of
 from callsheet.store.reader import BadEvent, Reader, RunInfo, connect_to_look
 from callsheet.store.schema import Durability, prepare
+from callsheet.store.timing import step_seconds
 from callsheet.store.writer import RunStatus, RunWriter
 
 if TYPE_CHECKING:
@@ -207,6 +208,10 @@ class Journal:
         Raises JournalError: JRN014 if there is none, JRN012 if it is not what was written.
         """
         return self._reader.plan(plan_hash)
+
+    def step_seconds(self, plan_hash: str) -> dict[str, float]:
+        """How long the steps of a plan took in its last run that is done; empty where there is none."""
+        return step_seconds(self._reader, plan_hash)
 
     def verify(self, run_id: str, start: int = 1) -> BadEvent | None:
         """The first event of a run that is missing or changed, or None if its chain is whole.

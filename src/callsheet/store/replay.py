@@ -224,7 +224,8 @@ def start_from(kind: str, body: Mapping[str, Any] | None) -> Start:
 
 def begin(plan: Plan, start: Start, observer: Observer | None = None) -> Folded:
     """A run that has been started, and whose machine has been told nothing yet."""
-    machine = Machine(compile_plan(plan, start.facts), start.limits, observer, start.approve)
+    program = compile_plan(plan, start.facts, start.ranks)
+    machine = Machine(program, start.limits, observer, start.approve)
     return Folded(start, machine, Book(dict(start.facts), Values(start.inputs)))
 
 
@@ -246,7 +247,7 @@ def restored(
             goes_on, _, facts = book.plans[-1]
             program = compile_plan(goes_on, facts_from_json(facts))
         else:
-            program = compile_plan(plan, start.facts)
+            program = compile_plan(plan, start.facts, start.ranks)
         state = state_from_json(program, body["state"], given.give)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, CallsheetError) as error:
         raise Unfit(f"it cannot be read: {error!r}") from error

@@ -21,7 +21,8 @@ from callsheet.machine.snapshots import state_to_json
 from callsheet.store.events import EventType, Stored, decode_body, encode_body
 from callsheet.store.records import PlanOf, facts_from_json, facts_to_json
 
-FORMAT = 1
+FORMAT = 2
+_TOOK_PLACE = "value"
 _SHORT = 64
 """A text of at most so many characters is written again."""
 _PRUNE_BYTES = 16 * 1024 * 1024
@@ -149,7 +150,7 @@ class Book:
     due: dict[str, float] = field(default_factory=dict[str, float])
     asked: dict[str, str] = field(default_factory=dict[str, str])
     decided: dict[str, Decision | TookPlace] = field(default_factory=dict[str, "Decision | TookPlace"])
-    """The last decision on each call that was in doubt."""
+    """The last decision on each call that was in doubt; from a snapshot without the value."""
     posed: dict[str, Posed] = field(default_factory=dict[str, Posed])
     """Of what a person is asked and has not answered: by the digest of the question."""
     plans: list[tuple[Plan, str, Mapping[str, Any]]] = field(
@@ -192,11 +193,10 @@ class _Kept:
 def body_of(machine: Machine, book: Book, seconds: float) -> dict[str, Any] | None:
     """The body of a snapshot of a run as it stands; None where there cannot be one at this event.
 
-    `seconds` is how long processes have worked on the run. A run that people have been asked about,
-    or have decided on, has none: its events tell that best.
+    `seconds` is how long processes have worked on the run.
     """
     state = machine.state()
-    if state is None or book.asked or book.decided or book.posed:
+    if state is None:
         return None
     plan = _plan_of(state, book)
     kept = _Kept(book.values)
@@ -212,6 +212,13 @@ def body_of(machine: Machine, book: Book, seconds: float) -> dict[str, Any] | No
         "seconds": seconds,
         "launched": {key: book.launched[key] for key in open_keys if key in book.launched},
         "due": {key: book.due[key] for key in open_keys if key in book.due},
+        "asked": {key: book.asked[key] for key in open_keys if key in book.asked},
+        "decided": {key: _word(decision) for key, decision in book.decided.items()},
+        "posed": [
+            [asked.digest, *book.posed[asked.digest]]
+            for _, asked in state.asking.open()
+            if asked.digest in book.posed
+        ],
         "plan": plan,
         "facts": facts_to_json(book.facts) if plan else None,
         "seqs": [b - a for a, b in pairwise((0, *seqs))],
@@ -225,6 +232,15 @@ def _plan_of(state: Run, book: Book) -> list[Any] | None:
         if state.program.plan is plan:
             return [name, facts]
     return None
+
+
+def _word(decision: Decision | TookPlace) -> str:
+    """A decision in a word: the value of one that took place is the call's own by now."""
+    return _TOOK_PLACE if isinstance(decision, TookPlace) else str(decision)
+
+
+def _decision(word: str) -> Decision | TookPlace:
+    return TookPlace(None) if word == _TOOK_PLACE else Decision(word)
 
 
 class Given:
@@ -265,7 +281,9 @@ def book_of(
     body: Mapping[str, Any], start_facts: Mapping[str, ToolFacts], values: Values, plan_of: PlanOf
 ) -> Book:
     """What the body says of the calls."""
-    book = Book(dict(start_facts), values, dict(body["launched"]), dict(body["due"]))
+    book = Book(dict(start_facts), values, dict(body["launched"]), dict(body["due"]), dict(body["asked"]))
+    book.decided = {key: _decision(word) for key, word in body["decided"].items()}
+    book.posed = {digest: Posed(since, due) for digest, since, due in body["posed"]}
     if body["plan"] is not None:
         name, facts = body["plan"]
         book.plans.append((plan_of(name), name, facts))

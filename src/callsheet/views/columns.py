@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 CUT = "…"
-_JOINER = "\u200d"
+_UNSURE = re.compile(
+    "[\u200c\u200d\ufe00-\ufe0f\U000e0020-\U000e007f\U000e0100-\U000e01ef]|(?<=\\S)[\U0001f3fb-\U0001f3ff]"
+)
+"""What changes the look of the character before: terminals do not agree on the columns that it makes."""
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -13,9 +17,14 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 def printable(text: str) -> str:
     """The text in one line and without control characters, so that data cannot drive a terminal.
 
+    Joiners, variants and skin tones are left out: every terminal gives what stays the same columns.
+
     >>> printable("a\\n\\tb\\x1b[1m")
     'a  b\\ufffd[1m'
     """
+    if text.isascii() and text.isprintable():
+        return text
+    text = _UNSURE.sub("", text)
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else _REPLACEMENT for c in text)
@@ -51,6 +60,8 @@ def width(text: str) -> int:
 
 def _width_of(char: str) -> int:
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    if "\u1160" <= char <= "\u11ff":  # the later parts of a Korean syllable stand in its first one
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 

@@ -6,11 +6,12 @@ may run together, `← after` says what a step waits for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from callsheet.ir import Call, Plan, Step
 from callsheet.ir.precedence import Precedence
-from callsheet.views.columns import cut, pad, printable, width
+from callsheet.views.columns import CUT, cut, pad, printable, width
 from callsheet.views.describe import describe_action, describe_condition, describe_failure
 from callsheet.views.marks import StepStatus, mark_of
 
@@ -20,13 +21,16 @@ _MOST_TOOL = 32
 _MOST_AFTER = 12
 _MOST_MORE = 60
 _LEAST_TITLE = 16
+_LEAST_TOOL = 8
+_LEAST_MORE = 12
 _TOGETHER = "∥"
+_GAP = "  "
 
 
 def terminal_levels(
     plan: Plan, status: Mapping[str, str] | None = None, *, ansi: bool = False, columns: int = 100
 ) -> str:
-    """The levels of a plan, a step a line, in about `columns` columns.
+    """The levels of a plan, a step a line, in `columns` columns.
 
     `status` and `ansi` are those of `terminal_graph`.
 
@@ -43,53 +47,108 @@ def terminal_levels(
     if not plan.steps:
         return "(empty plan)"
     known = status or {}
-    levels = Precedence.of(plan).levels()
-    indexes = [cut(printable(step.id), _MOST_INDEX) + "." for step in plan.steps]
-    tools = [f"[{cut(_tool(step), _MOST_TOOL)}]" for step in plan.steps]
-    index_width, tool_width = max(map(width, indexes)), max(map(width, tools))
-    room = max(columns - index_width - tool_width - 20, _LEAST_TITLE)
-    titles = [cut(_title(step), min(room, _MOST_TITLE)) for step in plan.steps]
-    title_width = max(map(width, titles))
-    together = any(len(level) > 1 for level in levels)
-    blocks: list[str] = []
-    for level in levels:
-        lines: list[str] = []
-        for number in level:
-            step = plan.steps[number]
-            mark = mark_of(known.get(step.id, StepStatus.PENDING), ansi)
-            parts = [
-                f"{mark} {pad(indexes[number], index_width)} {pad(titles[number], title_width)}",
-                pad(tools[number], tool_width),
-                *([pad(_TOGETHER if len(level) > 1 else "", 1)] if together else []),
-                *_more(step),
-            ]
-            lines.append("  ".join(parts).rstrip())
-        blocks.append("\n".join(lines))
-    return "\n\n".join(blocks)
+    rows = LevelRows(plan)
+    layout = rows.layout(columns)
+    lines: list[str] = []
+    for place, number in enumerate(rows.order):
+        if place in rows.begins and place:
+            lines.append("")
+        mark = mark_of(known.get(plan.steps[number].id, StepStatus.PENDING), ansi)
+        head = rows.head(place, layout)
+        more = rows.more(place, columns - width(head) - 4)
+        lines.append(f"{mark} {head}{_GAP}{more}" if more else f"{mark} {head}".rstrip())
+    return "\n".join(lines)
 
 
-def _tool(step: Step) -> str:
-    return printable(step.action.tool.lower() if isinstance(step.action, Call) else _word(step))
+class Layout(NamedTuple):
+    """The columns of the title and of the tool; that of the tool is 0 where there is no room for it."""
+
+    title: int
+    tool: int
 
 
-def _word(step: Step) -> str:
-    return type(step.action).__name__.lower()
+class LevelRows:
+    """The steps of a plan by level, and the parts of their lines. Lines are made one by one, when asked
+    for: a drawing that shows a few of very many costs as much as those."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._steps = plan.steps
+        levels = Precedence.of(plan).levels()
+        self.order: list[int] = [number for level in levels for number in level]
+        """The steps' numbers in the plan, by their place in the picture."""
+        self.begins: set[int] = set()
+        """The places at which levels begin."""
+        self._together: list[bool] = []
+        for level in levels:
+            self.begins.add(len(self._together))
+            self._together.extend([len(level) > 1] * len(level))
+        self._has_groups = any(self._together)
+        self._index = max((width(self._indexed(step)) for step in plan.steps), default=0)
+        self._title = max((width(_titled(step)) for step in plan.steps), default=0)
+        self._tool = max((width(_tooled(step)) for step in plan.steps), default=0)
+        self._says_more = any(step.depends_on or step.condition or step.on_fail for step in plan.steps)
+
+    def layout(self, columns: int, beside: int = 0) -> Layout:
+        """How a line of so many columns is shared out; `beside` are columns that the caller needs.
+
+        What steps wait for keeps a little room; then the title is cut, and the tool where that is not enough.
+        """
+        room = columns - beside - 2 - self._index - 1 - (3 if self._has_groups else 0)
+        room -= 2 + max(_LEAST_MORE, columns // 6) if self._says_more else 0
+        title = min(self._title, _LEAST_TITLE)
+        tool = min(self._tool, room - title - 2)
+        tool = tool if tool >= min(self._tool, _LEAST_TOOL) else 0
+        rest = room - (tool + 2 if tool else 0)
+        return Layout(max(min(self._title, rest), min(self._title, _LEAST_TOOL)), tool)
+
+    def head(self, place: int, layout: Layout) -> str:
+        """The index, title and tool of a step, and whether it runs beside others; always of one width."""
+        step = self._steps[self.order[place]]
+        title = pad(cut(_titled(step), layout.title), layout.title)
+        parts = [f"{pad(self._indexed(step), self._index)} {title}"]
+        if layout.tool:
+            tool = _tooled(step)
+            if width(tool) > layout.tool:
+                tool = cut(tool[:-1], layout.tool - 1) + "]"
+            parts.append(pad(tool, layout.tool))
+        if self._has_groups:
+            parts.append(_TOGETHER if self._together[place] else " ")
+        return _GAP.join(parts)
+
+    def more(self, place: int, room: int) -> str:
+        """What a step waits for, its condition, and what becomes of a failure, in so many columns."""
+        step = self._steps[self.order[place]]
+        more: list[str] = []
+        waited = list(dict.fromkeys(step.depends_on or ()))
+        if waited:
+            more.append(_after(waited, room))
+        if step.condition is not None:
+            more.append(cut(f"? {describe_condition(step.condition)}", _MOST_MORE))
+        if step.on_fail is not None:
+            more.append(cut(f"! {describe_failure(step.on_fail)}", _MOST_MORE))
+        return cut(_GAP.join(more), room) if room > 0 else ""
+
+    def _indexed(self, step: Step) -> str:
+        return cut(printable(step.id), _MOST_INDEX) + "."
 
 
-def _title(step: Step) -> str:
-    return printable(step.title[:200]) if step.title else describe_action(step.action)
+def _after(waited: Sequence[str], room: int) -> str:
+    """What a step waits for: all of it where that fits, else as much as does and how many there are."""
+    names = [cut(printable(other), _MOST_INDEX) for other in waited[:_MOST_AFTER]]
+    for mark in ("← after: ", "← "):
+        for kept in range(len(names), 0, -1):
+            rest = [f"{CUT} ({len(waited)})"] if kept < len(waited) else []
+            text = mark + ", ".join([*names[:kept], *rest])
+            if width(text) <= room and (kept == len(names) or mark == "← "):
+                return text
+    return cut(f"← {len(waited)} steps" if len(waited) > 1 else f"← {names[0]}", room)
 
 
-def _more(step: Step) -> list[str]:
-    """What a step waits for, its condition, and what becomes of a failure."""
-    more: list[str] = []
-    waited = list(dict.fromkeys(step.depends_on or ()))
-    if waited:
-        shown = [cut(printable(other), _MOST_INDEX) for other in waited[:_MOST_AFTER]]
-        rest = [f"… ({len(waited)})"] if len(waited) > _MOST_AFTER else []
-        more.append("← after: " + ", ".join([*shown, *rest]))
-    if step.condition is not None:
-        more.append(cut(f"? {describe_condition(step.condition)}", _MOST_MORE))
-    if step.on_fail is not None:
-        more.append(cut(f"! {describe_failure(step.on_fail)}", _MOST_MORE))
-    return more
+def _tooled(step: Step) -> str:
+    word = step.action.tool.lower() if isinstance(step.action, Call) else type(step.action).__name__.lower()
+    return f"[{cut(printable(word), _MOST_TOOL)}]"
+
+
+def _titled(step: Step) -> str:
+    title = printable(step.title[:200]) if step.title else describe_action(step.action)
+    return cut(title, _MOST_TITLE)

@@ -76,6 +76,7 @@ def choose() -> str:
 
 @server.tool(description=f"started {starts} times", structured_output=False)
 def moody() -> str:
+    note("moody")
     return "fine"
 
 

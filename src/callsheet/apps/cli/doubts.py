@@ -72,10 +72,12 @@ def doubt_json(call: DoubtfulCall) -> dict[str, Any]:
     }
 
 
-def doubt_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[str]:
-    """The calls, each with its arguments and since when, and the commands that decide about them."""
+def left_lines(calls: Sequence[DoubtfulCall]) -> list[str]:
+    """The calls that left and gave no answer, each with its arguments and since when; none for none."""
     from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
 
+    if not calls:
+        return []
     subject = "1 call left" if len(calls) == 1 else f"{len(calls)} calls left"
     lines = [f"{subject} and gave no answer; whether it took place is not known:"]
     now = time.time()
@@ -85,6 +87,12 @@ def doubt_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[s
         ago = seconds(max(0.0, now - call.since))
         lines.append(f"  {call.key}  @{call.tool} ({args})  started {iso(call.since)} ({ago} ago{attempt})")
         lines.append(f"    {preview(call.why, 200)}")
+    return lines
+
+
+def doubt_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[str]:
+    """The calls, and the commands that decide about them."""
+    lines = left_lines(calls)
     which = shlex.quote(calls[0].key) if len(calls) == 1 else "KEY"
     command = f"callsheet decide {run_id} {which}"
     return [

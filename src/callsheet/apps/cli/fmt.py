@@ -17,7 +17,9 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json, say
 from callsheet.apps.cli.reading import PlanText, read_plan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.frontends.dag.convert import Parameters
 from callsheet.frontends.spelling import Syntax, convert_to, format_as
+from callsheet.ir import Call, Plan
 
 _OUTSIDE = frozenset({"LTP005", "LTP103", "MIC102", "DAG012"})
 """The codes for text that is no part of the plan."""
@@ -32,6 +34,7 @@ _OUTSIDE = frozenset({"LTP005", "LTP103", "MIC102", "DAG012"})
     help="Print one PLAN in this spelling; no file is written.",
 )
 @options.syntax
+@options.tools_files
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 if a plan would change.")
 @click.option("--diff", "show_diff", is_flag=True, help="Write nothing; print what would change.")
 @options.as_json
@@ -39,6 +42,7 @@ def fmt(
     plans: tuple[str, ...],
     target: str | None,
     syntax: Syntax | None,
+    tools_files: tuple[Path, ...],
     only_check: bool,
     show_diff: bool,
     as_json: bool,
@@ -46,14 +50,15 @@ def fmt(
     """Write each PLAN in its canonical form; - reads standard input and prints the result.
 
     A plan with errors, or with text around it that would be lost, is not touched; that is
-    printed and the exit status is 2.
+    printed and the exit status is 2. A JSON plan names every argument: with --to dag the names come
+    from the built-in tools and from --tools.
     """
     writes = not (only_check or show_diff)
     if target is not None:
         argument, *others = plans
         if others or not writes:
             raise click.UsageError("--to prints one plan: give one PLAN, without --check and --diff")
-        return _convert(argument, syntax, Syntax(target), as_json=as_json)
+        return _convert(argument, syntax, Syntax(target), tools_files, as_json=as_json)
     status, changed = Exit.OK, list[str]()
     rows: list[dict[str, object]] = []
     for argument in plans:
@@ -76,11 +81,14 @@ def fmt(
     return Exit.FAILED if changed and not writes and status is Exit.OK else status
 
 
-def _convert(argument: str, syntax: Syntax | None, target: Syntax, *, as_json: bool) -> Exit:
+def _convert(
+    argument: str, syntax: Syntax | None, target: Syntax, tools_files: tuple[Path, ...], *, as_json: bool
+) -> Exit:
     """Print a plan in another spelling, and say what stands around it and was left out."""
     text = read_plan(argument, syntax=syntax)
     try:
-        formatted, notes = convert_to(target, text.require())
+        plan = text.require()
+        formatted, notes = convert_to(target, plan, _parameters(plan, target, tools_files))
     except CallsheetError as error:
         raise CallsheetError([d for d in error.diagnostics if d.is_error], text.source) from error
     said = [*(d for d in text.diagnostics if d.code in _OUTSIDE), *notes]
@@ -91,6 +99,18 @@ def _convert(argument: str, syntax: Syntax | None, target: Syntax, *, as_json: b
         click.echo(formatted.encode("utf-8", "backslashreplace"), nl=False)
         print_diagnostics(said, text.source)
     return Exit.OK
+
+
+def _parameters(plan: Plan, target: Syntax, tools_files: tuple[Path, ...]) -> Parameters:
+    """The parameters of tools, where a JSON plan is made of calls with arguments that have no name."""
+    if target is not Syntax.DAG or not any(
+        isinstance(s.action, Call) and s.action.positional for s in plan.steps
+    ):
+        return {}
+    from callsheet.api.reach import parameters_of  # noqa: PLC0415 - no tool is looked at elsewhere
+    from callsheet.apps.session import local_tools  # noqa: PLC0415 - as above
+
+    return parameters_of(plan, local_tools(options.setup_from(tools_files)))
 
 
 def _format(argument: str, syntax: Syntax | None) -> tuple[PlanText, str | None, tuple[Diagnostic, ...]]:

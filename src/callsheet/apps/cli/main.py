@@ -22,6 +22,7 @@ COMMANDS: dict[str, Entry] = {
     "dry-run": Entry(f"{_HERE}.dry_run:dry_run", "Say what a plan would do, and do nothing.", _RUNS),
     "resume": Entry(f"{_HERE}.resume:resume", "Carry on a run where its journal ends.", _RUNS),
     "decide": Entry(f"{_HERE}.decide:decide", "Decide about calls that gave no answer.", _RUNS),
+    "cancel": Entry(f"{_HERE}.cancel:cancel", "End a run for good.", _RUNS),
     "inbox": Entry(f"{_HERE}.inbox:inbox", "List what runs wait for from people.", _RUNS),
     "approve": Entry(f"{_HERE}.approve:approve", "Answer what a run asks: yes, no, or a value.", _RUNS),
     "runs": Entry(f"{_HERE}.runs:runs", "List the runs, the newest first.", _RUNS),
@@ -30,6 +31,7 @@ COMMANDS: dict[str, Entry] = {
     "doctor": Entry(f"{_HERE}.doctor:doctor", "Look whether everything needed is in order.", _MORE),
     "demo": Entry(f"{_HERE}.demo:demo", "See it work on real MCP servers.", _MORE),
     "explain": Entry(f"{_HERE}.explain:explain", "Explain a diagnostic code.", _MORE),
+    "schema": Entry(f"{_HERE}.schema:schema", "Print the JSON Schema of JSON plans.", _MORE),
     "completion": Entry(f"{_HERE}.completion:completion", "Print the completion script of a shell.", _MORE),
 }
 

@@ -9,9 +9,10 @@ all that depends on the step is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.frontends.dag.printer import placed, step_data
@@ -19,8 +20,10 @@ from callsheet.frontends.dag.texts import refuse
 from callsheet.frontends.values.printer import is_name
 from callsheet.frontends.values.reader import LABEL
 from callsheet.ir import (
+    Action,
     And,
     Call,
+    CallKind,
     Compare,
     Condition,
     DictExpr,
@@ -40,11 +43,16 @@ from callsheet.ir import (
     Terminate,
     Value,
 )
+from callsheet.ir.arguments import filled_parameters
 from callsheet.ir.expr import template
 from callsheet.ir.precedence import UNORDERED, Precedence
 
 _LABEL = re.compile(LABEL)
 _SHOWN_TITLE = 200
+_INPUTS = (CallKind.MODEL, CallKind.AGENT)
+"""The calls whose arguments without a name are what they work on."""
+Parameters: TypeAlias = "Mapping[str, Sequence[str]]"
+NO_PARAMETERS: Parameters = MappingProxyType({})
 
 
 class Converted(NamedTuple):
@@ -57,11 +65,13 @@ class Converted(NamedTuple):
 # ---------------------------------------------------------------- text order → dependencies
 
 
-def to_dag(plan: Plan) -> Converted:
+def to_dag(plan: Plan, parameters: Parameters = NO_PARAMETERS) -> Converted:
     """The plan of dependencies that keeps the order of the text: each step waits for the one above.
 
     The members of a group wait for what stands before it, and what follows for all of them.
-    Comments become titles. Raises CallsheetError (DAG070) with every place that it cannot say.
+    Comments become titles. Arguments without a name get those of `parameters`, the parameters of
+    tools in their order by canonical name. Raises CallsheetError (DAG070) with every place that it
+    cannot say.
 
     >>> from callsheet.frontends.ltp import parse
     >>> made = to_dag(parse('S1: @A () > $a\\nS2: @RESPOND ($a)').require()).plan
@@ -80,13 +90,33 @@ def to_dag(plan: Plan) -> Converted:
             block = []
         block.append(step)
         try:
-            steps.append(_dependent(step, before, is_last=step is plan.steps[-1]))
+            made = replace(step, action=_named(step, parameters))
+            steps.append(_dependent(made, before, is_last=step is plan.steps[-1]))
         except CallsheetError as error:
             refused.extend(error.diagnostics)
     if refused:
         raise CallsheetError(refused)
     made = Plan(tuple(steps), Order.DAG, plan.variables, plan.id, plan.title, plan.goal)
     return Converted(made, tuple(_note_for_graph(steps)))
+
+
+def _named(step: Step, parameters: Parameters) -> Action:
+    """The action with a name for every argument; raises CallsheetError where one has none."""
+    call = step.action
+    if not isinstance(call, Call) or not call.positional:
+        return call
+    known = None if call.kind in _INPUTS else parameters.get(call.tool)
+    names = filled_parameters(known or (), {name for name, _ in call.named}, len(call.positional))
+    if len(names) < len(call.positional):
+        if call.kind in _INPUTS:
+            way_out = "what a model works on has no name: keep this plan as LTP text"
+        elif known is None:
+            way_out = f"give each its name: @{call.tool} (name=value), or say where the tool is declared"
+        else:
+            way_out = f"@{call.tool} takes {', '.join(known) or 'no arguments'}"
+        said = refuse("arguments without a name", way_out)
+        raise CallsheetError([placed(d, step) for d in said.diagnostics])
+    return Call(call.tool, (), (*zip(names, call.positional, strict=True), *call.named), call.span)
 
 
 def _dependent(step: Step, before: tuple[str, ...], *, is_last: bool) -> Step:

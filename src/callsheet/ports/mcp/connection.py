@@ -122,8 +122,9 @@ class Connection:
         if self.process is not None and (lost or self.ended):
             self._over.set()
             return ToolFailed(await self._obituary("gave no answer"), in_doubt=True)
-        if not isinstance(error, MCPError):
-            return ToolFailed(because(error))
+        if not isinstance(error, MCPError):  # it answered, but not with a result: who knows what it did
+            name = f"the MCP server {self.config.name!r}"
+            return ToolFailed(f"{name} answered with what is no result: {because(error)}", in_doubt=True)
         if not lost:
             return ToolFailed(error.message)
         self._stale = True  # whoever answers next may be another server than the one we know

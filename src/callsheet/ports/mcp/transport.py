@@ -92,7 +92,9 @@ async def _pump_in(process: ServerProcess, deliver: Callable[[SessionMessage | E
             if not whole.strip():
                 continue
             try:
-                message = SessionMessage(jsonrpc_message_adapter.validate_json(whole, by_name=False))
+                message = SessionMessage(
+                    jsonrpc_message_adapter.validate_json(_as_utf8(whole), by_name=False)
+                )
             except ValueError:
                 process.tail.line(whole)  # a server that prints: not a message, but maybe its last word
                 continue
@@ -102,6 +104,16 @@ async def _pump_in(process: ServerProcess, deliver: Callable[[SessionMessage | E
         if size > _MAX_MESSAGE:
             process.tail.line(b"(a message of more than 256 MiB)")
             return
+
+
+def _as_utf8(line: bytes) -> bytes:
+    """The line, with U+FFFD for bytes that are not UTF-8: an answer that is not quite a text is not lost."""
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        logger.warning("a message of an MCP server is not UTF-8 text; what is not has become U+FFFD")
+        return line.decode("utf-8", "replace").encode()
+    return line
 
 
 def http_transport(server: HttpServer, on_refusal: Callable[[str], None]) -> Transport:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from time import monotonic
 
 from rich.console import Console
-from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
 from callsheet.apps.cli.output import seconds
 from callsheet.apps.cli.progress.lines import said_of
+from callsheet.apps.cli.progress.screen import Drawing, Screen
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.views.columns import cut, width
@@ -52,36 +52,17 @@ class _Row:
     """Whether something in it came out, or went in, shorter than it was."""
 
 
-class _Console(Console):
-    """A console whose loss ends the drawing and nothing else."""
-
-    def on_broken_pipe(self) -> None:
-        """Draw no more; rich would end the process."""
-        self.quiet = True
-
-
-class _Live(Live):
-    """A drawing that stops where it cannot be written."""
-
-    def refresh(self) -> None:
-        """Draw, also in the thread that does so ten times a second."""
-        try:
-            super().refresh()
-        except (OSError, ValueError):
-            self.console.quiet = True
-
-
 class LiveDisplay:
     """A table on standard error that follows the run."""
 
     def __init__(self, plan: Plan, console: Console | None = None) -> None:
-        self._console = console or _Console(stderr=True)
+        self._console = console or Screen(stderr=True)
         self._steps: list[tuple[str, str]] = [(step.id, describe_action(step.action)) for step in plan.steps]
         self._place = {step_id: n for n, (step_id, _) in enumerate(self._steps)}
         self._rows = {step_id: _Row() for step_id, _ in self._steps}
         self._spinner = Spinner("dots")
         self._latest = 0
-        self._live = _Live(
+        self._live = Drawing(
             get_renderable=self._table, console=self._console, refresh_per_second=10, transient=False
         )
 

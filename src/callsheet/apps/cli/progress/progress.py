@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any, Protocol, Self
 
 from callsheet.apps.cli.stage import Stage
-from callsheet.ir import Plan
+from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind
 
 
@@ -102,6 +102,10 @@ def choose_progress(stage: Stage, plan: Plan, *, as_json: bool) -> Progress:
 
 def _display(stage: Stage, plan: Plan) -> Display:
     match stage:
+        case Stage.LIVE if plan.order is Order.DAG:
+            from callsheet.apps.cli.progress.graph import LiveGraph  # noqa: PLC0415 - brings rich
+
+            return LiveGraph(plan)
         case Stage.LIVE:
             from callsheet.apps.cli.progress.live import LiveDisplay  # noqa: PLC0415 - brings rich
 

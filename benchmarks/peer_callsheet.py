@@ -1,0 +1,198 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = []
+#
+# [tool.bench]
+# label = "callsheet"
+# editable = "../main"
+# import_stmt = "import callsheet"
+# cli = ["callsheet", "--help"]
+#
+# [tool.bench.workloads]
+# W1 = [""]
+# W2 = [""]
+# W3 = [""]
+# W4 = [""]
+# W5 = ["normal", "full"]
+# W6 = [""]
+# ///
+"""callsheet in the harness that runs plan runtimes side by side; put it among its adapters.
+
+A plan is checked and made a program in `build`; `run` is the machine and the local driver. W5:
+`normal` survives the death of the process, `full` a loss of power.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import benchlib
+from benchlib import TOOLS
+
+from callsheet.frontends.dag import parse_dag
+from callsheet.frontends.ltp import parse
+from callsheet.ir import Effect, Plan
+from callsheet.machine import Limits, Machine, Started, ToolFacts, compile_plan
+from callsheet.passes import check
+from callsheet.ports.tools import CallContext
+from callsheet.runtime.gateway import Gateway, Ports, Route
+from callsheet.runtime.local import SLICE, LocalDriver
+from callsheet.runtime.runs import Launch, resume_run, start_run
+from callsheet.store import Durability, Journal
+from callsheet.views.mermaid import mermaid
+
+Case = dict[str, Any]
+Run = Callable[[], Coroutine[Any, Any, Any]]
+
+PARAMETERS = {"inc": ("x",), "sum": ("xs",), "sleep": ("ms", "id"), "blob": ("x", "size")}
+FACTS = {name.upper(): ToolFacts(Effect.IDEMPOTENT, names) for name, names in PARAMETERS.items()}
+MANY = 1_000_000_000
+
+
+def _route(function: Callable[..., Awaitable[Any]]) -> Route:
+    def call(args: dict[str, Any], context: CallContext) -> Awaitable[Any]:
+        return function(**args)
+
+    return Route(call)
+
+
+PORTS = Ports({name.upper(): _route(function) for name, function in TOOLS.items()}.get)
+
+
+def plan_of(neutral: Case) -> str:
+    """The text of a plan of the harness as a JSON plan."""
+
+    def value(given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        if "$refs" in given:
+            return [f"${{{name}}}" for name in given["$refs"]]
+        return "${" + ".".join(part for part in (given["$ref"], given.get("path")) if part) + "}"
+
+    steps = [
+        {
+            "index": step["id"],
+            "title": step["id"],
+            "tool": step["tool"],
+            "args": {name: value(given) for name, given in step["args"].items()},
+            "depends_on": step["deps"],
+            "result_variable": step["id"],
+        }
+        for step in neutral["steps"]
+    ]
+    return json.dumps({"id": "bench", "title": "bench", "steps": steps})
+
+
+def checked(plan: Plan) -> Plan:
+    """The plan, if nothing is wrong with it."""
+    errors = [found for found in check(plan) if found.is_error]
+    assert not errors, errors
+    return plan
+
+
+def limits(limit: int | None = None) -> Limits:
+    """Generous bounds; `limit` steps at once."""
+    return Limits(
+        max_steps=MANY,
+        max_calls=MANY,
+        max_items=MANY,
+        max_bytes=None,
+        max_concurrency=limit or MANY,
+        window=500,
+    )
+
+
+def drive(text: str, limit: int | None, result: Callable[[dict[str, Any]], Any]) -> Callable[[], Run]:
+    """What makes a run of a JSON plan, and runs it."""
+
+    def build() -> Run:
+        program = compile_plan(checked(parse_dag(text).require()), FACTS)
+
+        async def run() -> Any:
+            machine = Machine(program, limits(limit))
+            done = await LocalDriver(machine, Gateway(PORTS, "bench")).run(machine.feed(Started({}), SLICE))
+            return result(done.variables if done else {})
+
+        return run
+
+    return build
+
+
+def graph(case: Case, variant: str) -> Callable[[], Run]:
+    """W1, W2, W4: a plan of dependencies."""
+    neutral = case["plan"]
+    output = neutral["output"]
+    return drive(
+        plan_of(neutral), case.get("limit"), lambda found: found[output] if output else sum(found.values())
+    )
+
+
+def each(case: Case, variant: str) -> Callable[[], Run]:
+    """W3: one tool over a list."""
+    text = "PLAN_START\nS1: ?FOREACH ($item in $items) THEN @INC (x=$item) > $all\nPLAN_END\n"
+
+    def build() -> Run:
+        program = compile_plan(checked(parse(text).require()), FACTS)
+
+        async def run() -> Any:
+            machine = Machine(program, limits())
+            commands = machine.feed(Started({"items": case["items"]}), SLICE)
+            done = await LocalDriver(machine, Gateway(PORTS, "bench")).run(commands)
+            return sum(done.variables["all"]) if done else None
+
+        return run
+
+    return build
+
+
+def durable(case: Case, variant: str) -> Callable[[str, bool], Run]:
+    """W5: a chain with a journal, and one that is taken up again."""
+    text, output = plan_of(case["plan"]), case["plan"]["output"]
+
+    @asynccontextmanager
+    async def ports_for(*_: object) -> Any:
+        yield PORTS
+
+    def build(folder: str, resume: bool) -> Run:
+        plan = checked(parse_dag(text).require())
+        journal = Journal.open(Path(folder) / "journal.db", Durability(variant))
+
+        async def run() -> Any:
+            if resume:
+                outcome = await resume_run(journal, "run", ports_for)
+            else:
+                outcome = await start_run(plan, PORTS, Launch(FACTS, limits=limits()), journal, "run")
+            return outcome.result.variables[output]["v"] if outcome.result else None
+
+        async def close() -> None:
+            journal.close()
+
+        run.close = close  # type: ignore[attr-defined]
+        return run
+
+    return build
+
+
+def text_of(case: Case, variant: str) -> Callable[[], object]:
+    """W6: what is done with a text before it runs."""
+    text = case["text"]
+    plan = parse(text).require()
+    work: dict[str, Callable[[], object]] = {
+        "parse": lambda: parse(text).require(),
+        "validate": lambda: check(plan),
+        "mermaid": lambda: mermaid(plan),
+    }
+    if case["op"] not in work:
+        raise NotImplementedError(case["op"])
+    return work[case["op"]]
+
+
+if __name__ == "__main__":
+    benchlib.main({"W1": graph, "W2": graph, "W3": each, "W4": graph, "W5": durable, "W6": text_of})

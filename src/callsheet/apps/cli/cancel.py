@@ -1,0 +1,73 @@
+"""`callsheet cancel`: a run is ended for good, by its process if one carries it on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import may_stay_unread, print_json, say
+
+if TYPE_CHECKING:
+    from callsheet.runtime.doubt import RunOutcome
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--reason", default="cancelled", metavar="TEXT", help="Why; it is kept with the run.")
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=0),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for the process that carries the run on.",
+)
+@options.journal_path
+@options.as_json
+def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json: bool) -> int:
+    """End RUN for good: its status becomes `cancelled`, and none of its calls is made any more.
+
+    RUN is an id, the beginning of one, or `last`. It may wait for people, be in doubt, have been
+    interrupted, or be under way: then its process gives up its calls and ends it, within a second as a
+    rule. What had been done stays done; calls that left and gave no answer are listed, since they may
+    have taken place. The exit status is 1 if the process has not ended the run in time: it will,
+    or else the next `callsheet resume` does.
+    """
+    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as below
+    from callsheet.runtime.cancelling import cancel_run  # noqa: PLC0415
+
+    with options.open_journal(journal) as opened:
+        run_id = opened.find_run(run).run_id
+        outcome = run_to_end(cancel_run(opened, run_id, reason, patience))
+    hint = options.journal_hint(journal)
+    with may_stay_unread():
+        return _tell(run_id, outcome, hint, as_json=as_json)
+
+
+def _tell(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool) -> Exit:
+    """Print what has become of the run, and give the exit status."""
+    from callsheet.apps.cli.doubts import doubt_json, left_lines  # noqa: PLC0415 - brings the runtime
+    from callsheet.machine import Status  # noqa: PLC0415 - as above
+
+    result = None if outcome is None else outcome.result
+    is_cancelled = result is not None and result.status is Status.CANCELLED
+    left = () if outcome is None else outcome.in_doubt
+    if as_json:
+        status = "asked" if result is None else str(result.status)
+        print_json({"run_id": run_id, "status": status, "in_doubt": [doubt_json(c) for c in left]})
+    elif result is None:
+        say(
+            "the process that carries the run on has been asked to cancel it and has not done so yet;"
+            f" if it ends before, this does: callsheet resume {run_id}{hint}"
+        )
+    elif not is_cancelled:
+        say(f"the run came to its end before it could be cancelled: {result.status}")
+    else:
+        for line in left_lines(left):
+            say(line)
+        say(f"the run is cancelled: {result.error}; callsheet show {run_id}{hint}")
+    return Exit.OK if is_cancelled else Exit.FAILED

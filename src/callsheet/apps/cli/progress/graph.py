@@ -1,0 +1,174 @@
+"""Progress of a plan of dependencies on a terminal: its picture, level by level, drawn over and over.
+
+Where the screen is smaller than the plan, it shows the steps under way, what failed, and what is
+near them, with the others counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from threading import Lock
+from time import monotonic
+
+from rich.console import Console, Group
+from rich.text import Text
+
+from callsheet.apps.cli.output import seconds
+from callsheet.apps.cli.progress.lines import said_of
+from callsheet.apps.cli.progress.screen import Drawing, Screen
+from callsheet.ir import Plan
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.views.columns import cut, pad, printable, width
+from callsheet.views.levels import Layout, LevelRows
+from callsheet.views.marks import StepStatus, mark_of
+from callsheet.views.window import Gap, shown_rows
+
+_STATUS = {
+    NoteKind.BEFORE: StepStatus.DONE,
+    NoteKind.STARTED: StepStatus.RUNNING,
+    NoteKind.RETRYING: StepStatus.RUNNING,
+    NoteKind.ASKED: StepStatus.RUNNING,
+    NoteKind.ANSWERED: StepStatus.RUNNING,
+    NoteKind.FINISHED: StepStatus.DONE,
+    NoteKind.FAILED: StepStatus.FAILED,
+    NoteKind.SKIPPED: StepStatus.SKIPPED,
+}
+"""What a note makes of its step; others change nothing."""
+_STYLES = {
+    StepStatus.PENDING: ("", "dim"),
+    StepStatus.RUNNING: ("cyan", "bold"),
+    StepStatus.DONE: ("green", ""),
+    StepStatus.FAILED: ("red", ""),
+    StepStatus.SKIPPED: ("dim", "dim"),
+}
+"""The styles of the mark and of the step."""
+_WORDS = {
+    StepStatus.DONE: "done",
+    StepStatus.RUNNING: "under way",
+    StepStatus.FAILED: "failed",
+    StepStatus.SKIPPED: "left out",
+    StepStatus.PENDING: "to go",
+}
+_TIME = 8
+_FRAME_LINES = 2
+_MOST_FAILED = 5
+
+
+@dataclass(slots=True)
+class _State:
+    """What is known of a step."""
+
+    status: StepStatus = StepStatus.PENDING
+    said: str = ""
+    since: float = 0.0
+    took: float | None = None
+
+
+class LiveGraph:
+    """The picture of a plan of dependencies on standard error, which follows the run."""
+
+    def __init__(self, plan: Plan, console: Console | None = None) -> None:
+        self._console = console or Screen(stderr=True)
+        self._rows = LevelRows(plan)
+        self._place = {plan.steps[number].id: place for place, number in enumerate(self._rows.order)}
+        self._states = [_State() for _ in self._rows.order]
+        self._added: list[str] = []
+        """Steps of a new plan, by their place after those of the first one."""
+        self._counts = Counter({StepStatus.PENDING: len(self._states)})
+        self._running: dict[int, None] = {}
+        self._failed: dict[int, None] = {}
+        self._latest = 0
+        self._taking = Lock()
+        self._drawing = Drawing(
+            get_renderable=self._picture, console=self._console, refresh_per_second=10, transient=False
+        )
+
+    def begin(self, done: dict[str, Note]) -> None:
+        """Start drawing."""
+        for note in done.values():
+            self._take(note, None)
+        self._drawing.start()
+
+    def show(self, note: Note, took: float | None) -> None:
+        """Take the note into the picture; the next refresh draws it."""
+        self._take(note, took)
+
+    def end(self) -> None:
+        """Draw for the last time and give the terminal back."""
+        if self._drawing.is_started:
+            self._drawing.stop()
+
+    # ------------------------------------------------------------ what is known
+
+    def _take(self, note: Note, took: float | None) -> None:
+        status = _STATUS.get(note.kind)
+        if status is None:
+            return
+        with self._taking:
+            place = self._place.get(note.step)
+            if place is None:
+                place = self._place[note.step] = len(self._states)
+                self._states.append(_State())
+                self._added.append(note.step)
+                self._counts[StepStatus.PENDING] += 1
+            state = self._states[place]
+            self._counts[state.status] -= 1
+            self._counts[status] += 1
+            state.status, state.said, state.took = status, said_of(note), took
+            if note.kind is NoteKind.STARTED:
+                state.since = monotonic()
+            for places, kind in ((self._running, StepStatus.RUNNING), (self._failed, StepStatus.FAILED)):
+                if status is kind:
+                    places[place] = None
+                else:
+                    places.pop(place, None)
+            self._latest = place
+
+    # ------------------------------------------------------------ the picture
+
+    def _picture(self) -> Group:
+        """The lines that fit on the screen, none wider than it."""
+        with self._taking:
+            return Group(*self._lines(self._console.width, max(4, self._console.height - _FRAME_LINES)))
+
+    def _lines(self, columns: int, height: int) -> Iterator[Text]:
+        count = len(self._states)
+        layout = self._rows.layout(columns, _TIME + 2)
+        apart = count + len(self._rows.begins) - 1 <= height
+        if count <= height:
+            for place in range(count):
+                if apart and place and place in self._rows.begins:
+                    yield Text("")
+                yield self._line(place, layout, columns)
+            return
+        failed = list(self._failed)[:_MOST_FAILED]
+        for row in shown_rows(count, height - 1, [*self._running, *failed, self._latest]):
+            if isinstance(row, Gap):
+                yield Text(f"⋮ {row.rows} more", "dim")
+            else:
+                yield self._line(row, layout, columns)
+        told = [f"{self._counts[status]} {word}" for status, word in _WORDS.items() if self._counts[status]]
+        yield Text(cut(f"{count} steps: {', '.join(told)}", columns))
+
+    def _line(self, place: int, layout: Layout, columns: int) -> Text:
+        state, known = self._states[place], len(self._rows.order)
+        head = (
+            self._rows.head(place, layout)
+            if place < known
+            else cut(printable(self._added[place - known]), 24)
+        )
+        took = monotonic() - state.since if state.status is StepStatus.RUNNING else state.took
+        time = pad(cut(seconds(took), _TIME) if took is not None else "", _TIME)
+        room = columns - 2 - width(head) - 2 - _TIME - 2
+        said = cut(state.said, room) if room > 0 else ""
+        if not said and place < known:
+            said = self._rows.more(place, room)
+        mark_style, style = _STYLES[state.status]
+        text = Text(no_wrap=True, overflow="crop")
+        text.append(mark_of(state.status, ansi=False), mark_style)
+        text.append(f" {head}", style)
+        text.append(f"  {time}", "dim")
+        text.append(f"  {said}".rstrip(), "red" if state.status is StepStatus.FAILED else "dim")
+        return text

@@ -1,0 +1,16 @@
+"""`callsheet schema`: the form of JSON plans as JSON Schema, for editors and for models that write plans."""
+
+from __future__ import annotations
+
+import click
+
+from callsheet.apps.cli.output import print_json
+
+
+@click.command()
+@click.argument("name", type=click.Choice(["dag"]), default="dag")
+def schema(name: str) -> None:
+    """Print the JSON Schema of JSON plans (dag), as docs/dag.schema.json has it."""
+    from callsheet.frontends.dag import json_schema  # noqa: PLC0415 - not for --help
+
+    print_json(json_schema())

@@ -1,0 +1,115 @@
+"""Cancelling a run from outside: at once where no process carries it, else by a letter to its owner.
+
+In: a journal and a run's id. Out: how the run ended, or that its owner has been asked. The owner
+looks for the letter every half second; one that dies before it does leaves it to the next resumption.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.machine import Cancelled
+from callsheet.runtime.doubt import INTERRUPTED, RunOutcome, close_run, doubtful_calls, stand
+from callsheet.runtime.local import LocalDriver
+from callsheet.runtime.recording import CANCEL, JournalRecorder
+from callsheet.store import Journal, JournalError
+
+POLL = 0.5
+"""Seconds between two looks of an owner into its inbox."""
+PATIENCE = 10.0
+"""Seconds to wait for an owner that has been asked; its calls get some of them to end."""
+_PAUSE = 0.05
+_GIVEN_UP = "the run was cancelled before the answer came"
+_log = logging.getLogger("callsheet")
+
+
+def cancel_asked(journal: Journal, run_id: str) -> Cancelled | None:
+    """The event of a cancellation that somebody has asked a run's owner for, if there is one."""
+    for letter in journal.letters(run_id):
+        if letter.topic == CANCEL:
+            return Cancelled(str(letter.payload.get("reason") or "cancelled"))
+    return None
+
+
+@asynccontextmanager
+async def heeding(journal: Journal, run_id: str, driver: LocalDriver) -> AsyncGenerator[None]:
+    """Within this, the driver is cancelled when somebody asks for it."""
+    looking = asyncio.create_task(_look(journal, run_id, driver))
+    try:
+        yield
+    finally:
+        looking.cancel()
+
+
+async def _look(journal: Journal, run_id: str, driver: LocalDriver) -> None:
+    while True:
+        await asyncio.sleep(POLL)
+        try:
+            asked = cancel_asked(journal, run_id)
+        except CallsheetError as error:
+            # The journal cannot be read now; the run itself will hear of it when it writes.
+            _log.warning("%s: the inbox cannot be read: %s", error.diagnostics[0].code, error)
+            continue
+        if asked is not None:
+            driver.cancel(asked.reason)
+            return
+
+
+def cancel_now(journal: Journal, run_id: str, reason: str) -> RunOutcome | None:
+    """End a run for good; None where a process carries it on, which has then been asked to.
+
+    No tool is called. `in_doubt` of the outcome are the calls that had left and may have taken place.
+    A run that has ended stays as it is, and its outcome is given. Raises JournalError: JRN002 for an
+    unknown run, JRN012 if its journal is damaged.
+    """
+    try:
+        writer = journal.claim(run_id)
+    except JournalError as error:
+        if error.diagnostics[0].code != "JRN004":
+            raise
+        journal.post(run_id, CANCEL, CANCEL, {"reason": reason})
+        return None
+    with writer:
+        folded = stand(journal, writer, journal.plan(journal.find_run(run_id).plan_hash)[0])
+        if folded.machine.result is None:
+            asked = cancel_asked(journal, run_id) or Cancelled(reason)
+            folded.take(JournalRecorder(writer, journal.durability, folded=folded).event(asked))
+        result = close_run(journal, writer, folded)
+        return RunOutcome(run_id, result, doubtful_calls(folded), usage=folded.usage())
+
+
+async def cancel_run(
+    journal: Journal, run_id: str, reason: str = "cancelled", patience: float = PATIENCE
+) -> RunOutcome | None:
+    """As `cancel_now`; a process that carries the run is waited for, up to `patience` seconds.
+
+    None if it has not ended by then: the letter stays, and whoever carries the run on next heeds it.
+    Raises JournalError (JRN032) for a run that has ended before, besides what `cancel_now` raises.
+    """
+    info = journal.find_run(run_id)
+    if info.status.is_final:
+        raise _has_ended(run_id, str(info.status))
+    deadline = time.monotonic() + patience
+    outcome, was_asked = await asyncio.to_thread(cancel_now, journal, run_id, reason), False
+    while outcome is None and time.monotonic() < deadline:
+        was_asked = True
+        await asyncio.sleep(_PAUSE)
+        outcome = await asyncio.to_thread(cancel_now, journal, run_id, reason)
+    if outcome is None or not was_asked:
+        return outcome
+    calls = (replace(call, why=_GIVEN_UP) if call.why == INTERRUPTED else call for call in outcome.in_doubt)
+    return replace(outcome, in_doubt=tuple(calls))
+
+
+def _has_ended(run_id: str, status: str) -> JournalError:
+    return JournalError(
+        "JRN032",
+        f"run {run_id} has ended ({status}); there is nothing to cancel",
+        way_out=f"`callsheet show {run_id}` tells how it ended",
+    )

@@ -1,0 +1,234 @@
+"""Whatever a tool answers, its call is recorded once and had one effect; a server may come back another.
+
+Each run is on a journal and is taken up again afterwards: what is kept is what the plan saw.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet import RunResult, RunStatus, Runtime, tool
+from callsheet.store import EventType, Journal
+
+pytestmark = pytest.mark.crash
+SERVERS = Path(__file__).parent / "servers"
+WORKSHOP = Path(__file__).parents[1] / "ports" / "servers" / "workshop.py"
+FICKLE = Path(__file__).parents[1] / "ports" / "servers" / "fickle.py"
+PLAN = "S1: @GIVE ($what) > $a\nS2: @RESPOND ('after')"
+
+
+class World:
+    """A journal, and how often the one tool was called."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.journal = folder / "journal.db"
+        self.notes = folder / "notes"
+
+    @property
+    def effects(self) -> int:
+        return len(self.notes.read_text().splitlines()) if self.notes.exists() else 0
+
+    def server(self, seconds: float = 30.0) -> dict[str, Any]:
+        """The server that answers in odd ways; its tool is undeclared, so it is unsafe."""
+        command = [str(SERVERS / "odd.py"), str(self.notes)]
+        return {"odd": {"command": sys.executable, "args": command, "timeout": seconds}}
+
+    def events(self) -> list[EventType]:
+        with Journal.open(self.journal) as journal:
+            assert journal.verify("r") is None
+            return [event.type for event in journal.events("r")]
+
+    async def run(self, plan: str = PLAN, seconds: float = 30.0, **inputs: Any) -> RunResult:
+        async with Runtime(mcp=self.server(seconds), data=self.folder, journal=self.journal) as runtime:
+            return await runtime.run(plan, inputs, run_id="r")
+
+    async def resume(self) -> RunResult:
+        async with Runtime(mcp=self.server(), data=self.folder, journal=self.journal) as runtime:
+            return await runtime.resume("r")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(
+    ("what", "value"),
+    [
+        (0, ""),
+        (100_000, "x" * 100_000),
+        (3_000_000, "x" * 3_000_000),
+        (100_000_000, "x" * 100_000_000),
+        ("not utf-8", "caf\ufffd"),
+        ("nan", {"n": None}),
+    ],
+    ids=["0 B", "100 KB", "3 MB", "100 MB", "not UTF-8", "NaN"],
+)
+async def test_an_answer_of_any_size_and_spelling_is_kept_after_one_call(
+    world: World, what: int | str, value: object
+) -> None:
+    result = await world.run(what=what)
+    assert (result.status, result.response) == (RunStatus.DONE, "after")
+    assert result.variables["a"] == value
+    assert world.effects == 1
+    again = await world.resume()
+    assert again.variables["a"] == value
+    assert world.effects == 1
+    assert world.events().count(EventType.OK) == 1
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(
+    ("what", "seconds", "why"),
+    [
+        ("no json", 0.5, "no answer within 0.5 s"),
+        ("too late", 0.3, "no answer within 0.3 s"),
+        ("no result", 30.0, "answered with what is no result"),
+        ("no end of line", 30.0, "a message of more than 256 MiB"),
+    ],
+)
+async def test_what_is_no_answer_leaves_the_one_call_in_doubt_whatever_the_plan_would_retry(
+    world: World, what: str, seconds: float, why: str
+) -> None:
+    plan = "S1: @GIVE ($what) > $a ON_FAIL @RETRY(3)\nS2: @RESPOND ('after')"
+    result = await world.run(plan, seconds, what=what)
+    assert result.status is RunStatus.IN_DOUBT
+    (call,) = result.in_doubt
+    assert why in call.why
+    assert (await world.resume()).status is RunStatus.IN_DOUBT
+    assert world.effects == 1
+    assert world.events().count(EventType.IN_DOUBT) == 1
+
+
+def _python(world: World, give: Callable[[Any], Any]) -> Callable[..., Any]:
+    @tool(effect="unsafe", name="give")
+    def counted(what: Any) -> Any:
+        with world.notes.open("a") as file:
+            file.write(f"{what}\n")
+        return give(what)
+
+    return counted
+
+
+_LOOP: list[Any] = []
+_LOOP.append(_LOOP)
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [("", ""), ("x" * 100_000_000, "x" * 100_000_000), ("\ud800", "\ud800"), (b"caf\xe9", "Y2Fm6Q==")],
+    ids=["0 B", "100 MB", "half a character", "bytes"],
+)
+async def test_what_a_function_gives_is_kept_after_one_call(
+    world: World, given: object, value: object
+) -> None:
+    async with Runtime([_python(world, lambda _: given)], journal=world.journal) as runtime:
+        result = await runtime.run(PLAN, {"what": 1}, run_id="r")
+        again = await runtime.resume("r")
+    assert result.variables["a"] == again.variables["a"] == value
+    assert (result.response, world.effects, world.events().count(EventType.OK)) == ("after", 1, 1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [object(), _LOOP, 10**5_000, float("nan")],
+    ids=["object", "endless", "too many digits", "NaN"],
+)
+async def test_what_is_no_json_fails_its_one_call_and_the_plan_goes_where_it_says(
+    world: World, given: object
+) -> None:
+    plan = 'S1: @GIVE ($what) > $a ON_FAIL GOTO S3\nS2: @RESPOND ("not here")\nS3: @RESPOND ("failed: $a")'
+    async with Runtime([_python(world, lambda _: given)], journal=world.journal) as runtime:
+        result = await runtime.run(plan, {"what": 1}, run_id="r")
+        again = await runtime.resume("r")
+    assert (result.status, again.response) == (RunStatus.DONE, result.response)
+    assert result.response.startswith("failed: ")
+    assert (world.effects, world.events().count(EventType.ERR)) == (1, 1)
+
+
+# ---------------------------------------------------------------- servers that die, restart, change
+
+
+def _workshop(world: World) -> dict[str, Any]:
+    reads = {"effects": dict.fromkeys(("die", "texts", "moody"), "read")}
+    command = [str(WORKSHOP), "stdio", str(world.notes)]
+    return {"workshop": {"command": sys.executable, "args": command, "callsheet": reads}}
+
+
+@pytest.mark.servers
+async def test_a_server_that_dies_fails_its_call_and_is_there_for_the_next(world: World) -> None:
+    plan = (
+        'S1: @DIE ("out of ink") > $a ON_FAIL GOTO S3\nS2: @RESPOND ("not here")\n'
+        'S3: @TEXTS () > $b\nS4: @RESPOND ("$a", "$b")'
+    )
+    async with Runtime(mcp=_workshop(world), data=world.folder, journal=world.journal) as runtime:
+        result = await runtime.run(plan, run_id="r")
+    assert result.status is RunStatus.DONE
+    assert "out of ink" in result.variables["a"]
+    assert result.variables["b"] == ["one", "two"]
+    assert world.notes.read_text().splitlines().count("start") == 2
+    assert EventType.ERR in world.events()
+
+
+@pytest.mark.servers
+async def test_a_tool_that_a_restarted_server_declares_otherwise_is_not_called(world: World) -> None:
+    plan = (
+        'S1: @DIE ("bye") > $a ON_FAIL GOTO S2\n'
+        'S2: @MOODY () > $b ON_FAIL GOTO S4\nS3: @RESPOND ("called: $b")\nS4: @RESPOND ("$b")'
+    )
+    async with Runtime(mcp=_workshop(world), data=world.folder, journal=world.journal) as runtime:
+        result = await runtime.run(plan, run_id="r")
+    assert result.status is RunStatus.DONE
+    assert result.response.endswith("is declared differently now; not called")
+    assert "moody" not in world.notes.read_text()
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(
+    ("change", "then", "why"),
+    [("change", "look", "is declared differently now"), ("drop", "spare1", "is no longer offered")],
+)
+async def test_a_tool_that_changes_or_goes_while_a_run_goes_on_is_an_error_of_its_call(
+    world: World, change: str, then: str, why: str
+) -> None:
+    servers = {"fickle": {"command": sys.executable, "args": [str(FICKLE)]}}
+    plan = (
+        f"S1: @{then.upper()} () > $a\nS2: @{change.upper()} ()\n"
+        f'S3: @{then.upper()} () > $b ON_FAIL GOTO S5\nS4: @RESPOND ("called")\nS5: @RESPOND ("$a", "$b")'
+    )
+    async with Runtime(mcp=servers, data=world.folder, journal=world.journal) as runtime:
+        result = await runtime.run(plan, run_id="r")
+    assert result.response.startswith("ok ")
+    assert why in result.response
+    with Journal.open(world.journal) as journal:
+        told = [(e.type, e.step) for e in journal.events("r") if e.type in (EventType.OK, EventType.ERR)]
+    assert told == [(EventType.OK, "S1"), (EventType.OK, "S2"), (EventType.ERR, "S3")]
+
+
+@pytest.mark.servers
+async def test_a_run_is_not_taken_up_with_a_server_that_declares_its_tool_otherwise(world: World) -> None:
+    """Between a crash and the resumption the server was exchanged for another one."""
+    plan = 'S1: @ASK_HUMAN ("go on?") > $w\nS2: @GIVE ($what) > $a\nS3: @RESPOND ("after")'
+    assert (await world.run(plan, what=3)).status is RunStatus.WAITING
+    other = world.folder / "other.py"
+    declared = '"properties": {"what": {}}'
+    text = (SERVERS / "odd.py").read_text()
+    assert declared in text
+    other.write_text(text.replace(declared, '"properties": {"what": {"type": "integer"}}'))
+    servers = {"odd": {"command": sys.executable, "args": [str(other), str(world.notes)]}}
+    async with Runtime(mcp=servers, data=world.folder, journal=world.journal) as runtime:
+        await runtime.answer("r")
+        with pytest.raises(Exception, match="JRN021"):
+            await runtime.resume("r")
+        assert world.effects == 0
+        result = await runtime.resume("r", accept_changed_tools=True)
+    assert (result.response, json.dumps(result.variables["a"])) == ("after", '"xxx"')
+    assert world.effects == 1
