@@ -1,0 +1,110 @@
+"""`explain-schedule`, `run --schedule`, `show --timeline`: when steps start, as a user sees it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+STEPS = (
+    "S1: @ADD (a=1) > $a",
+    "S2: @ADD (a=$a) > $b",
+    'S3: @NOTE (line="x")',
+    "S4: @ADD (a=2) > $c",
+    "S5: @MYSTERY (1)",
+    "S6: @RESPOND ($b, $c)",
+)
+
+
+def test_it_says_what_each_step_waits_for(machine):
+    result = machine("explain-schedule", machine.plan(*STEPS), "--tools", machine.tools)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "S1 starts at once",
+        "S2 waits for S1 ($a)",
+        "S3 waits for all before it: it may write",
+        "S4 waits for S3 (may write)",
+        "S5 waits for all before it: it may write",
+        "S6 waits for all before it: it ends the run",
+    ]
+    assert "nothing is known of @MYSTERY, so they may write" in result.stderr
+
+
+def test_it_says_it_to_programs_too(machine):
+    said = machine.json(
+        "explain-schedule", machine.plan(*STEPS), "--tools", machine.tools, "--approve", "ADD"
+    )
+    assert said["unknown_tools"] == ["MYSTERY"]
+    assert [step["starts"] for step in said["steps"]] == ["early", *["in turn"] * 5]
+    assert said["steps"][1]["why"] == "a person is asked first"
+
+
+def test_the_readme_says_what_it_says_of_the_example():
+    from click.testing import CliRunner
+
+    from callsheet.apps.cli.main import main
+
+    tools = str(EXAMPLES / "briefing_tools.py")
+    said = CliRunner().invoke(main, ["explain-schedule", str(EXAMPLES / "briefing.ltp"), "--tools", tools])
+    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    assert said.stdout in readme
+    assert said.stdout in (EXAMPLES.parent / "docs" / "cli.md").read_text(encoding="utf-8")
+    text = (EXAMPLES / "briefing.ltp").read_text(encoding="utf-8")
+    assert text[text.index("PLAN_START") :] in readme
+
+
+def test_the_schedule_is_auto_unless_it_is_said(machine):
+    plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @ADD (a=2) > $b", "S3: @RESPOND ($a, $b)")
+    for name, options, early in (("r1", (), 1), ("r2", ("--schedule", "sequential"), 0)):
+        assert machine("run", plan, "--tools", machine.tools, "--run-id", name, *options).stdout == "2 3\n"
+        told = machine.json("show", name)
+        assert told["limits"]["schedule"] == ("auto" if early else "sequential")
+        assert told["usage"]["early"] == early
+        assert [step["step"] for step in told["steps"]] == ["S1", "S2", "S3"]
+        assert [step["calls"] for step in told["steps"]] == [1, 1, 0]
+
+
+def test_the_configuration_says_the_schedule(machine, monkeypatch):
+    config = machine.folder / "config.toml"
+    monkeypatch.setenv("CALLSHEET_CONFIG", str(config))
+    plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @ADD (a=2) > $b")
+    for number, (text, schedule) in enumerate(
+        (("", "auto"), ("max_steps = 5", "auto"), ('schedule = "sequential"', "sequential"))
+    ):
+        config.write_text(f"[limits]\n{text}\n")
+        machine("run", plan, "--tools", machine.tools, "--run-id", f"r{number}")
+        assert machine.json("show", f"r{number}")["limits"]["schedule"] == schedule
+    config.write_text('[limits]\nschedule = "eager"\n')
+    assert "limits.schedule must be one of sequential, auto" in machine("run", plan).stderr
+
+
+def test_concurrency_is_said_for_all_or_for_a_tool(machine):
+    plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @ADD (a=2) > $b")
+    options = ("--max-concurrency", "7", "--max-concurrency", "add=2", "--run-id", "r1")
+    assert machine("run", plan, "--tools", machine.tools, *options).exit_code == 0
+    limits = machine.json("show", "r1")["limits"]
+    assert (limits["max_concurrency"], limits["max_concurrency_by_tool"]) == (7, {"ADD": 2})
+    wrong = machine("run", plan, "--max-concurrency", "0")
+    assert (wrong.exit_code, "0 is not in the range x>=1" in wrong.stderr) == (2, True)
+
+
+def test_a_killed_run_goes_on_with_what_had_arrived_early(machine):
+    """S2 has answered before its turn when S3 ends the process; it is not called again."""
+    plan = machine.plan(
+        'S1: @LOOK (path="one", wait=0.3) > $a',
+        'S2: @LOOK (path="two") > $b',
+        'S3: @DIE (marker="dead") > $c',
+        "S4: @RESPOND ($a, $b, $c)",
+    )
+    killed = machine.shell("run", plan, "--tools", machine.tools, "--run-id", "r1")
+    assert killed.returncode != 0
+    (machine.folder / "two").unlink()
+    done = machine("resume", "r1", "--in-doubt", "retry")
+    assert done.stdout == "seen seen alive\n"
+    assert not (machine.folder / "two").exists()
+    rows = machine.json("show", "r1", "--timeline")["timeline"]
+    assert [row["step"] for row in rows] == ["S1", "S2", "S3"]
+    one, two, three = rows
+    assert two["start"] < one["end"] <= three["start"]
+    assert two["start"] < two["turn"]
+    drawn = machine("show", "r1", "--timeline").stdout
+    assert "▒" in drawn.splitlines()[1]
