@@ -162,13 +162,15 @@ def durable(case: Case, variant: str) -> Callable[[str, bool], Run]:
 
     def build(folder: str, resume: bool) -> Run:
         plan = checked(parse_dag(text).require())
+        program = compile_plan(plan, FACTS)
         journal = Journal.open(Path(folder) / "journal.db", Durability(variant))
 
         async def run() -> Any:
             if resume:
                 outcome = await resume_run(journal, "run", ports_for)
             else:
-                outcome = await start_run(plan, PORTS, Launch(FACTS, limits=limits()), journal, "run")
+                launch = Launch(FACTS, limits=limits(), program=program)
+                outcome = await start_run(plan, PORTS, launch, journal, "run")
             return outcome.result.variables[output]["v"] if outcome.result else None
 
         async def close() -> None:

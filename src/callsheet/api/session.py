@@ -21,13 +21,14 @@ from callsheet.api.findings import Findings
 from callsheet.api.kit import Kit
 from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner, refused
+from callsheet.api.prepared import Prepared, PreparedPlans
 from callsheet.api.reach import absent_tools, facts_of, pins_of, take_in
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import EventStream
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, Order
 from callsheet.ir import Plan as Steps
-from callsheet.machine import Compile, Limits, ToolFacts
+from callsheet.machine import Compile, Limits, ToolFacts, compile_plan
 from callsheet.machine.progress import with_own_ids
 from callsheet.ports.tools import CallContext, Registry, ToolFailed, ToolSpec
 from callsheet.runtime.asking import Respondents
@@ -87,6 +88,7 @@ class Session:
         self._doubts: tuple[Diagnostic, ...] = ()
         """What was wrong or doubtful when the servers were opened."""
         self._journal: Journal | None = None
+        self._ready = PreparedPlans()
 
     async def __aenter__(self) -> Session:
         return self
@@ -161,6 +163,7 @@ class Session:
                 take_in(self._registry, tool, alias)
             self._stack.push_async_exit(opened.pop_all())
         self._servers_are_open = True
+        self._ready.clear()
         for doubt in self._doubts:
             _log.warning("%s: %s", doubt.code, doubt.message)
 
@@ -176,20 +179,20 @@ class Session:
         watch: Watch,
     ) -> RunOutcome:
         """Check a plan and run it to its end; raises PlanError for one with errors."""
-        findings = await self.examine(plan, inputs)
-        findings.raise_for_errors()
+        ready = self._ready.get(plan.ir, inputs.keys()) or await self._prepare(plan, inputs)
         bounds = self._kit.bounds(limits)
         if bounds.replans_on_failure and plan.ir.order is Order.DAG and self._kit.planner is None:
             raise no_planner()
         watch = ears.watching(watch)
         launch = Launch(
-            facts=facts_of(plan.ir, self._registry, self._kit.on_in_doubt),
-            pins=pins_of(plan.ir, self._registry),
+            facts=ready.facts,
+            pins=ready.pins,
             inputs=inputs,
             limits=bounds,
             source="" if plan.source is None else plan.source.text,
             note={"plan": "" if plan.source is None else plan.source.name},
             approve=self._kit.approve,
+            program=ready.program,
         )
         present = Respondents(self._kit.on_ask)
         journal = self.journal
@@ -197,6 +200,15 @@ class Session:
             return await start_run(plan.ir, self._ports(ears), launch, journal, run_id, watch, present)
         result = await run_unrecorded(plan.ir, self._ports(ears), launch, watch, run_id, present)
         return RunOutcome(run_id, result, usage=result.usage)
+
+    async def _prepare(self, plan: Plan, inputs: Mapping[str, JSON]) -> Prepared:
+        """Check a plan and make it ready to run, so that its further runs need none of that."""
+        findings = await self.examine(plan, inputs)
+        findings.raise_for_errors()
+        facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt)
+        ready = Prepared(facts, pins_of(plan.ir, self._registry), compile_plan(plan.ir, facts))
+        self._ready.put(plan.ir, inputs.keys(), ready)
+        return ready
 
     def find(self, text: str) -> str:
         """The id of a run of the journal, from its beginning or `last`; raises JournalError (JRN002)."""

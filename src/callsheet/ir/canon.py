@@ -60,9 +60,17 @@ def canonical_bytes(value: object) -> bytes:
     return _encode(value).encode("utf-8", "surrogatepass")
 
 
+def plan_bytes(plan: Plan) -> bytes:
+    """The canonical form of a plan, made once and kept with it."""
+    if plan.canonical is None:
+        object.__setattr__(plan, "canonical", canonical_bytes(plan_to_json(plan)))
+    assert plan.canonical is not None
+    return plan.canonical
+
+
 def plan_hash(plan: Plan) -> str:
     """The SHA-256 of the canonical form, in hexadecimal digits."""
-    return hashlib.sha256(canonical_bytes(plan_to_json(plan))).hexdigest()
+    return hashlib.sha256(plan_bytes(plan)).hexdigest()
 
 
 # ---------------------------------------------------------------- writing

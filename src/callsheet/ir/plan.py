@@ -33,6 +33,8 @@ class Plan:
     title: str | None = None
     goal: str | None = None
     comments: tuple[str, ...] = field(default=(), compare=False)
+    canonical: bytes | None = field(default=None, init=False, repr=False, compare=False)
+    """The canonical form, once `plan_bytes` has been asked for it."""
 
     def step(self, step_id: str) -> Step | None:
         """The first step of that id."""

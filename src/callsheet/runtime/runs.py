@@ -19,6 +19,7 @@ from callsheet.machine import (
     Limits,
     LimitsChanged,
     Machine,
+    Program,
     Reopened,
     Result,
     Sleep,
@@ -56,7 +57,8 @@ class Launch:
 
     `facts` and `pins` tell of the tools that the plan calls; `note` is kept with the run for
     the face that started it. `source` is the text of the plan. A person is asked before each call
-    of a tool that `approve` names.
+    of a tool that `approve` names. `program` is that of the plan with these facts, where it has been
+    made before.
     """
 
     facts: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])
@@ -66,6 +68,7 @@ class Launch:
     source: str = ""
     note: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     approve: tuple[str, ...] = ()
+    program: Program | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,8 @@ async def run_unrecorded(
     another; by default it is a new one. A question that nobody `present` answers is denied.
     """
     run_id = run_id or new_run_id()
-    machine = Machine(compile_plan(plan, launch.facts), launch.limits, watch.observer, launch.approve)
+    program = launch.program or compile_plan(plan, launch.facts)
+    machine = Machine(program, launch.limits, watch.observer, launch.approve)
     people = People(run_id, present=present)
     gateway = Gateway(ports, run_id, at_once=launch.limits.max_concurrency_by_tool)
     driver = LocalDriver(machine, gateway, None, watch.after_batch, people=people)
@@ -138,7 +142,7 @@ async def start_run(
         launch.approve,
         ranks_for(journal, plan, launch.limits),
     )
-    folded = begin(plan, start, watch.observer)
+    folded = begin(plan, start, watch.observer, launch.program)
     with journal.create_run(
         run_id, plan, launch.source, start.to_json(), core_version=MACHINE_VERSION
     ) as writer:

@@ -13,8 +13,8 @@ from hashlib import sha256
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
-from callsheet.ir import IR_VERSION, Plan, plan_to_json
-from callsheet.ir.canon import canonical_bytes
+from callsheet.ir import IR_VERSION, Plan
+from callsheet.ir.canon import plan_bytes
 from callsheet.store.blobs import INLINE_LIMIT
 from callsheet.store.errors import JournalError, NotStorable
 from callsheet.store.events import NO_BODY, EventType, Head, encode_body, encode_intent, identify, link
@@ -265,7 +265,7 @@ class Pending:
 
 def plan_row(plan: Plan, source: str) -> PlanRow:
     """A plan with the text it was written as."""
-    body = canonical_bytes(plan_to_json(plan))
+    body = plan_bytes(plan)
     return PlanRow(
         sha256(body).hexdigest(),
         IR_VERSION,

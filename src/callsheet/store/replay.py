@@ -30,6 +30,7 @@ from callsheet.machine import (
     Machine,
     PlanCompiled,
     Probe,
+    Program,
     Reopened,
     RunAgent,
     Sleep,
@@ -229,9 +230,15 @@ def start_from(kind: str, body: Mapping[str, Any] | None) -> Start:
     return Start.from_json(body or {})
 
 
-def begin(plan: Plan, start: Start, observer: Observer | None = None) -> Folded:
-    """A run that has been started, and whose machine has been told nothing yet."""
-    program = compile_plan(plan, start.facts, start.ranks)
+def begin(
+    plan: Plan, start: Start, observer: Observer | None = None, program: Program | None = None
+) -> Folded:
+    """A run that has been started, and whose machine has been told nothing yet.
+
+    `program` is that of the plan with the facts of the start, where it has been made before.
+    """
+    if program is None or start.ranks:
+        program = compile_plan(plan, start.facts, start.ranks)
     machine = Machine(program, start.limits, observer, start.approve)
     return Folded(start, machine, Book(dict(start.facts), Values(start.inputs)))
 

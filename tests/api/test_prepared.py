@@ -1,0 +1,80 @@
+"""Plans that run again are not checked and compiled again, and never taken for others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from callsheet import Plan, PlanError, Runtime, tool
+from callsheet.api import session
+from callsheet.api.prepared import Prepared, PreparedPlans
+from callsheet.ir import plan_hash
+from callsheet.ir.canon import canonical_bytes, plan_bytes, plan_to_json
+from callsheet.machine import compile_plan
+
+
+@tool(effect="read", inline=True)
+def twice(x: int) -> int:
+    return 2 * x
+
+
+TEXT = "S1: @TWICE ($x) > $y\nS2: @RESPOND ($y)"
+
+
+@pytest.fixture
+def checks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The checks of plans that the sessions have made."""
+    made: list[object] = []
+    real = session.check_plan
+    monkeypatch.setattr(session, "check_plan", lambda *a, **k: made.append(a) or real(*a, **k))
+    return made
+
+
+async def test_a_plan_that_runs_again_is_checked_once(checks: list[object]) -> None:
+    plan = Plan.parse(TEXT)
+    async with Runtime([twice]) as runtime:
+        answers = [(await runtime.run(plan, {"x": x})).response for x in (1, 2, 3)]
+        assert (answers, len(checks)) == (["2", "4", "6"], 1)
+        assert (await runtime.run(Plan.parse(TEXT), {"x": 4})).response == "8"
+        assert len(checks) == 2
+
+
+async def test_other_inputs_are_checked_anew(checks: list[object]) -> None:
+    plan = Plan.parse(TEXT)
+    async with Runtime([twice]) as runtime:
+        for given in ({"x": 1}, {"x": 2}, {"x": 3, "z": 3}):
+            assert (await runtime.run(plan, given)).ok
+        assert len(checks) == 2
+
+
+async def test_a_plan_with_errors_is_refused_each_time() -> None:
+    plan = Plan.parse("S1: @TWICE (y=1) > $y")
+    async with Runtime([twice]) as runtime:
+        for _ in range(2):
+            with pytest.raises(PlanError, match="no argument y"):
+                await runtime.run(plan)
+
+
+def test_only_so_many_plans_are_kept_and_the_last_used_stay() -> None:
+    plans = [Plan.parse(f"S1: @RESPOND ({n})").ir for n in range(4)]
+    ready = [Prepared({}, {}, compile_plan(plan)) for plan in plans]
+    kept = PreparedPlans(most=2)
+    kept.put(plans[0], (), ready[0])
+    kept.put(plans[1], (), ready[1])
+    assert kept.get(plans[0], ()) is ready[0]
+    kept.put(plans[2], (), ready[2])
+    assert [kept.get(plan, ()) for plan in plans] == [ready[0], None, ready[2], None]
+    assert kept.get(plans[0], ("x",)) is None
+    kept.clear()
+    assert kept.get(plans[0], ()) is None
+
+
+def test_the_canonical_form_is_kept_with_its_plan_and_with_no_other() -> None:
+    plan = Plan.parse(TEXT).ir
+    name = plan_hash(plan)
+    assert plan_bytes(plan) is plan_bytes(plan)
+    other = replace(plan, title="another")
+    assert plan_hash(other) != name
+    assert plan_bytes(other) == canonical_bytes(plan_to_json(other))
+    assert Plan.parse(TEXT).ir == plan
