@@ -9,6 +9,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # what type checkers take as true; `typing` would cost half of the import
 if TYPE_CHECKING:
+    from callsheet.api.budget import SharedBudget
     from callsheet.api.dryrun import DryRun
     from callsheet.api.errors import PlanError, RunFailed, RunInterrupted
     from callsheet.api.events import (
@@ -39,8 +40,11 @@ if TYPE_CHECKING:
     )
     from callsheet.api.oneshot import arun, run
     from callsheet.api.plan import Plan, parse
+    from callsheet.api.plan_tools import PlanProposal, PlanTools
+    from callsheet.api.planning import PlanRequest
     from callsheet.api.result import RunResult
     from callsheet.api.runtime import Runtime
+    from callsheet.api.steps import StepResult
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
     from callsheet.ir.diff import PlanDiff
@@ -52,10 +56,12 @@ if TYPE_CHECKING:
     from callsheet.runtime.answers import Answer, PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store import Journal, RunStatus
+    from callsheet.store.library import PlanLibrary
 
 __version__ = "0.1.0.dev0"
 
 _NAMES = {
+    "callsheet.api.budget": ("SharedBudget",),
     "callsheet.api.dryrun": ("DryRun",),
     "callsheet.api.errors": ("PlanError", "RunFailed", "RunInterrupted"),
     "callsheet.api.events": (
@@ -86,8 +92,11 @@ _NAMES = {
     ),
     "callsheet.api.oneshot": ("arun", "run"),
     "callsheet.api.plan": ("Plan", "parse"),
+    "callsheet.api.plan_tools": ("PlanProposal", "PlanTools"),
+    "callsheet.api.planning": ("PlanRequest",),
     "callsheet.api.result": ("RunResult",),
     "callsheet.api.runtime": ("Runtime",),
+    "callsheet.api.steps": ("StepResult",),
     "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),
     "callsheet.ir": ("Effect",),
     "callsheet.ir.diff": ("PlanDiff",),
@@ -99,6 +108,7 @@ _NAMES = {
     "callsheet.runtime.answers": ("Answer", "PendingAsk"),
     "callsheet.runtime.doubt": ("DoubtfulCall",),
     "callsheet.store": ("Journal", "RunStatus"),
+    "callsheet.store.library": ("PlanLibrary",),
 }
 _PLACES = {name: place for place, names in _NAMES.items() for name in names}
 
@@ -127,6 +137,10 @@ __all__ = [
     "Plan",
     "PlanDiff",
     "PlanError",
+    "PlanLibrary",
+    "PlanProposal",
+    "PlanRequest",
+    "PlanTools",
     "Refusal",
     "ReplanRequest",
     "Replanned",
@@ -138,10 +152,12 @@ __all__ = [
     "RunResult",
     "RunStatus",
     "Runtime",
+    "SharedBudget",
     "StepDiverted",
     "StepFailed",
     "StepFinished",
     "StepRemarked",
+    "StepResult",
     "StepRetrying",
     "StepSkipped",
     "StepStarted",

@@ -149,3 +149,14 @@ def test_the_commands_name_a_journal_that_was_named(machine):
     machine.shell("run", plan, "--tools", "tools.py", "--run-id", "r", "--journal", "my journal.db")
     result = machine("resume", "r", "--journal", "my journal.db")
     assert "callsheet resume r --journal 'my journal.db' --in-doubt retry" in result.stderr
+
+
+def test_a_plan_file_that_was_changed_meanwhile_changes_nothing(machine):
+    """The journal keeps the plan that the run was started with."""
+    plan = machine.plan('S1: @ASK_HUMAN ("go on?") > $a', 'S2: @NOTE ("as it was") > $b', "S3: @RESPOND ($b)")
+    assert machine("run", plan, "--tools", machine.tools, "--run-id", "r").exit_code == 4
+    machine.plan('S1: @ASK_HUMAN ("go on?") > $a', 'S2: @NOTE ("changed") > $b', "S3: @RESPOND ($b)")
+    machine("approve", "r")
+    done = machine("resume", "r")
+    assert (done.exit_code, done.stdout.strip()) == (0, "as it was")
+    assert (machine.folder / "notes.txt").read_text() == "as it was\n"

@@ -67,7 +67,7 @@ def test_an_unknown_code_gives_the_nearest(machine):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (["chek", "p.ltp"], "did you mean check?"),
+        (["chek", "p.ltp"], "did you mean check"),
         (["zzz"], "`callsheet --help` lists the commands"),
         (["check"], "missing argument"),
         (["check", "p.ltp", "--foo"], "no such option"),

@@ -8,28 +8,32 @@ show and nothing here can is a difference that says so; `RUNNERS` is where such 
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tests.conformance.dag_dry import dry_run_case
 from tests.conformance.dag_form import DagCase
 from tests.conformance.dag_pictures import RENDERINGS, batch_differences, picture_differences
 from tests.conformance.dag_runs import run_case, run_stages
+from tests.conformance.dag_tools import plan_tool_case, tool_schemas_case
 from tests.conformance.findings import difference, shown
 
 from callsheet.diagnostics import Diagnostic, render_all
-from callsheet.frontends.dag import format_dag, parse_dag
+from callsheet.frontends.dag import parse_dag
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.passes import ToolSignature, check
+from callsheet.store.library import PlanLibrary
 
 Runner = Callable[[DagCase, Plan], list[str]]
 
 
 def differences(case: DagCase) -> list[str]:
     """What speaks against a case; an empty list where it is met."""
-    if case.mode in ("plan_tool", "tool_schemas"):
-        return _unsupported(case)
     try:
+        if case.mode in PLAN_TOOLS:
+            return PLAN_TOOLS[case.mode](case)
         plan, wrong = _read(case)
         if wrong or plan is None:
             return _refused(case, wrong)
@@ -101,12 +105,14 @@ def _render(case: DagCase, plan: Plan) -> list[str]:
 
 
 def _save_load(case: DagCase, plan: Plan) -> list[str]:
-    """The plan as it is written, and read again."""
-    text = format_dag(plan)
-    saved = json.loads(text)
+    """The plan as the library stores it, and gives it back."""
+    with tempfile.TemporaryDirectory() as folder:
+        stored = PlanLibrary(folder).save(plan)
+        again = PlanLibrary(folder).load(stored.id)
+    saved = json.loads(again.text)
     out: list[str] = []
-    if parse_dag(text).plan != plan:
-        out.append(difference("the plan that was read again", plan, parse_dag(text).plan))
+    if replace(again.require(), id=plan.id) != plan:
+        out.append(difference("the plan that was read again", plan, again.require()))
     waits = {step["index"]: step["depends_on"] for step in saved["steps"]}
     for index, wanted in case.expect.get("saved_depends_on", {}).items():
         if waits.get(index) != wanted:
@@ -115,6 +121,12 @@ def _save_load(case: DagCase, plan: Plan) -> list[str]:
         out.append(difference("id", case.expect["saved_id"], saved.get("id")))
     return out
 
+
+PLAN_TOOLS: Mapping[str, Callable[[DagCase], list[str]]] = {
+    "plan_tool": plan_tool_case,
+    "tool_schemas": tool_schemas_case,
+}
+"""What carries out the modes of the plan tools, whose plans come from a planner."""
 
 RUNNERS: dict[str, Runner] = {
     "render": _render,

@@ -1,11 +1,15 @@
 """Dry runs of the area `dag`: a forecast, held against what a case expects of it.
 
 The forecast is pure: that no call is made follows from what it is. Whether files are left behind is
-not looked at here.
+looked at with the documented runner, in a folder of its own.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
+import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +18,7 @@ from tests.conformance.findings import difference
 
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.machine.foresight import Fields, Forecast, Foreseen, Items, Text, Unknown, foresee
+from callsheet.planning import PlanningContext, PlanRunner
 
 _Look = Callable[[DagCase, Forecast], Any]
 
@@ -64,7 +69,21 @@ def _plain(value: Foreseen, names: Mapping[str, str]) -> Any:
             return value
 
 
+def _left_behind(case: DagCase) -> list[str] | None:
+    """The files that a dry run of the documented runner leaves, checkpoints wanted; None for none."""
+
+    def no_tool(name: str, arguments: dict[str, Any]) -> None:
+        raise AssertionError(f"{name} was called")
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        context = PlanningContext(no_tool, plans_dir=f"{folder}/plans")
+        done = asyncio.run(PlanRunner(context).execute_plan(case.plan, case.inputs, dry_run=True))
+        assert done.success, done.error
+        return os.listdir(folder) or None
+
+
 _LOOKS: Mapping[str, _Look] = {
+    "state": lambda case, forecast: _left_behind(case),
     "success": lambda case, forecast: len(forecast.steps) == len(case.plan["steps"]),
     "call_count": lambda case, forecast: 0,
     "budget_used": lambda case, forecast: 0,

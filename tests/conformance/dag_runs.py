@@ -18,17 +18,21 @@ from typing import Any
 from tests.conformance.dag_form import DagCase
 from tests.conformance.findings import difference
 
+from callsheet.api.plan import Plan as PublicPlan
+from callsheet.api.planning import GraphPlanner, PlanRequest, refused
 from callsheet.frontends.dag import format_dag, parse_dag
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.machine import (
     CallTool,
     Command,
+    Compile,
     Event,
     Failed,
     Finish,
     Limits,
     LimitsChanged,
     Machine,
+    PlanCompiled,
     Reopened,
     Sleep,
     Started,
@@ -39,9 +43,18 @@ from callsheet.machine import (
 )
 from callsheet.machine.keys import step_of
 from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.progress import with_own_ids
+from callsheet.passes import ToolSignature, check
 from callsheet.ports.tools import CallContext
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.runs import Launch, run_unrecorded
+
+
+def signatures(case: DagCase) -> Mapping[str, ToolSignature] | None:
+    """The tools that there are, for the checks; None where each one that is called exists."""
+    if case.catalogue is None:
+        return None
+    return {canonical_tool_name(name): ToolSignature() for name in case.catalogue}
 
 
 @dataclass(slots=True)
@@ -66,6 +79,7 @@ class Session:
         self.machine = self._machine({})
         self.counts: dict[str, int] = {}
         self.stage = Stage()
+        self.prompts: list[str] = []
         self._due: list[tuple[float, int, Event]] = []
         self._launched = 0
         self._open: dict[str, Command] = {}
@@ -75,6 +89,9 @@ class Session:
     def _limits(self, stage: Mapping[str, Any]) -> Limits:
         run = self.case.run
         limits: dict[str, Any] = {"max_concurrency": run.get("max_concurrency", 4)}
+        replan = run.get("replan") or {}
+        if replan.get("enable"):
+            limits["replans_on_failure"] = replan.get("max_replans", 2)
         guards = (stage.get("guards") or run.get("guards") or {}) if run.get("enable_guards", True) else {}
         if "budget_total" in guards:
             limits["max_calls"] = guards["budget_total"] - guards.get("used_by_conversation", 0)
@@ -144,6 +161,8 @@ class Session:
             if isinstance(command, Sleep):
                 event: Event | None = TimerFired(command.key)
                 after = command.seconds * 1000
+            elif isinstance(command, Compile):
+                after, event = 0.0, self._plan_anew(command)
             else:
                 assert isinstance(command, CallTool)
                 self.stage.calls.append(command)
@@ -172,6 +191,31 @@ class Session:
             return delay, Succeeded(command.key, text * times)
         value: Any = dict(command.args) if script.get("echo") else script.get("output", "ok")
         return delay, Succeeded(command.key, value)
+
+    def _plan_anew(self, command: Compile) -> Event:
+        """What the scripted planner gives, read and checked as any plan."""
+        entries = self.case.run["replan"].get("planner") or [{"raise": "no plan"}]
+        entry = entries[min(len(self.prompts), len(entries) - 1)]
+        progress = command.progress
+        assert progress is not None
+
+        def planner(request: PlanRequest) -> Any:
+            self.prompts.append("\n".join(message["content"] for message in request.messages))
+            if isinstance(entry, dict) and "raise" in entry:
+                raise RuntimeError(entry["raise"])
+            return entry
+
+        try:
+            plan = asyncio.run(GraphPlanner(planner).revise(command, (), CallContext("", "plan")))
+            found = check(plan, tools=signatures(self.case), inputs=command.variables)
+            wrong = refused(PublicPlan(plan), found)
+            if wrong is not None:
+                raise wrong
+        except Exception as error:
+            return Failed(command.key, str(error))
+        for step in entry.get("steps", ()) if isinstance(entry, dict) else ():
+            self.names.setdefault(canonical_tool_name(str(step.get("tool"))), str(step.get("tool")))
+        return PlanCompiled(command.key, with_own_ids(plan, progress.plan, progress.number), {})
 
     def _until_exit(self, delay: float) -> None:
         """What answers before the process dies is kept."""
@@ -324,7 +368,27 @@ def _left_behind(session: Session) -> list[str] | None:
         return os.listdir(folder) or None
 
 
+def _tool_args(session: Session, stage: Stage, wanted: Any) -> Any:
+    found = {session.names[call.tool]: call.args for call in stage.calls}
+    return None if all(found.get(tool) == args for tool, args in wanted.items()) else repr(found)
+
+
+def _prompts(session: Session, stage: Stage, wanted: Any) -> Any:
+    said = "\n".join(session.prompts)
+    return None if all(text in said for text in wanted) else said
+
+
+def _unique(session: Session, stage: Stage) -> bool:
+    ended = [note.step for note in stage.notes if note.kind in (NoteKind.FINISHED, NoteKind.FAILED)]
+    return len(ended) == len(set(ended))
+
+
 LOOKS: Mapping[str, Look] = {
+    "replanned": _same(lambda s, t: s.machine.usage().replans > 0),
+    "planner_calls": _same(lambda s, t: len(s.prompts)),
+    "planner_prompt_contains": _prompts,
+    "step_indexes_unique": _same(_unique),
+    "tool_args": _tool_args,
     "success": _same(lambda s, t: s.machine.result is not None and s.machine.result.status is Status.DONE),
     "call_count": _same(lambda s, t: len(t.calls)),
     "budget_used": _same(lambda s, t: len(t.calls)),

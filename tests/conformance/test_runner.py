@@ -355,6 +355,28 @@ def test_a_run_is_held_against_what_is_expected(expect: dict[str, Any], holds: b
     assert (not dag.differences(case)) == holds
 
 
-@pytest.mark.parametrize("mode", ["plan_tool", "tool_schemas"])
-def test_what_is_not_carried_out_fails(mode: str) -> None:
-    assert "not supported" in dag.differences(dag_case({"success": True}, mode))[0]
+def test_an_expectation_of_the_plan_tools_that_is_unknown_fails() -> None:
+    assert "not looked at" in dag.differences(dag_case({"of_no_meaning": 1}, "tool_schemas"))[0]
+    call = {"mode": "plan_tool", "name": "plan_execute", "arguments": {"plan_id": "none"}}
+    case = {"id": "c", "area": "a", "plan": {}, "run": call, "expect": {"of_no_meaning": 1}}
+    assert "not looked at" in dag.differences(dag_case_of(case))[0]
+
+
+@pytest.mark.parametrize(
+    ("expect", "holds"),
+    [
+        ({"response_success": False, "response_error": True, "call_count": 0, "plan_saved": False}, True),
+        ({"response_success": True}, False),
+        ({"response_error": False}, False),
+        ({"call_count": 1}, False),
+        ({"plan_saved": True}, False),
+        ({"response_has": ["error"]}, True),
+        ({"response_has": ["steps"]}, False),
+        ({"response_size_max": 10}, False),
+        ({"response": {"success": True}}, False),
+    ],
+)
+def test_a_call_of_a_plan_tool_is_held_against_what_is_expected(expect: dict[str, Any], holds: bool) -> None:
+    call = {"mode": "plan_tool", "name": "plan_execute", "arguments": {"plan_id": "none"}}
+    case = dag_case_of({"id": "c", "area": "a", "plan": {}, "run": call, "expect": expect})
+    assert (not dag.differences(case)) == holds

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from callsheet import Limits, arun
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
 from callsheet.ports.mcp import HttpServer, McpPool, McpServerConfig, StdioServer, folder_sink
@@ -497,6 +498,25 @@ async def test_a_server_at_a_url_is_reached_called_and_found_again(tmp_path, not
         with _serving(command, port):
             assert await call["texts"]({}, CONTEXT) == ["one", "two"]
             assert "declared differently" in str(await failure(call["moody"]({}, CONTEXT)))
+
+
+async def test_a_server_at_a_url_gets_the_key_of_a_delivery_in_a_header(tmp_path, notes):
+    """A call whose answer was late is delivered again with the same key; a further call has another."""
+    port = _free_port()
+    plan = "S1: @PAY (seconds=30) > $a ON_FAIL @RETRY(1)\nS2: @PAY () > $b"
+    servers = {
+        "workshop": {
+            "url": f"http://127.0.0.1:{port}/mcp",
+            "callsheet": {"effects": {"pay": "keyed"}, "timeout": 1},
+        }
+    }
+    with _serving([sys.executable, WORKSHOP, "http", str(port), str(tmp_path / "notes")], port):
+        limits = Limits(retry_delay=0.0)
+        result = await arun(plan, mcp=servers, data=tmp_path, limits=limits, run_id="run")
+    keys = [line.removeprefix("key ") for line in notes() if line.startswith("key ")]
+    assert [f"paid by {key}" for key in keys[1:]] == [result.variables["a"], result.variables["b"]]
+    assert keys[0] == keys[1] == CallContext("run", "S1.0.1").idempotency_key
+    assert keys[2] == CallContext("run", "S2.0.1").idempotency_key
 
 
 def _bytes(block):

@@ -41,6 +41,7 @@ from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import Launch, Watch, resume_run, run_unrecorded, start_run
 from callsheet.runtime.simulated import Simulation
 from callsheet.store import EventType, Journal, RunStatus, RunWriter
+from callsheet.store.replay import fold
 
 QUESTION = """
 S1: @ASK_HUMAN ("Send to $who?", options=["yes", "no"]) > $a
@@ -358,6 +359,42 @@ async def test_a_process_that_waits_takes_the_answer_that_another_gives(journal:
 async def test_the_time_of_a_question_ends_while_its_process_waits(journal: Journal) -> None:
     text = 'S1: @ASK_HUMAN ("ok?", timeout=0.05, default="none") > $a\nS2: @RESPOND ($a)'
     assert ended(await start(journal, text, {}, None, WAITS)).response == "none"
+
+
+async def test_the_time_that_people_take_is_not_the_runs(journal: Journal) -> None:
+    """Not for its limit, not for what it says it used, and not for who takes it up from the journal."""
+
+    async def slow(args: dict[str, Any], context: object) -> JSON:
+        await asyncio.sleep(0.1)
+        return "slow"
+
+    text = 'S1: @ASK_HUMAN ("ok?") > $a\nS2: @READ (1) > $b\nS3: @ASK_HUMAN ("sure?") > $c\nS4: @RESPOND ($b)'
+    launch = replace(how(), limits=replace(QUICK, max_seconds=0.6))
+    present = Respondents(waits=True, poll=0.01)
+    running = asyncio.create_task(start(journal, text, {"READ": slow}, launch, present))
+    for asked in (1, 2):
+        await until(lambda asked=asked: journal.runs() != [] and count(journal, EventType.ASK) == asked)
+        await asyncio.sleep(0.7)
+        if asked == 2:
+            folded = fold(plan_of(text), journal.events("run"), lambda name: journal.plan(name)[0])
+            assert 0.1 <= folded.seconds < 0.5
+        answer_run(journal, "run", Answer.approve())
+    result = ended(await running)
+    assert (result.status, result.response) == (Status.DONE, "slow")
+    assert 0.1 <= result.usage.seconds < 0.6
+
+
+async def test_a_limit_of_time_still_holds_after_the_waiting(journal: Journal) -> None:
+    text = 'S1: @ASK_HUMAN ("ok?", timeout=0.3, default="none") > $a\nS2: @READ (1) > $b'
+
+    async def hang(args: dict[str, Any], context: object) -> JSON:
+        await asyncio.sleep(30)
+        return "late"
+
+    launch = replace(how(), limits=replace(QUICK, max_seconds=0.2))
+    result = ended(await start(journal, text, {"READ": hang}, launch, WAITS))
+    assert result.refusal is not None
+    assert (result.refusal.budget, result.variables) == ("max_seconds", {"a": "none"})
 
 
 async def test_an_answer_is_noticed_while_other_calls_are_under_way(journal: Journal) -> None:

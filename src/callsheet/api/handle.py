@@ -13,9 +13,10 @@ from types import TracebackType
 from callsheet.api.errors import RunInterrupted
 from callsheet.api.events import RunEvent
 from callsheet.api.result import RunResult
+from callsheet.api.steps import StepLog, StepResult
 from callsheet.api.stream import EventStream
 from callsheet.ir import JSON
-from callsheet.runtime.doubt import RunOutcome
+from callsheet.machine import Usage
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import Watch
 from callsheet.store import RunStatus
@@ -39,14 +40,16 @@ class RunHandle(AsyncIterator[RunEvent]):
         self,
         run_id: str,
         stream: EventStream,
-        work: Callable[[Watch], Awaitable[RunOutcome]],
+        work: Callable[[Watch], Awaitable[RunResult]],
         inputs: Mapping[str, JSON],
         *,
         is_recorded: bool,
+        log: StepLog | None = None,
     ) -> None:
         self.run_id = run_id
         """The run's id, as the journal knows it."""
         self._stream = stream
+        self._log = log
         self._inputs = inputs
         self._is_recorded = is_recorded
         self._driver: LocalDriver | None = None
@@ -60,6 +63,18 @@ class RunHandle(AsyncIterator[RunEvent]):
     def is_done(self) -> bool:
         """Whether the run goes on no more."""
         return self._task.done()
+
+    def step(self, index: str) -> StepResult | None:
+        """What became of a step of a plan of dependencies, None until it has ended."""
+        return None if self._log is None else self._log.get(index)
+
+    def title(self, index: str) -> str:
+        """The title of a step of a plan of dependencies, also of one that a planner has added."""
+        return "" if self._log is None else self._log.title(index)
+
+    def calls_begun(self) -> Usage:
+        """Of a plan of dependencies: the calls that have left so far, also of a run that was interrupted."""
+        return Usage() if self._log is None else self._log.calls_begun()
 
     def when_done(self, tell: Callable[[], object]) -> None:
         """Call `tell` when the run goes on no more."""
@@ -102,11 +117,11 @@ class RunHandle(AsyncIterator[RunEvent]):
         self._task.cancel()
         await asyncio.wait({self._task})
 
-    async def _carry_out(self, work: Callable[[Watch], Awaitable[RunOutcome]]) -> RunResult:
+    async def _carry_out(self, work: Callable[[Watch], Awaitable[RunResult]]) -> RunResult:
         self._begun = True
         watch = Watch(self._stream.note, self._stream.release, self._on_driver)
         try:
-            result = self._stopped() if self._reason is not None else RunResult.of(await work(watch))
+            result = self._stopped() if self._reason is not None else await work(watch)
         except asyncio.CancelledError:
             if self._reason is None or self._driver is not None:
                 raise

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 from callsheet.api.checking import Means
 from callsheet.api.models import Agent, Compiler, Model, Replan
+from callsheet.api.planning import GraphPlanner, Planner
 from callsheet.api.reach import default_data
 from callsheet.api.tools import ToolSource
 from callsheet.diagnostics import Source
@@ -43,6 +44,7 @@ class RuntimeOptions(TypedDict, total=False):
     model: Model | None
     agent: Agent | None
     compiler: Compiler | None
+    planner: Planner | None
     journal: Journal | str | os.PathLike[str] | None
     limits: Limits | None
     approve: Iterable[str]
@@ -66,6 +68,7 @@ class Kit:
     model: ModelPort | None
     agent: AgentPort | None
     replan: Replan | None
+    planner: GraphPlanner | None
     journal: Journal | Path | None
     limits: Limits
     on_in_doubt: OnInDoubt

@@ -104,8 +104,8 @@ def model_port(model: Model) -> ModelPort:
     if isinstance(model, OperationModel):
         return _operation_port(model)
     if isinstance(model, ChatModel):
-        return ModelOperations(_complete(model), strict=model.strict)
-    return ModelOperations(_complete(model))
+        return ModelOperations(completing(model), strict=model.strict)
+    return ModelOperations(completing(model))
 
 
 def agent_port(agent: Agent) -> AgentPort:
@@ -127,7 +127,7 @@ def replan_by(compiler: Compiler | None, model: Model | None) -> Replan | None:
         return _by_compiler(compiler)
     if model is None or isinstance(model, OperationModel):
         return None
-    complete = _complete(model)
+    complete = completing(model)
 
     async def ask(command: Compile, context: CallContext) -> Steps:
         prompt = replan_prompt(command.reason, command.variables)
@@ -156,7 +156,8 @@ def _without_stop(function: Callable[..., Any], arguments: tuple[object, ...]) -
         raise RuntimeError("the function raised StopIteration") from error
 
 
-def _complete(model: PromptFunction | ChatModel) -> Complete:
+def completing(model: PromptFunction | ChatModel) -> Complete:
+    """How a model that takes prompts or conversations is asked."""
     if isinstance(model, ChatModel):
         chat = model.complete
         return lambda messages: called(chat, messages)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from callsheet.api.errors import RunFailed
+from callsheet.api.steps import StepResult
 from callsheet.ir import JSON
 from callsheet.machine import Refusal, Usage
 from callsheet.runtime.answers import PendingAsk
@@ -42,9 +43,16 @@ class RunResult:
     """The limit that the run would have gone over, where one ended it."""
     usage: Usage = field(default_factory=Usage, compare=False)
     """What the run has used: steps, calls by tool, tokens, cost, bytes, seconds."""
+    steps: tuple[StepResult, ...] = field(default=(), compare=False, repr=False)
+    """Of a plan of dependencies: what became of each step, in the order in which they ended."""
+
+    @property
+    def replanned(self) -> bool:
+        """Whether the run went on with a new plan: after a RE-PLAN, or after a graph had failed."""
+        return self.usage.replans > 0
 
     @classmethod
-    def of(cls, outcome: RunOutcome) -> RunResult:
+    def of(cls, outcome: RunOutcome, steps: tuple[StepResult, ...] = ()) -> RunResult:
         """The result that a driver's outcome tells of."""
         result = outcome.result
         if result is None:
@@ -61,6 +69,7 @@ class RunResult:
                 in_doubt=outcome.in_doubt,
                 waiting=outcome.waiting,
                 usage=outcome.usage,
+                steps=steps,
             )
         return cls(
             outcome.run_id,
@@ -74,6 +83,7 @@ class RunResult:
             in_doubt=outcome.in_doubt,
             refusal=result.refusal,
             usage=outcome.usage,
+            steps=steps,
         )
 
     @property

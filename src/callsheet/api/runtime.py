@@ -19,10 +19,12 @@ from callsheet.api.findings import Findings
 from callsheet.api.handle import RunHandle
 from callsheet.api.kit import Kit, Servers, builtin_settings, read_servers
 from callsheet.api.models import Agent, Compiler, Model, agent_port, model_port, replan_by
-from callsheet.api.plan import PlanLike, as_plan
+from callsheet.api.plan import Plan, PlanLike, as_plan
+from callsheet.api.planning import Planner, graph_planner
 from callsheet.api.reach import local_registry
 from callsheet.api.result import RunResult
-from callsheet.api.session import Session
+from callsheet.api.session import Ears, Session
+from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
 from callsheet.api.threads import with_own_threads
 from callsheet.api.tools import ToolSource, read_tools
@@ -32,7 +34,7 @@ from callsheet.machine import Decision, Limits, TookPlace
 from callsheet.machine.limits import SCHEDULES
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.python_tools import to_json
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.tools import CallContext, ToolFailed
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.asking import OnAsk
 from callsheet.runtime.cancelling import PATIENCE
@@ -61,7 +63,8 @@ class Runtime:
       or their `BuiltinSettings`; `data` is the folder of memory and received files.
     - `model`: carries out `@LLM_…` and the like: a function from prompt to answer, a `ChatModel`
       or an `OperationModel`. `agent` carries out `@AGENT_SOLVE`. `compiler` makes the plan of a
-      RE-PLAN; without one the model is asked. All may be async or not.
+      RE-PLAN, `planner` those of `create_plan` and of graphs that have failed
+      (`Limits(replans_on_failure=…)`); without them the model is asked. All may be async or not.
     - `journal`: the path of a journal, or an open `Journal`. Without one nothing is recorded,
       and no run can be resumed.
     - `limits` bound each run.
@@ -96,6 +99,7 @@ class Runtime:
         model: Model | None = None,
         agent: Agent | None = None,
         compiler: Compiler | None = None,
+        planner: Planner | None = None,
         journal: Journal | str | os.PathLike[str] | None = None,
         limits: Limits | None = None,
         on_in_doubt: Literal["ask", "fail", "retry"] = "ask",
@@ -112,6 +116,7 @@ class Runtime:
             model=None if model is None else model_port(model),
             agent=None if agent is None else agent_port(agent),
             replan=replan_by(compiler, model),
+            planner=graph_planner(planner, model),
             journal=journal if isinstance(journal, Journal) or journal is None else Path(journal),
             limits=limits or Limits(),
             on_in_doubt=OnInDoubt(on_in_doubt),
@@ -172,6 +177,30 @@ class Runtime:
                 read, values, assumed, needs_approval, price, asks_servers=ask_servers
             )
 
+    # ------------------------------------------------------------ planning
+
+    async def create_plan(self, goal: str, context: str = "", *, call: CallContext | None = None) -> Plan:
+        """A plan of dependencies for a goal: the planner, or the model, is asked once; nothing is run.
+
+        It is told the tools of this runtime, servers included; `context` is data about the goal. Raises
+        CallsheetError: PLN010 for an answer that is no plan or a plan that could not run here (a tool that
+        nobody offers, a circle, …), with all that is wrong with it, PLN011 where nobody is there to
+        make one; and whatever the planner raises. What the model has spent is told to `call`.
+
+        >>> import asyncio
+        >>> def greet(name: str) -> str: ...
+        >>> step = {"index": "1", "title": "Say", "tool": "greet", "args": {"name": "Ada"}, "depends_on": []}
+        >>> runtime = Runtime([greet], planner=lambda request: {"title": request.goal, "steps": [step]})
+        >>> asyncio.run(runtime.create_plan("Greet Ada"))
+        <Plan Greet Ada, 1 step, 19b7d7a0f6ee>
+        """
+        async with self._opened() as session:
+            return await session.create_plan(goal, context, call or CallContext("", "plan"))
+
+    def create_plan_sync(self, goal: str, context: str = "") -> Plan:
+        """As `create_plan`, for programs without an event loop."""
+        return self._run_sync(self.create_plan(goal, context), "create_plan")
+
     # ------------------------------------------------------------ running
 
     async def run(
@@ -200,7 +229,8 @@ class Runtime:
         read = as_plan(plan, values.keys())
         name = _run_id(run_id)
         async with self._opened() as session:
-            return RunResult.of(await session.run(read, values, name, limits, None, Watch()))
+            log = log_of(read.ir)
+            return _result(await session.run(read, values, name, limits, Ears(log=log), Watch()), log)
 
     def start(
         self,
@@ -221,11 +251,13 @@ class Runtime:
         name = _run_id(run_id)
         stream = EventStream(name, read.ir)
 
-        async def work(watch: Watch) -> RunOutcome:
-            async with self._opened() as session:
-                return await session.run(read, values, name, limits, stream, watch)
+        log = log_of(read.ir)
 
-        return self._handle(RunHandle(name, stream, work, values, is_recorded=self._is_recorded))
+        async def work(watch: Watch) -> RunResult:
+            async with self._opened() as session:
+                return _result(await session.run(read, values, name, limits, Ears(stream, log), watch), log)
+
+        return self._handle(RunHandle(name, stream, work, values, is_recorded=self._is_recorded, log=log))
 
     async def resume(
         self,
@@ -247,15 +279,16 @@ class Runtime:
         self._require_journal()
         verdict = None if in_doubt is None else _verdict(in_doubt)
         async with self._opened() as session:
+            log = StepLog(None)
             outcome = await session.resume(
                 session.find(run_id),
                 verdict,
-                None,
+                Ears(log=log),
                 Watch(),
                 accepts_changed_tools=accept_changed_tools,
                 limits=limits,
             )
-        return RunResult.of(outcome)
+        return _result(outcome, log)
 
     async def decide(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
         """Decide what becomes of a call in doubt; `resume` then carries the run on.
@@ -305,18 +338,21 @@ class Runtime:
         verdict = None if in_doubt is None else _verdict(in_doubt)
         stream = EventStream(run_id, None, replays=True)
 
-        async def work(watch: Watch) -> RunOutcome:
+        log = StepLog(None)
+
+        async def work(watch: Watch) -> RunResult:
             async with self._opened() as session:
-                return await session.resume(
+                outcome = await session.resume(
                     run_id,
                     verdict,
-                    stream,
+                    Ears(stream, log),
                     watch,
                     accepts_changed_tools=accept_changed_tools,
                     limits=limits,
                 )
+            return _result(outcome, log)
 
-        return self._handle(RunHandle(run_id, stream, work, {}, is_recorded=True))
+        return self._handle(RunHandle(run_id, stream, work, {}, is_recorded=True, log=log))
 
     # ------------------------------------------------------------ people
 
@@ -500,12 +536,21 @@ class Runtime:
         return handle
 
     @property
+    def limits(self) -> Limits:
+        """The limits of each run, unless it is given others."""
+        return self._kit.limits
+
+    @property
     def _is_recorded(self) -> bool:
         return self._kit.journal is not None
 
     def _require_journal(self) -> None:
         if not self._is_recorded:
             raise ValueError("this runtime has no journal to resume from: Runtime(journal=PATH)")
+
+
+def _result(outcome: RunOutcome, log: StepLog | None) -> RunResult:
+    return RunResult.of(outcome, () if log is None else log.results())
 
 
 def _names(given: Iterable[str]) -> Iterable[str]:

@@ -12,21 +12,24 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
+from typing import NamedTuple
 
 from callsheet.api.advice import advised, in_words_of_the_library
 from callsheet.api.checking import check_plan, idle_rules
 from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
 from callsheet.api.findings import Findings
 from callsheet.api.kit import Kit
-from callsheet.api.models import Replan
 from callsheet.api.plan import Plan
+from callsheet.api.planning import no_planner, refused
 from callsheet.api.reach import absent_tools, facts_of, pins_of, take_in
+from callsheet.api.steps import StepLog
 from callsheet.api.stream import EventStream
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
-from callsheet.ir import JSON
+from callsheet.ir import JSON, Order
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile, Limits, ToolFacts
-from callsheet.ports.tools import CallContext, Registry
+from callsheet.machine.progress import with_own_ids
+from callsheet.ports.tools import CallContext, Registry, ToolFailed, ToolSpec
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
@@ -43,6 +46,33 @@ from callsheet.store import EventType, Journal
 from callsheet.store.records import Start
 
 _log = logging.getLogger("callsheet")
+
+
+class Ears(NamedTuple):
+    """Who follows a run: a stream of its events, and what became of its steps."""
+
+    stream: EventStream | None = None
+    log: StepLog | None = None
+
+    def watching(self, watch: Watch) -> Watch:
+        """The watch, with the log following; the stream is its observer already."""
+        return watch if self.log is None else self.log.watching(watch)
+
+    def begin_from(self, plan: Steps, new_plans: list[tuple[str, Steps]]) -> None:
+        """Tell both of the plans of a run that is taken up."""
+        if self.stream is not None:
+            self.stream.begin_from(plan, new_plans)
+        if self.log is not None:
+            self.log.begin_from(plan, new_plans)
+
+    def compiled(self, command: Compile, plan: Steps) -> None:
+        """Tell both of a new plan."""
+        if command.progress is not None:
+            plan = with_own_ids(plan, command.progress.plan, command.progress.number)
+        if self.stream is not None:
+            self.stream.compiled(command.key, plan)
+        if self.log is not None:
+            self.log.compiled(plan)
 
 
 class Session:
@@ -142,17 +172,21 @@ class Session:
         inputs: Mapping[str, JSON],
         run_id: str,
         limits: Limits | None,
-        stream: EventStream | None,
+        ears: Ears,
         watch: Watch,
     ) -> RunOutcome:
         """Check a plan and run it to its end; raises PlanError for one with errors."""
         findings = await self.examine(plan, inputs)
         findings.raise_for_errors()
+        bounds = self._kit.bounds(limits)
+        if bounds.replans_on_failure and plan.ir.order is Order.DAG and self._kit.planner is None:
+            raise no_planner()
+        watch = ears.watching(watch)
         launch = Launch(
             facts=facts_of(plan.ir, self._registry, self._kit.on_in_doubt),
             pins=pins_of(plan.ir, self._registry),
             inputs=inputs,
-            limits=self._kit.bounds(limits),
+            limits=bounds,
             source="" if plan.source is None else plan.source.text,
             note={"plan": "" if plan.source is None else plan.source.name},
             approve=self._kit.approve,
@@ -160,8 +194,8 @@ class Session:
         present = Respondents(self._kit.on_ask)
         journal = self.journal
         if journal is not None:
-            return await start_run(plan.ir, self._ports(stream), launch, journal, run_id, watch, present)
-        result = await run_unrecorded(plan.ir, self._ports(stream), launch, watch, run_id, present)
+            return await start_run(plan.ir, self._ports(ears), launch, journal, run_id, watch, present)
+        result = await run_unrecorded(plan.ir, self._ports(ears), launch, watch, run_id, present)
         return RunOutcome(run_id, result, usage=result.usage)
 
     def find(self, text: str) -> str:
@@ -173,7 +207,7 @@ class Session:
         self,
         run_id: str,
         verdict: Resolution | None,
-        stream: EventStream | None,
+        ears: Ears,
         watch: Watch,
         *,
         accepts_changed_tools: bool,
@@ -182,8 +216,8 @@ class Session:
         """Carry a run of the journal on; raises CallsheetError if that cannot be."""
         journal = self.journal
         assert journal is not None
-        if stream is not None:
-            stream.begin_from(*_plans_of(journal, run_id))
+        ears.begin_from(*_plans_of(journal, run_id))
+        watch = ears.watching(watch)
 
         @asynccontextmanager
         async def ports_for(start: Start, plan: Steps) -> AsyncGenerator[Ports]:
@@ -194,7 +228,7 @@ class Session:
             if not accepts_changed_tools:
                 with in_words_of_the_library():
                     check_pins(start, pins_of(plan, self._registry))
-            yield self._ports(stream)
+            yield self._ports(ears)
 
         def change(before: Limits) -> Limits:
             return before if limits is None else limits
@@ -221,7 +255,7 @@ class Session:
         assert self.journal is not None
         return await cancel_run(self.journal, run_id, reason, patience)
 
-    def _ports(self, stream: EventStream | None) -> Ports:
+    def _ports(self, ears: Ears) -> Ports:
         """The ways out of a run."""
         registry = self._registry
 
@@ -229,22 +263,47 @@ class Session:
             tool = registry.get(name)
             return None if tool is None else Route(tool.handler, probe=tool.probe)
 
-        compiler = None if self._kit.replan is None else self._compiler(self._kit.replan, stream)
-        return Ports(route, self._kit.model, self._kit.agent, compiler)
+        has_none = self._kit.replan is None and self._kit.planner is None
+        return Ports(route, self._kit.model, self._kit.agent, None if has_none else self._compiler(ears))
 
-    def _compiler(self, replan: Replan, stream: EventStream | None) -> CompilePort:
+    def _compiler(self, ears: Ears) -> CompilePort:
         async def compile_again(
             command: Compile, context: CallContext
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
-            plan = await replan(command, context)
+            plan = await self._new_plan(command, context)
             errors = (await self.examine(Plan(plan), command.variables)).errors
             if errors:
                 raise CallsheetError(errors)
-            if stream is not None:
-                stream.compiled(command.key, plan)
+            ears.compiled(command, plan)
             return plan, facts_of(plan, self._registry, self._kit.on_in_doubt)
 
         return compile_again
+
+    async def _new_plan(self, command: Compile, context: CallContext) -> Steps:
+        """The plan of a RE-PLAN, or the steps that go on from where a graph has failed."""
+        if command.progress is None:
+            if self._kit.replan is None:
+                raise ToolFailed("RE-PLAN needs a language model, and this run was given none")
+            return await self._kit.replan(command, context)
+        if self._kit.planner is None:
+            raise no_planner()
+        await self._reach(None)
+        return await self._kit.planner.revise(command, self._specs(), context)
+
+    async def create_plan(self, goal: str, context: str, call: CallContext) -> Plan:
+        """A checked plan of dependencies for a goal; what it cost is told to `call`."""
+        if self._kit.planner is None:
+            raise no_planner()
+        await self._reach(None)
+        plan = Plan(await self._kit.planner.create(goal, context, self._specs(), call))
+        wrong = refused(plan, await self.examine(plan, {}))
+        if wrong is not None:
+            raise wrong
+        return plan
+
+    def _specs(self) -> list[ToolSpec]:
+        """The declarations of all tools that are open."""
+        return [tool.spec for tool in self._registry]
 
 
 def _plans_of(journal: Journal, run_id: str) -> tuple[Steps, list[tuple[str, Steps]]]:

@@ -24,7 +24,7 @@ from callsheet.ports.tools import Registry, Tool
 
 if TYPE_CHECKING:
     from callsheet.ports.mcp import McpServerConfig, ServerStatus
-    from callsheet.runtime.gateway import Ports, Route
+    from callsheet.runtime.gateway import CompilePort, Ports, Route
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +42,8 @@ class Setup:
     mcp_configs: tuple[Path, ...] = ()
     discovers: bool = True
     settings: Settings = field(default_factory=Settings)
+    planner: str = ""
+    """`FILE.py:FUNCTION`, which makes plans in the place of the configured model."""
 
     def to_note(self) -> dict[str, JSON]:
         """The setup as JSON data with absolute paths, for a run's journal."""
@@ -52,6 +54,7 @@ class Setup:
             "mcp_configs": [os.path.abspath(path) for path in self.mcp_configs],
             "discovers": self.discovers,
             "settings": self.settings.to_json(),
+            **({"planner": self.planner} if self.planner else {}),
         }
 
     @classmethod
@@ -66,6 +69,7 @@ class Setup:
                 mcp_configs=tuple(map(Path, note["mcp_configs"])),
                 discovers=bool(note["discovers"]),
                 settings=read_settings(note["settings"], "of the run"),
+                planner=str(note.get("planner", "")),
             )
         except (KeyError, TypeError) as error:
             raise CallsheetError.single(
@@ -98,15 +102,15 @@ class Toolbox:
     servers: tuple[ServerStatus, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
 
-    def ports(self) -> Ports:
-        """What the commands of a run go out through."""
+    def ports(self, compiler: CompilePort | None = None) -> Ports:
+        """What the commands of a run go out through; `compiler` makes new plans."""
         from callsheet.runtime.gateway import Ports, Route  # noqa: PLC0415 - brings asyncio
 
         def route(name: str) -> Route | None:
             tool = self.registry.get(name)
             return None if tool is None else Route(tool.handler, probe=tool.probe)
 
-        return Ports(route)
+        return Ports(route, compiler=compiler)
 
 
 def local_tools(setup: Setup) -> Registry:

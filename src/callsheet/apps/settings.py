@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
+from callsheet.ports.models.endpoint import ModelSettings
 
 VARIABLE = "CALLSHEET_CONFIG"
 """Names the configuration file in place of the one in the user's configuration folder."""
@@ -26,7 +27,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The tables of the file: `[fetch]`, `[search]`, `[execution]`, `[limits]`; and what stands before them.
+    """The tables of the file: `[fetch]`, `[search]`, `[execution]`, `[model]`, `[limits]`; and the rest.
 
     `on_in_doubt` is what becomes of calls that may have taken place, where their tools say nothing;
     `approve` names tools before each of whose calls a person is asked.
@@ -37,6 +38,7 @@ class Settings:
     fetch: FetchSettings = field(default_factory=FetchSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
     limits: Limits = field(default_factory=lambda: Limits(schedule=AUTO))
     """Those of a run whose command says nothing else; calls that only read leave early unless it is said."""
 

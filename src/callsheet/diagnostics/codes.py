@@ -2,7 +2,7 @@
 
 Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans, CHK what the
 checks find in a plan, TOL tools and servers, RUN what can end a run, JRN the journal, CFG
-configuration and usage.
+configuration and usage, PLN the plan library and its planner.
 """
 
 from __future__ import annotations
@@ -206,9 +206,18 @@ CODES: dict[str, Code] = _table(
     JRN018="an anchor file that cannot be used",
     JRN020="a run whose events cannot be read",
     JRN021="tools that have changed since the start",
+    JRN022="a run that another version of the machine has begun",
     JRN030="a call that is not in doubt",
     JRN031="a step with several calls in doubt",
     JRN032="a run that has ended and cannot be cancelled",
+    PLN001="a plan id that is none",
+    PLN002="no such plan in the library",
+    PLN003="a plan of this id exists already",
+    PLN004="a plan library that cannot be used",
+    PLN010="an answer of a model that holds no plan",
+    PLN011="nobody is there to make a plan",
+    PLN012="a model that cannot be asked",
+    PLN020="a plan inside a plan on one budget",
     RUN001="a graph of dependencies cannot be run",
     RUN010="a step that nobody is there to carry out",
     RUN020="a run that did not come to a good end",

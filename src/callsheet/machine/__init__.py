@@ -38,6 +38,7 @@ from callsheet.machine.events import (
 from callsheet.machine.limits import Limits
 from callsheet.machine.machine import Machine
 from callsheet.machine.program import Program, ToolFacts, compile_plan
+from callsheet.machine.progress import Progress
 from callsheet.machine.remarks import Cut, Fact, Remark
 from callsheet.machine.result import Result, Status
 from callsheet.machine.usage import Spent, Usage
@@ -67,6 +68,7 @@ __all__ = [
     "PlanCompiled",
     "Probe",
     "Program",
+    "Progress",
     "Question",
     "Refusal",
     "Remark",

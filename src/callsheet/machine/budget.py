@@ -229,17 +229,17 @@ class Budget:
 
     # ------------------------------------------------------------ afterwards
 
+    def give_back(self, tool: str, *, asks_model: bool) -> None:
+        """A call that was reserved has not left and never will."""
+        self.calls[tool] -= 1
+        self.model_calls -= asks_model
+
     def waste(self, tool: str, *, asks_model: bool) -> None:
         """Count a call that left before its turn and whose turn never came."""
         self.unused += 1
         self.calls[tool] += 1
         self.model_calls += asks_model
         self.ahead = 0
-
-    def give_back(self, tool: str, *, asks_model: bool) -> None:
-        """A call that was reserved has not left and never will."""
-        self.calls[tool] -= 1
-        self.model_calls -= asks_model
 
     def spend(self, spent: Spent) -> None:
         """Count what a call has spent."""

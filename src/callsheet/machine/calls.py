@@ -9,6 +9,7 @@ from callsheet.machine.doubt import call_of
 from callsheet.machine.frames import Attempt
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.program import Kind
+from callsheet.machine.replanning import compile_command
 from callsheet.machine.run import Run
 
 _ASKING_MODELS = frozenset({Kind.MODEL, Kind.AGENT, Kind.REPLAN})
@@ -53,7 +54,8 @@ def open_commands(run: Run) -> dict[str, Awaited]:
     calls = [_awaited(run, attempt) for attempt in (*run.attempts.values(), *run.compiling.values())]
     asks = [Ask(attempt.key, attempt.frame.code.id, asked) for attempt, asked in run.asking.open()]
     waits = [pause_of(run, attempt) for attempt in run.asleep.values()]
-    return {command.key: command for command in (*calls, *asks, *waits)}
+    plans = () if run.planning is None else (compile_command(run, run.planning),)
+    return {command.key: command for command in (*calls, *asks, *waits, *plans)}
 
 
 def _awaited(run: Run, attempt: Attempt) -> Awaited:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.machine.asking import Asked
+from callsheet.machine.progress import Progress
 from callsheet.machine.result import Result
 
 
@@ -55,12 +56,16 @@ class Sleep(NamedTuple):
 
 
 class Compile(NamedTuple):
-    """Compile a new plan for this reason; the variables are data, not instructions."""
+    """Compile a new plan for this reason; the variables are data, not instructions.
+
+    `progress` is where a graph stands that has failed, None for a RE-PLAN of a text.
+    """
 
     key: str
     step: str
     reason: str
     variables: dict[str, JSON]
+    progress: Progress | None = None
 
 
 class Probe(NamedTuple):

@@ -12,6 +12,7 @@ from callsheet.machine.order import advance, complete, settle
 from callsheet.machine.outcomes import store
 from callsheet.machine.program import Kind
 from callsheet.machine.remarks import Cut, describe_remark
+from callsheet.machine.replanning import not_planned
 from callsheet.machine.run import Run, failure
 
 
@@ -41,6 +42,9 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
 
 def failed(run: Run, event: Failed, out: list[Command]) -> None:
     """A call has failed: it is tried again as its step and the budget allow."""
+    if run.planning is not None and event.key == run.planning.key:
+        not_planned(run, event, out)
+        return
     attempt = run.attempts.pop(event.key, None) or run.compiling.pop(event.key, None)
     if attempt is None:
         return

@@ -47,6 +47,8 @@ class Limits:
     """How often steps that a jump leads back to may make a call with the same arguments again."""
     max_replans: int = 3
     """How often a run may compile a new plan."""
+    replans_on_failure: int = 0
+    """How often a planner may be asked for other steps when a plan of dependencies has failed; 0 is never."""
     max_concurrency: int = 4
     """Steps under way at once in a plan of dependencies, and on the schedule `auto`."""
     max_concurrency_by_tool: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -67,6 +69,8 @@ class Limits:
     def __post_init__(self) -> None:
         if self.max_steps < 1:
             raise ValueError("max_steps must be at least 1")
+        if self.replans_on_failure < 0:
+            raise ValueError("replans_on_failure must not be negative")
         if self.max_concurrency < 1:
             raise ValueError("max_concurrency must be at least 1")
         if self.schedule not in SCHEDULES:

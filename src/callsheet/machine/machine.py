@@ -38,6 +38,7 @@ from callsheet.machine.limits import AUTO, Limits
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.order import advance, catch_up, settle
 from callsheet.machine.program import Program, compile_plan
+from callsheet.machine.replanning import planned
 from callsheet.machine.result import Status
 from callsheet.machine.run import ALL, Observer, Run
 from callsheet.machine.usage import Usage
@@ -153,8 +154,9 @@ class Machine(Run):
 
     def open_keys(self) -> tuple[str, ...]:
         """The keys of all that is under way."""
+        plans = () if self.planning is None else (self.planning.key,)
         early = () if self.ahead is None else self.ahead.open_keys()
-        return (*self.attempts, *self.asking.keys(), *self.asleep, *self.compiling, *early)
+        return (*self.attempts, *self.asking.keys(), *self.asleep, *self.compiling, *plans, *early)
 
     def open_commands(self) -> dict[str, Awaited]:
         """The commands that have been given and not been answered yet, by key."""
@@ -168,9 +170,9 @@ class Machine(Run):
 
         None before its start, in a pause, after its end, and where the schedule was changed from `auto`.
         """
-        if self.ahead is not None and not self.ahead.is_looking:
-            return None
-        return self if self.is_started and not self.is_paused and self.result is None else None
+        is_ahead_only = self.ahead is not None and not self.ahead.is_looking
+        is_whole = self.is_started and not self.is_paused and self.result is None and not is_ahead_only
+        return self if is_whole else None
 
     @classmethod
     def at(cls, state: Run, observer: Observer | None = None, approve: Iterable[str] = ()) -> Machine:
@@ -202,6 +204,10 @@ class Machine(Run):
             emit(self, attempt, out)
 
     def _on_compiled(self, event: PlanCompiled, out: list[Command]) -> None:
+        if self.planning is not None and event.key == self.planning.key:
+            if planned(self, event, out):
+                advance(self, out)
+            return
         attempt = self.compiling.pop(event.key, None)
         if attempt is None:
             return
@@ -249,6 +255,7 @@ class Machine(Run):
         self.attempts.clear()
         self.asleep.clear()
         self.compiling.clear()
+        self.planning = None
         self.finish(end, out)
 
     _HANDLERS: ClassVar[dict[type, Callable[[Any, Any, list[Command]], None]]] = {

@@ -12,6 +12,7 @@ from callsheet.machine.frames import Attempt, Control, End, Frame, Group, Jump, 
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.outcomes import collect, store
 from callsheet.machine.program import NOWHERE, Program, StepCode
+from callsheet.machine.replanning import plan_anew
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
 from callsheet.machine.schedule import Schedule
@@ -198,7 +199,9 @@ def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
             collect(run, frame)
             _commit_node(run, schedule, frame)
     if not schedule.open and run.result is None:
-        run.finish(schedule.end(steps, run.slots), out)
+        end = schedule.end(steps, run.slots)
+        if not plan_anew(run, schedule, end, out):
+            run.finish(end, out)
 
 
 def _commit_node(run: Run, schedule: Schedule, frame: Frame) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callsheet.ir import JSON
 from callsheet.machine.ahead import Ahead
@@ -23,6 +23,9 @@ from callsheet.machine.result import Result, Status
 from callsheet.machine.schedule import Schedule
 from callsheet.machine.variables import Variables
 
+if TYPE_CHECKING:
+    from callsheet.machine.replanning import Planning
+
 Observer = Callable[[Note], None]
 
 ALL = sys.maxsize
@@ -36,7 +39,8 @@ class Run:
     of the step whose turn it is, `visits` counts how often each step has been
     come to, `group` is the @PARALLEL block under way and `schedule` where a graph stands. Calls under
     way are among the `attempts`, waits between two of them `asleep`, new plans `compiling`, what
-    people are asked with `asking`. `left` is how many steps and items may be done before a pause,
+    people are asked with `asking`. `planning` is what was asked of a planner when a graph had failed,
+    which has been asked `plans_asked` times. `left` is how many steps and items may be done before a pause,
     `unfilled` the FOREACH that a pause has broken off. `ahead` has what leaves before its turn, None where
     nothing can.
     """
@@ -58,6 +62,8 @@ class Run:
         "limits",
         "observer",
         "pc",
+        "planning",
+        "plans_asked",
         "program",
         "result",
         "schedule",
@@ -77,6 +83,8 @@ class Run:
         self.asking = Asking(approve)
         self.asleep: dict[str, Attempt] = {}
         self.compiling: dict[str, Attempt] = {}
+        self.planning: Planning | None = None
+        self.plans_asked = 0
         self.is_started = False
         self.generation = ""
         self.budget = Budget(limits)
@@ -107,6 +115,7 @@ class Run:
         self.pc, self.generation, self.last = other.pc, other.generation, other.last
         self.budget, self.group, self.schedule = other.budget, other.group, other.schedule
         self.asking.take(other.asking)
+        self.planning, self.plans_asked = other.planning, other.plans_asked
         self.attempts, self.asleep, self.compiling = other.attempts, other.asleep, other.compiling
         if self.ahead is not None and other.ahead is not None:
             self.ahead.take(other.ahead.at)

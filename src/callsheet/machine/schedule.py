@@ -119,6 +119,10 @@ class Schedule:
             error += f" (and {len(more)} more failed)"
         return End(Status.FAILED, error, error=error, ended_at=steps[first].id)
 
+    def numbers_done(self) -> set[int]:
+        """The steps that have ended well, by number."""
+        return {number for number, done in enumerate(self._done) if done}
+
     def has_ready(self) -> bool:
         """Whether a step may start."""
         return bool(self._ready)

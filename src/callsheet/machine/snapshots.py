@@ -18,6 +18,7 @@ from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits
 from callsheet.machine.program import Program
+from callsheet.machine.replanning import Planning
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
 from callsheet.machine.schedule import Schedule
@@ -72,13 +73,15 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         "attempts": attempts(state.attempts),
         "asleep": attempts(state.asleep),
         "compiling": attempts(state.compiling),
-        **({} if ahead is None else {"ahead": ahead}),
         "asking": [
             [*_attempt_to_json(attempt, numbers[id(attempt.frame)], keep), asked.digest]
             for attempt, asked in state.asking.open()
         ],
         "counts": state.asking.counts((*state.attempts, *state.asking.keys())),
+        "planning": None if state.planning is None else _planning_to_json(state.planning, keep),
+        "plans_asked": state.plans_asked,
         "schedule": None if state.schedule is None else _schedule_to_json(state.schedule, keep),
+        **({} if ahead is None else {"ahead": ahead}),
     }
 
 
@@ -119,12 +122,16 @@ def _read(program: Program, data: Mapping[str, Any], give: Give) -> Run:
     run.budget = Budget.at(run.limits, data["used"])
     run.last = give(data["last"])
     run.attempts, run.asleep, run.compiling = attempts("attempts"), attempts("asleep"), attempts("compiling")
-    if run.ahead is not None:
-        run.ahead.at = standing_from_json(program, data["ahead"], give)
     asking = [(_attempt_from_json(item[:-1], frames, give), str(item[-1])) for item in data["asking"]]
     run.asking.put(asking, data["counts"], program)
+    if data["planning"] is not None:
+        key, end, refused = data["planning"]
+        run.planning = Planning(str(key), _end_from_json(end), str(give(refused)))
+    run.plans_asked = int(data["plans_asked"])
     if run.schedule is not None:
         _put_schedule(run, run.schedule, data["schedule"], give)
+    if run.ahead is not None:
+        run.ahead.at = standing_from_json(program, data["ahead"], give)
     return run
 
 
@@ -155,6 +162,10 @@ def _schedule_to_json(schedule: Schedule, keep: Keep) -> dict[str, Any]:
         "answer": _control_to_json(answer),
         "stop": None if stop is None else [stop[0], _control_to_json(stop[1])],
     }
+
+
+def _planning_to_json(planning: Planning, keep: Keep) -> list[Any]:
+    return [planning.key, _control_to_json(planning.end), keep(planning.refused)]
 
 
 def _counted(numbers: Iterable[int]) -> list[int]:

@@ -29,7 +29,7 @@ def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
     """
     visits = run.visits
     visits[code.identity] = visit = visits[code.identity] + 1
-    prefix = code.prefix if visit == 1 else f"{code.id}@{visit}."
+    prefix = code.prefix if visit == 1 else f"{code.prefix[:-1]}@{visit}."
     if run.generation:
         prefix = run.generation + prefix
     frame = Frame(code, prefix, grouped)

@@ -16,6 +16,7 @@ from callsheet.ir import JSON, Effect, Plan
 from callsheet.machine import CallTool, Decided, Decision, Doubted, Result, RunAgent, TookPlace, Usage
 from callsheet.machine.keys import place_of_key
 from callsheet.machine.machine import Observer
+from callsheet.machine.version import MACHINE_VERSION
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
@@ -78,8 +79,10 @@ def stand(
 ) -> Folded:
     """The run as it stands; one whose events are not those that were written is marked as corrupt.
 
-    With `from_start` the observer hears all that happened. Raises JournalError (JRN012) then.
+    With `from_start` the observer hears all that happened. Raises JournalError: JRN012 for such a run,
+    JRN022 for one that another version of the machine has begun.
     """
+    _check_version(journal, writer.run_id)
     is_whole = observer is not None and from_start
     stands = stand_of(journal, writer.run_id, plan, observer, from_start=is_whole)
     if isinstance(stands, Folded):
@@ -91,6 +94,18 @@ def stand(
         f"the journal of run {writer.run_id} is damaged at event {stands.seq}: {stands.why}",
         way_out="restore the journal from a copy, or export what is whole of it: `callsheet runs salvage`",
     )
+
+
+def _check_version(journal: Journal, run_id: str) -> None:
+    """Refuse a run whose events may mean something else to this machine than to that which wrote them."""
+    version = journal.find_run(run_id).core_version
+    if version not in ("", MACHINE_VERSION):
+        raise JournalError(
+            "JRN022",
+            f"run {run_id} was begun by version {version} of the machine that runs plans, and this is"
+            f" version {MACHINE_VERSION}: it could go on otherwise than it began",
+            way_out="carry it on with the callsheet that began it, or start it anew",
+        )
 
 
 def doubtful_calls(folded: Folded) -> tuple[DoubtfulCall, ...]:

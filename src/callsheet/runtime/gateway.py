@@ -27,6 +27,7 @@ from callsheet.machine import (
     Succeeded,
     ToolFacts,
 )
+from callsheet.machine.progress import with_own_ids
 from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
 from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, left_out
 from callsheet.ports.probes import Prober
@@ -195,6 +196,8 @@ class Gateway:
                     raise ToolFailed("RE-PLAN needs a language model, and this run was given none")
                 own = command._replace(variables=own_copy(command.variables))
                 plan, facts = await ports.compiler(own, context)
+                if own.progress is not None:
+                    plan = with_own_ids(plan, own.progress.plan, own.progress.number)
                 if self._facts is not None:
                     self._facts.update(facts)
                 return PlanCompiled(key, plan, facts, context.remarks, context.spent)

@@ -80,10 +80,11 @@ class LocalDriver:
         self._ending: Cancelled | TimeUp | None = None
         self._seconds = seconds
         self._since: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def seconds(self) -> float:
-        """How long the run has been worked on, by this driver and before."""
+        """How long the run has been worked on, by this driver and before, but for waiting for people."""
         if self._since is None:
             return self._seconds
         return self._seconds + time.monotonic() - self._since
@@ -97,19 +98,35 @@ class LocalDriver:
         if self._driving is not None:
             self._driving.cancel()
 
-    def _watch_time(self) -> asyncio.TimerHandle | None:
-        """See to it that the run ends when its time is up."""
+    def _watch_time(self) -> None:
+        """See to it that the run ends when its time is up, which runs from now on."""
         self._since = time.monotonic()
         limit = self._machine.limits.max_seconds
         if limit is None:
-            return None
+            return
         if limit <= self._seconds:
             self._ending = self._ending or TimeUp(round(self._seconds, 3))
-            return None
+            return
         loop = asyncio.get_running_loop()
-        return loop.call_later(
+        self._timer = loop.call_later(
             limit - self._seconds, lambda: self._end_by(TimeUp(max(limit, round(self.seconds, 3))))
         )
+
+    def _stop_time(self) -> None:
+        """Let the run's time stand still."""
+        self._seconds, self._since = self.seconds, None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def _arrivals(self) -> list[Event]:
+        """What has happened next; while only people are waited for, the run's time stands still."""
+        if not self._crew.is_idle:
+            return await self._crew.arrivals()
+        self._stop_time()
+        arrived = await self._crew.arrivals()
+        self._watch_time()
+        return arrived
 
     async def run(self, commands: Sequence[Command]) -> Result | None:
         """Carry out commands until the machine has its result; None where a person has to decide or answer.
@@ -118,7 +135,7 @@ class LocalDriver:
         that were under way have been cancelled.
         """
         self._driving = asyncio.current_task()
-        timer = self._watch_time()
+        self._watch_time()
         try:
             if self._ending is not None:
                 return await self._end_with(self._ending)
@@ -135,8 +152,7 @@ class LocalDriver:
             return await self._end_with(self._ending)
         finally:
             self._driving = None
-            if timer is not None:
-                timer.cancel()
+            self._stop_time()
             await self._desk.close()
             await self._crew.dismiss()
 
@@ -180,7 +196,7 @@ class LocalDriver:
             crew.start(self._without_questions(commands))
             if crew.is_idle and not desk.is_awaited():
                 return None  # what is still open is in doubt, or waits for people
-            commands = await self._take(await crew.arrivals())
+            commands = await self._take(await self._arrivals())
             await self._settled(commands)
         return machine.result
 

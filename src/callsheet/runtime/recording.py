@@ -12,7 +12,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from callsheet.frontends.dag import format_dag
 from callsheet.frontends.ltp import format_plan
+from callsheet.ir import Order, Plan
 from callsheet.machine import (
     Answered,
     Ask,
@@ -52,6 +54,10 @@ CANCEL = "cancel"
 _PAUSE = 0.5
 
 
+def _text_of(plan: Plan) -> str:
+    return format_dag(plan) if plan.order is Order.DAG else format_plan(plan)
+
+
 class JournalRecorder:
     """The recorder of one run.
 
@@ -78,7 +84,8 @@ class JournalRecorder:
         self._folded = folded
         self._policy = policy or POLICY
         self._should_prune = False
-        self._began = time.monotonic()
+        self.seconds: Callable[[], float] = lambda: 0.0 if folded is None else folded.seconds
+        """How long processes have worked on the run, as its driver knows."""
         self._next_snapshot = NEVER if folded is None else self._policy.next_after(writer.last_seq, 0)
 
     def intent(self, command: Awaited) -> None:
@@ -133,7 +140,7 @@ class JournalRecorder:
 
     def _note(self, event: Event) -> None:
         if type(event) is PlanCompiled:
-            self._writer.add_plan(event.plan, format_plan(event.plan))
+            self._writer.add_plan(event.plan, _text_of(event.plan))
         kind, key, body = event_record(event)
         if key is None:
             self._writer.append(kind, body=body)
@@ -151,8 +158,7 @@ class JournalRecorder:
 
     def _take_snapshot(self, folded: Folded) -> None:
         """Write down what the run has come to, unless that cannot be said at this event."""
-        seconds = folded.seconds + time.monotonic() - self._began
-        body = body_of(folded.machine, folded.book, seconds)
+        body = body_of(folded.machine, folded.book, self.seconds())
         if body is None:
             self._next_snapshot += 1
             return

@@ -27,6 +27,7 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.machine.machine import Observer
+from callsheet.machine.version import MACHINE_VERSION
 from callsheet.runtime.answers import PendingAsk, pending
 from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.cancelling import cancel_asked, heeding
@@ -138,7 +139,9 @@ async def start_run(
         ranks_for(journal, plan, launch.limits),
     )
     folded = begin(plan, start, watch.observer)
-    with journal.create_run(run_id, plan, launch.source, start.to_json()) as writer:
+    with journal.create_run(
+        run_id, plan, launch.source, start.to_json(), core_version=MACHINE_VERSION
+    ) as writer:
         commands = folded.machine.feed(Started(start.inputs), SLICE)
         kept = _Kept(journal, writer, plan, _people(journal, run_id, present))
         gateway = Gateway(ports, run_id, start.facts, start.limits.max_concurrency_by_tool)
@@ -239,6 +242,7 @@ async def _drive(
     driver = LocalDriver(
         folded.machine, gateway, recorder, watch.after_batch, seconds=folded.seconds, people=people
     )
+    recorder.seconds = lambda: driver.seconds
     if watch.on_driver is not None:
         watch.on_driver(driver)
     async with heeding(journal, writer.run_id, driver):

@@ -50,18 +50,25 @@ from callsheet.store.events import EventType
 from callsheet.store.records import PlanOf, Start, facts_from_json, facts_to_json, recorded_event
 from callsheet.store.snapshots import FORMAT, Book, Fetch, Given, Posed, Unfit, Values, book_of
 
+_WORDS = frozenset({EventType.SIGNAL, EventType.CANCEL})
+"""What may come while a process waits for people."""
+
 
 @dataclass(slots=True)
 class Clock:
-    """Adds up how long processes have worked on a run, by the times of their events."""
+    """Adds up how long processes have worked on a run, by the times of their events.
+
+    What passes while nothing but answers of people is missing is not worked on.
+    """
 
     seconds: float = 0.0
     _epoch: int = 0
     _mono: float = 0.0
 
-    def tick(self, row: Row) -> None:
-        """Take the next event."""
-        if row.epoch == self._epoch and row.type is not EventType.END:
+    def tick(self, row: Row, waiting: Mapping[str, Awaited] | None = None) -> None:
+        """Take the next event, before which the run waited for these."""
+        rests = row.type in _WORDS and bool(waiting) and all(isinstance(c, Ask) for c in waiting.values())
+        if row.epoch == self._epoch and row.type is not EventType.END and not rests:
             self.seconds += max(0.0, row.mono - self._mono)
         self._epoch, self._mono = row.epoch, row.mono
 
@@ -201,7 +208,7 @@ def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
     """Fold further events of a run; raises as `fold` does."""
     machine, book = folded.machine, folded.book
     for row in rows:
-        folded.clock.tick(row)
+        folded.clock.tick(row, folded.waiting)
         try:
             _note(folded, row)
             event = recorded_event(row, plan_of)

@@ -69,6 +69,19 @@ def meta(ctx: Context) -> dict[str, Any]:
     return dict(ctx.request_context.meta or {})
 
 
+paid: list[int] = []
+
+
+@server.tool(structured_output=False)
+async def pay(ctx: Context, seconds: float = 0.0) -> str:
+    """Pay, and take a while to answer the first time."""
+    request = ctx.request_context.request
+    note(f"key {request.headers.get('idempotency-key') if request is not None else None}")
+    paid.append(1)
+    await anyio.sleep(seconds if len(paid) == 1 else 0)
+    return f"paid by {(ctx.request_context.meta or {}).get('dev.callsheet/idempotency-key')}"
+
+
 @server.tool(name="select", structured_output=False)
 def choose() -> str:
     return "chosen"

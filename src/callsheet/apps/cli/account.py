@@ -96,8 +96,11 @@ class _Scribe:
                     self.open[note.step].retries += 1
             case NoteKind.JUMPED:
                 self._remark(note.step, f"goes to {note.detail}")
-            case NoteKind.REPLANNED:
+            case NoteKind.REPLANNED if note.step in self.open:
                 self._remark(note.step, f"new plan, {note.detail}")
+            case NoteKind.REPLANNED:  # after a graph had failed, by no step of it
+                visit = self._visit(note.step)
+                visit.outcome, visit.ended, visit.detail = "ok", self.now, f"new plan, {note.detail}"
             case NoteKind.CAST_FAILED:
                 self.warnings.append(f"{note.step}: the result is {note.detail}; it was kept as it was")
             case NoteKind.CUT | NoteKind.FACT | NoteKind.ANSWERED:

@@ -74,6 +74,13 @@ _bounds = {
         metavar="TIME",
         help="Time the run may take: 90, 10m, 2h.",
     ),
+    "replans_on_failure": click.option(
+        "--replan",
+        "replans_on_failure",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Ask a model up to N times for other steps when a JSON plan has failed; default: 0.",
+    ),
     "schedule": click.option(
         "--schedule",
         type=click.Choice(SCHEDULES),

@@ -121,6 +121,7 @@ def setup_from(
     workspace: Path | None = None,
     allow_private_hosts: Iterable[str] = (),
     allow_unsandboxed: bool = False,
+    planner: str = "",
 ) -> Setup:
     """The setup that these options describe, on top of the user's configuration file."""
     from callsheet.api.reach import default_data  # noqa: PLC0415 - only where tools are opened
@@ -138,7 +139,18 @@ def setup_from(
         tools_files=tuple(tools_files),
         mcp_configs=tuple(mcp_configs),
         settings=settings,
+        planner=_planner(planner),
     )
+
+
+def _planner(given: str) -> str:
+    """`FILE.py:FUNCTION` with the whole path."""
+    if not given:
+        return ""
+    path, colon, name = given.rpartition(":")
+    if not colon or not name.isidentifier():
+        raise click.UsageError(f"--model {given[:80]!r}: write FILE.py:FUNCTION")
+    return f"{os.path.abspath(path)}:{name}"
 
 
 tools_files = click.option(
@@ -174,6 +186,21 @@ _unsandboxed = click.option(
     "--allow-unsandboxed", is_flag=True, help="Let code run with limits alone where there is no sandbox."
 )
 
+_planner_option = click.option(
+    "--model",
+    "planner",
+    default="",
+    metavar="FILE.py:FUNCTION",
+    help="A function that takes messages and gives an answer, in place of [model] in config.toml.",
+)
+plans_folder = click.option(
+    "--plans",
+    "plans_folder",
+    type=_PATH,
+    metavar="DIR",
+    help="The folder of the plan library; default: $CALLSHEET_PLANS, else in the user's data folder.",
+)
+
 tool_sources = folded(
     "setup",
     setup_from,
@@ -182,8 +209,13 @@ tool_sources = folded(
     workspace=_workspace,
     allow_private_hosts=_private_hosts,
     allow_unsandboxed=_unsandboxed,
+    planner=_planner_option,
 )
 """Where tools come from and what they may do, as `setup`."""
+planning_tools = folded(
+    "setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs, planner=_planner_option
+)
+"""Where tools come from and who makes plans, as `setup`, for commands that call no tool."""
 checked_tools = folded("setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs)
 """Where tools come from, as `setup`, for commands that call none."""
 

@@ -25,12 +25,13 @@ def report(
     as_json: bool,
     hint: str = "",
     diagnostics: Sequence[Mapping[str, object]] = (),
+    reopens: bool = False,
 ) -> Exit:
     """Print how the run stands and give the exit status.
 
     `journal` is None where nothing was recorded; `hint` is what has to stand behind a further
     command so that it finds the same journal (` --journal PATH`); `diagnostics` are the
-    warnings as JSON objects.
+    warnings as JSON objects. `reopens` says that the plan, a graph, can be taken up where it failed.
     """
     result = outcome.result
     with may_stay_unread():
@@ -45,6 +46,8 @@ def report(
             say(f"used {outcome.usage.describe()}")
             if journal is not None:
                 say(f"run {outcome.run_id} · callsheet show {outcome.run_id}{hint}")
+                if reopens and result.status is Status.FAILED:
+                    say(f"what failed starts again with: callsheet resume {outcome.run_id}{hint}")
     if result is None:
         return Exit.UNDECIDED
     return Exit.OK if result.status is Status.DONE else Exit.FAILED
@@ -113,6 +116,7 @@ def _json(
         "ended_at": None if result is None else result.ended_at,
         "refusal": None if result is None or result.refusal is None else result.refusal._asdict(),
         "usage": outcome.usage.to_json(),
+        "replanned": outcome.usage.replans > 0,
         "in_doubt": [doubt_json(call) for call in outcome.in_doubt],
         "waiting": [asks.as_json(ask) for ask in outcome.waiting],
         "journal": None if journal is None else str(journal),

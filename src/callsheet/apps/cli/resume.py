@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,7 @@ from callsheet.apps.cli.output import print_diagnostics
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.stage import Stage
 from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Order
 
 if TYPE_CHECKING:
     from callsheet.ir import Plan
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.doubt import Resolution, RunOutcome
     from callsheet.runtime.gateway import Ports
     from callsheet.store.journal import Journal
+    from callsheet.store.reader import RunInfo
     from callsheet.store.records import Start
 
 
@@ -42,30 +44,35 @@ class Resumption:
     limits: Callable[[Limits], Limits]
 
 
+_OPTIONS: tuple[options.Decorator, ...] = (
+    click.option(
+        "--in-doubt",
+        type=ResolutionType(),
+        metavar=DECISIONS,
+        help="What becomes of all calls that may or may not have taken place.",
+    ),
+    click.option(
+        "--accept-changed-tools", is_flag=True, help="Go on although a tool's declaration has changed."
+    ),
+    options.waits,
+    options.journal_path,
+    limiting.changes,
+    options.progress,
+    options.as_json,
+)
+
+
+def resume_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command the options of `resume`, as `carry_on` takes them."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.option(
-    "--in-doubt",
-    type=ResolutionType(),
-    metavar=DECISIONS,
-    help="What becomes of all calls that may or may not have taken place.",
-)
-@click.option("--accept-changed-tools", is_flag=True, help="Go on although a tool's declaration has changed.")
-@options.waits
-@options.journal_path
-@limiting.changes
-@options.progress
-@options.as_json
-def resume(
-    run: str,
-    in_doubt: Resolution | None,
-    accept_changed_tools: bool,
-    waits: bool,
-    journal: Path | None,
-    changes: Callable[[Limits], Limits],
-    progress: str,
-    as_json: bool,
-) -> int:
+@resume_options
+def resume(run: str, **given: Any) -> int:
     """Carry on RUN, an id, the beginning of one, or `last`.
 
     No finished call is made again. A call that was under way and may have changed something is
@@ -74,22 +81,39 @@ def resume(
     answered (`callsheet inbox`). The limits are those of the start, unless one is given anew; what
     has been used counts against them.
     """
+    return carry_on(lambda journal: journal.find_run(run), **given)
+
+
+def carry_on(
+    find: Callable[[Journal], RunInfo],
+    *,
+    in_doubt: Resolution | None,
+    accept_changed_tools: bool,
+    waits: bool,
+    journal: Path | None,
+    changes: Callable[[Limits], Limits],
+    progress: str,
+    as_json: bool,
+) -> int:
+    """Carry on the run that `find` finds in the journal; gives the exit status."""
     with options.open_journal(journal) as opened:
-        info = opened.find_run(run)
+        info = find(opened)
+        plan = opened.plan(info.plan_hash)[0]
         job = Resumption(
             run_id=info.run_id,
             journal=opened,
             verdict=in_doubt,
             accepts_changed_tools=accept_changed_tools,
-            progress=choose_progress(Stage(progress), opened.plan(info.plan_hash)[0], as_json=as_json),
+            progress=choose_progress(Stage(progress), plan, as_json=as_json),
             quiet=as_json,
             waits=waits,
             limits=changes,
         )
-        return _carry_on(job, hint=options.journal_hint(journal), as_json=as_json)
+        reopens = plan.order is Order.DAG
+        return _carry_on(job, hint=options.journal_hint(journal), as_json=as_json, reopens=reopens)
 
 
-def _carry_on(job: Resumption, *, hint: str, as_json: bool) -> Exit:
+def _carry_on(job: Resumption, *, hint: str, as_json: bool, reopens: bool) -> Exit:
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
     from callsheet.apps.cli.outcome import report, with_way_on  # noqa: PLC0415
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
@@ -101,7 +125,7 @@ def _carry_on(job: Resumption, *, hint: str, as_json: bool) -> Exit:
         return options.interrupted(stop, job.run_id, hint)
     except JournalWriteFailed as error:
         raise with_way_on(error, job.run_id, hint) from error
-    return report(outcome, job.journal.path, as_json=as_json, hint=hint)
+    return report(outcome, job.journal.path, as_json=as_json, hint=hint, reopens=reopens)
 
 
 async def _resume(job: Resumption) -> RunOutcome:
@@ -129,11 +153,15 @@ async def _resume(job: Resumption) -> RunOutcome:
 async def _ports_of(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[Ports]:
     """Open the tools that the run's start names; refuse those that are gone or have changed."""
     from callsheet.api.reach import absent_tools, pins_of  # noqa: PLC0415 - as above
+    from callsheet.apps.planner import compile_port, planner_of  # noqa: PLC0415
     from callsheet.apps.session import Setup, open_toolbox  # noqa: PLC0415
+    from callsheet.ir import Order  # noqa: PLC0415
     from callsheet.runtime.runs import check_pins  # noqa: PLC0415
 
     setup = Setup.from_note(start.launch)
-    async with open_toolbox(setup, plan) as toolbox:
+    may_plan = plan.order is Order.DAG and job.limits(start.limits).replans_on_failure > 0
+    planner = planner_of(setup) if may_plan else None
+    async with open_toolbox(setup, plan if planner is None else None) as toolbox:
         gone = [toolbox.registry.missing(name) for name in absent_tools(plan, toolbox.registry)]
         if gone:
             raise CallsheetError([*toolbox.diagnostics, *gone])
@@ -141,4 +169,7 @@ async def _ports_of(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator
             print_diagnostics(toolbox.diagnostics, None)
         if not job.accepts_changed_tools:
             check_pins(start, pins_of(plan, toolbox.registry))
-        yield toolbox.ports()
+        compiler = (
+            None if planner is None else compile_port(planner, toolbox.registry, setup.settings.on_in_doubt)
+        )
+        yield toolbox.ports(compiler)

@@ -7,6 +7,7 @@ the same tools again is kept with the run, so that `resume` needs no options.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,10 @@ from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.reading import PlanText
 from callsheet.apps.cli.stage import Stage
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
-from callsheet.ir import Plan
+from callsheet.ir import Order, Plan
 
 if TYPE_CHECKING:
+    from callsheet.api.planning import GraphPlanner
     from callsheet.apps.session import Setup, Toolbox
     from callsheet.machine.limits import Limits
     from callsheet.runtime.doubt import RunOutcome
@@ -72,24 +74,45 @@ class Job:
     on_in_doubt: str
 
 
+_OPTIONS: tuple[options.Decorator, ...] = (
+    options.tool_sources,
+    options.variables,
+    click.option("--dry-run", "is_dry", is_flag=True, help="Say what the plan would do, and do nothing."),
+    assumptions,
+    options.recording,
+    limiting.limits,
+    _start,
+    click.option(
+        "--on-in-doubt",
+        type=click.Choice(["ask", "fail", "retry"]),
+        help="What becomes of calls that may have taken place, if their tools say nothing; default: ask. "
+        "retry holds for tools whose effect is declared.",
+    ),
+    options.progress,
+    options.as_json,
+)
+
+
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command the options of a run, as `carry_out` takes them."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
 @click.command()
 @options.plan
-@options.tool_sources
-@options.variables
-@click.option("--dry-run", "is_dry", is_flag=True, help="Say what the plan would do, and do nothing.")
-@assumptions
-@options.recording
-@limiting.limits
-@_start
-@click.option(
-    "--on-in-doubt",
-    type=click.Choice(["ask", "fail", "retry"]),
-    help="What becomes of calls that may have taken place, if their tools say nothing; default: ask. "
-    "retry holds for tools whose effect is declared.",
-)
-@options.progress
-@options.as_json
-def run(  # noqa: PLR0913 - an argument for each group of options
+@run_options
+def run(**given: Any) -> int:
+    """Check PLAN, a file or - for standard input, and run it on real tools.
+
+    The answer is printed on standard output, progress on standard error. A run that was
+    interrupted goes on with `callsheet resume`. One that waits for people ends with exit status 4.
+    """
+    return carry_out(**given)
+
+
+def carry_out(  # noqa: PLR0913 - an argument for each group of options
     *,
     plan: options.NamedPlan,
     setup: Setup,
@@ -103,11 +126,7 @@ def run(  # noqa: PLR0913 - an argument for each group of options
     progress: str,
     as_json: bool,
 ) -> int:
-    """Check PLAN, a file or - for standard input, and run it on real tools.
-
-    The answer is printed on standard output, progress on standard error. A run that was
-    interrupted goes on with `callsheet resume`. One that waits for people ends with exit status 4.
-    """
+    """Check a plan and run it, or tell what it would do; gives the exit status."""
     if is_dry:
         return tell_dry_run(plan, setup, variables, assumptions, approve=start.approve, as_json=as_json)
     if assumptions.are_given:
@@ -163,8 +182,8 @@ def _carry_out(job: Job, *, hint: str, as_json: bool) -> Exit:
         if job.journal is not None:
             job.journal.close()
     place = None if job.journal is None else job.journal.path
-    warnings = to_json(diagnostics, job.text.source)
-    return report(outcome, place, as_json=as_json, hint=hint, diagnostics=warnings)
+    warnings, reopens = to_json(diagnostics, job.text.source), job.plan.order is Order.DAG
+    return report(outcome, place, as_json=as_json, hint=hint, diagnostics=warnings, reopens=reopens)
 
 
 def _recorded(job: Job) -> str | None:
@@ -174,15 +193,18 @@ def _recorded(job: Job) -> str | None:
 
 
 async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
-    from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - as above
+    from callsheet.apps.planner import compile_port  # noqa: PLC0415 - as above
+    from callsheet.apps.session import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
     from callsheet.runtime.runs import Watch, run_unrecorded, start_run  # noqa: PLC0415
 
     present = Respondents(waits=job.waits)
-    async with open_toolbox(job.setup, job.plan) as toolbox:
+    planner = _planner(job)
+    async with open_toolbox(job.setup, job.plan if planner is None else None) as toolbox:
         diagnostics = _check(job, toolbox)
-        launch, ports = _launch(job, toolbox), toolbox.ports()
+        compiler = None if planner is None else compile_port(planner, toolbox.registry, job.on_in_doubt)
+        launch, ports = _launch(job, toolbox), toolbox.ports(compiler)
         watch = Watch(observer=job.progress.note)
         job.progress.begin()
         if job.journal is None:
@@ -192,6 +214,16 @@ async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
             outcome = await start_run(job.plan, ports, launch, job.journal, job.run_id, watch, present)
         job.progress.end()
     return outcome, diagnostics
+
+
+def _planner(job: Job) -> GraphPlanner | None:
+    """Who makes new steps if the plan fails; None where nobody is to. Raises CallsheetError (PLN011)."""
+    from callsheet.apps.planner import required_planner  # noqa: PLC0415 - as above
+    from callsheet.ir import Order  # noqa: PLC0415
+
+    if not job.limits.replans_on_failure or job.plan.order is not Order.DAG:
+        return None
+    return required_planner(job.setup)
 
 
 def _check(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:

@@ -112,7 +112,8 @@ def _print(story: Story, hint: str) -> None:
     click.echo(f"journal  {story.journal}, {info.events} events, {_chain(story.bad)}")
     click.echo(f"used     {account.folded.usage().describe()}")
     click.echo()
-    actions = {step.id: describe_action(step.action) for step in story.steps}
+    steps = (*account.folded.machine.program.plan.steps, *story.steps)  # those of a new plan as well
+    actions = {step.id: describe_action(step.action) for step in steps}
     for visit in account.steps:
         click.echo(_step_line(visit, cut(actions.get(visit.step, ""), _ACTION_WIDTH)))
     for warning in (*account.warnings, *_cuts(account)):

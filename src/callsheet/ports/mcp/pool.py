@@ -20,14 +20,13 @@ from callsheet.ports.mcp.config import McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.connection import Connection
 from callsheet.ports.mcp.content import BlobSink, has_blobs, untold_texts, value_of
 from callsheet.ports.mcp.declarations import qualified_name, spec_of
+from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY
 from callsheet.ports.probes import Probed, Prober, probed_json
 from callsheet.ports.slots import Slots
 from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSpec
 
 START_TIMEOUT = 30.0
 """Seconds a server may take to start, agree on a protocol and list its tools."""
-IDEMPOTENCY_KEY = "dev.callsheet/idempotency-key"
-"""The `_meta` field that carries a call's idempotency key to a server; documented in docs/tools.md."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ process's transport is our own, so that an error can carry the exit status and t
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -16,12 +17,17 @@ from callsheet.ports.mcp.config import HttpServer
 from callsheet.ports.mcp.process import ServerProcess
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp.client import Transport
     from mcp.shared.message import SessionMessage
 
 _MAX_MESSAGE = 256 * 1024 * 1024
 """Bytes of one message; a server that writes on and on without an end of line is cut off."""
 _FLUSH = 0.5
+IDEMPOTENCY_KEY = "dev.callsheet/idempotency-key"
+"""The `_meta` field that carries a call's idempotency key to a server; documented in docs/tools.md."""
+KEY_HEADER = "Idempotency-Key"
+"""The header that carries it to a server at a URL, for what stands before it: a gateway, say."""
 
 logger = logging.getLogger(__name__)
 
@@ -137,16 +143,49 @@ async def _http_streams(server: HttpServer, on_refusal: Callable[[str], None]) -
     limits = httpx2.Timeout(30.0, read=None)
     async with (
         httpx2.AsyncClient(
-            headers=dict(server.headers), timeout=limits, event_hooks={"response": [look]}
+            headers=dict(server.headers),
+            timeout=limits,
+            event_hooks={"request": [_name_delivery], "response": [look]},
         ) as http,
         streamable_http_client(server.url, http_client=http) as streams,
     ):
         yield streams
 
 
+async def _name_delivery(request: httpx2.Request) -> None:
+    """Put the idempotency key of the call that is being sent into a header, too."""
+    key = _key_of(request.content) if request.method == "POST" else None
+    if key is not None:
+        request.headers[KEY_HEADER] = key
+
+
+def _key_of(body: bytes) -> str | None:
+    """The idempotency key in the `_meta` of a request that is about to be sent."""
+    if IDEMPOTENCY_KEY.encode() not in body:
+        return None
+    message: Any = json.loads(body)
+    try:
+        key: Any = message["params"]["_meta"][IDEMPOTENCY_KEY]
+    except (KeyError, TypeError):
+        return None  # somebody else's data has this word in it
+    return key if isinstance(key, str) else None
+
+
 @asynccontextmanager
 async def _sse_streams(server: HttpServer) -> AsyncGenerator[Any]:
     from mcp.client.sse import sse_client  # noqa: PLC0415 - see above
+    from mcp.shared._httpx_utils import create_mcp_http_client  # noqa: PLC0415 - as it does by itself
 
-    async with sse_client(server.url, headers=dict(server.headers), sse_read_timeout=3600.0) as streams:
+    def naming(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
+        client = create_mcp_http_client(headers, timeout, auth)
+        client.event_hooks["request"].append(_name_delivery)
+        return client
+
+    async with sse_client(
+        server.url, headers=dict(server.headers), sse_read_timeout=3600.0, httpx_client_factory=naming
+    ) as streams:
         yield streams

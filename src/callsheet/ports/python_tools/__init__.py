@@ -6,7 +6,7 @@ that needs it.
 """
 
 from callsheet.ports.python_tools.declare import tool, tool_of
-from callsheet.ports.python_tools.load import load_tools
+from callsheet.ports.python_tools.load import load_function, load_tools
 from callsheet.ports.python_tools.results import to_json
 
-__all__ = ["load_tools", "to_json", "tool", "tool_of"]
+__all__ = ["load_function", "load_tools", "to_json", "tool", "tool_of"]

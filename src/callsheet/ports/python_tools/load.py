@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, ModuleType
 
@@ -37,6 +38,13 @@ def load_tools(path: Path) -> list[Tool]:
     tools = [tool_of(function, origin=f"python:{path}") for function in functions.values()]
     _refuse_duplicates(path, tools)
     return tools
+
+
+def load_function(path: Path, name: str) -> Callable[..., object] | None:
+    """The function of this name in a file, None if it has none; raises as `load_tools` does."""
+    source = _read(path)
+    found = vars(_execute(path, source, _compile(source))).get(name)
+    return found if callable(found) else None
 
 
 def _read(path: Path) -> Source:

@@ -1,1 +1,1 @@
-"""`callsheet plan`: the commands that work on plans as texts under review."""
+"""`callsheet plan`: the commands that make plans, keep them in a library, and compare them."""

@@ -1,0 +1,121 @@
+"""A budget that a conversation and the plans of its model use up together.
+
+In: limits for all of it, and what has been used. Out: the limits that are left for the next run. Runs
+that take turns cannot overspend it together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import canonical_tool_name
+from callsheet.machine import Limits, Refusal, Usage
+
+_PAIRS = (
+    ("max_calls", "calls"),
+    ("max_model_calls", "model_calls"),
+    ("max_cost", "cost"),
+    ("max_bytes", "bytes"),
+    ("max_seconds", "seconds"),
+)
+
+
+_NOBODY: frozenset[int] = frozenset()
+_HAVE_THE_TURN: ContextVar[frozenset[int]] = ContextVar("callsheet budgets in use", default=_NOBODY)
+"""The budgets whose turn a run has, for the tasks and threads of that run."""
+
+
+class SharedBudget:
+    """Limits for a conversation as a whole, and what has been used of them.
+
+    >>> budget = SharedBudget(Limits(max_calls=10, max_calls_by_tool={"send": 1}))
+    >>> budget.count_call("send")
+    >>> budget.left().max_calls, budget.left().max_calls_by_tool
+    (9, {'SEND': 0})
+    """
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self.used = Usage()
+        self._lock = asyncio.Lock()
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[None]:
+        """The turn of one run or planner: others that use this budget wait.
+
+        Raises CallsheetError (PLN020) where a run that has the turn, or a tool of it, asks for one.
+        """
+        if id(self) in _HAVE_THE_TURN.get():
+            raise CallsheetError.single(
+                "PLN020",
+                "a plan that uses a shared budget cannot make or run another plan that uses it",
+                help="give the tools inside of plans a budget of their own",
+            )
+        async with self._lock:
+            token = _HAVE_THE_TURN.set(_HAVE_THE_TURN.get() | {id(self)})
+            try:
+                yield
+            finally:
+                _HAVE_THE_TURN.reset(token)
+
+    def count_call(self, tool: str) -> None:
+        """Count a call that the conversation makes itself."""
+        name = canonical_tool_name(tool)
+        self.add(Usage(calls=1, calls_by_tool={name: 1}))
+
+    def refusal(self, tool: str) -> Refusal | None:
+        """Why the conversation may not call a tool any more; None if it may."""
+        name, left = canonical_tool_name(tool), self.left()
+        if left.max_calls == 0:
+            return Refusal("max_calls", self.limits.max_calls or 0, self.used.calls, name)
+        cap = self.limits.max_calls_by_tool.get(name)
+        used = self.used.calls_by_tool.get(name, 0)
+        return Refusal("max_calls_by_tool", cap, used, name) if cap is not None and used >= cap else None
+
+    def add(self, usage: Usage) -> None:
+        """Count what a run has used."""
+        before, by_tool = self.used, dict(self.used.calls_by_tool)
+        for tool, count in usage.calls_by_tool.items():
+            by_tool[tool] = by_tool.get(tool, 0) + count
+        self.used = replace(
+            before,
+            steps=before.steps + usage.steps,
+            calls=before.calls + usage.calls,
+            calls_by_tool=by_tool,
+            model_calls=before.model_calls + usage.model_calls,
+            retries=before.retries + usage.retries,
+            replans=before.replans + usage.replans,
+            input_tokens=before.input_tokens + usage.input_tokens,
+            output_tokens=before.output_tokens + usage.output_tokens,
+            cost=before.cost + usage.cost,
+            bytes=before.bytes + usage.bytes,
+            seconds=before.seconds + usage.seconds,
+        )
+
+    def left(self) -> Limits:
+        """The limits of the next run: what these leave."""
+        limits, used = self.limits, self.used
+        changes: dict[str, float | int] = {}
+        for bound, count in _PAIRS:
+            most = getattr(limits, bound)
+            if most is not None:
+                changes[bound] = max(0, most - getattr(used, count))
+        if limits.max_tokens is not None:
+            changes["max_tokens"] = max(0, limits.max_tokens - used.input_tokens - used.output_tokens)
+        caps = {
+            tool: max(0, most - used.calls_by_tool.get(tool, 0))
+            for tool, most in limits.max_calls_by_tool.items()
+        }
+        return replace(
+            limits, **changes, max_steps=max(1, limits.max_steps - used.steps), max_calls_by_tool=caps
+        )
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether no step may be run any more."""
+        return self.used.steps >= self.limits.max_steps

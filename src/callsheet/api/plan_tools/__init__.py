@@ -1,0 +1,6 @@
+"""The three tools by which a model makes plans and runs them, for any host that offers tools to a model."""
+
+from callsheet.api.plan_tools.definitions import NAMES, mcp_tools, openai_tools
+from callsheet.api.plan_tools.handlers import PlanProposal, PlanTools
+
+__all__ = ["NAMES", "PlanProposal", "PlanTools", "mcp_tools", "openai_tools"]

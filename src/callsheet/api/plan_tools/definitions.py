@@ -1,0 +1,103 @@
+"""What the plan tools are called, what they take, and what a model is told of them."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+
+class _Definition(NamedTuple):
+    description: str
+    properties: dict[str, Any]
+    required: list[str]
+    runs: bool
+
+
+_GOAL = {
+    "type": "string",
+    "minLength": 1,
+    "description": "What is to be reached, with every name, path and number that the steps need.",
+}
+_VARIABLES = {
+    "type": "object",
+    "description": "Variables of the plan by name; they go before its own values.",
+}
+_DEFINITIONS = {
+    "plan_create": _Definition(
+        "Make a plan for a goal that takes several coordinated tool calls: a graph of steps, saved under an "
+        "id. Nothing is run. Gives the plan's id and its steps.",
+        {"goal": _GOAL},
+        ["goal"],
+        False,
+    ),
+    "plan_execute": _Definition(
+        "Run a plan that was made before, by its id. Steps that do not wait for one another run side by "
+        "side. Gives the outcome and the result of each step.",
+        {
+            "plan_id": {"type": "string", "description": "The id that plan_create gave."},
+            "variables": _VARIABLES,
+        },
+        ["plan_id"],
+        True,
+    ),
+    "plan_create_and_execute": _Definition(
+        "Make a plan for a goal that takes several coordinated tool calls, and run it at once. For a single "
+        "call use the tool itself. Gives the outcome and the result of each step.",
+        {"goal": _GOAL, "variables": _VARIABLES},
+        ["goal"],
+        True,
+    ),
+}
+NAMES = tuple(_DEFINITIONS)
+"""The names of the plan tools."""
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The JSON schema of a tool's arguments."""
+    found = _DEFINITIONS[name]
+    return deepcopy(
+        {
+            "type": "object",
+            "properties": found.properties,
+            "required": found.required,
+            "additionalProperties": False,
+        }
+    )
+
+
+def description_of(name: str) -> str:
+    """What a model is told of a tool."""
+    return _DEFINITIONS[name].description
+
+
+def openai_tools() -> list[dict[str, Any]]:
+    """The definitions in OpenAI's form.
+
+    >>> [(tool["function"]["name"], tool["function"]["parameters"]["required"]) for tool in openai_tools()]
+    [('plan_create', ['goal']), ('plan_execute', ['plan_id']), ('plan_create_and_execute', ['goal'])]
+    """
+    return [
+        {
+            "type": "function",
+            "function": {"name": name, "description": found.description, "parameters": schema_of(name)},
+        }
+        for name, found in _DEFINITIONS.items()
+    ]
+
+
+def mcp_tools() -> list[dict[str, Any]]:
+    """The definitions as a `tools/list` of MCP has them."""
+    return [
+        {
+            "name": name,
+            "description": found.description,
+            "inputSchema": schema_of(name),
+            "annotations": {
+                "readOnlyHint": False,
+                "destructiveHint": found.runs,
+                "idempotentHint": False,
+                "openWorldHint": found.runs,
+            },
+        }
+        for name, found in _DEFINITIONS.items()
+    ]

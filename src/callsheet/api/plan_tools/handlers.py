@@ -1,0 +1,265 @@
+"""The plan tools carried out: a goal becomes a saved plan, a plan is run, and the model is told how it went.
+
+In: the name of a tool and its arguments, as a model gave them. Out: a reply as JSON of bounded length.
+Whatever goes wrong is told in the reply; nothing is raised but what ends the caller itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, cast
+
+from callsheet.api.budget import SharedBudget
+from callsheet.api.models import called
+from callsheet.api.plan import Plan
+from callsheet.api.plan_tools.definitions import NAMES, description_of, mcp_tools, openai_tools, schema_of
+from callsheet.api.plan_tools.replies import MAX_CHARACTERS, error_reply, reply_text
+from callsheet.api.result import RunResult
+from callsheet.api.runtime import Runtime
+from callsheet.api.steps import StepResult
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON, Call, Effect, canonical_tool_name, executor_name
+from callsheet.machine import Spent, Usage
+from callsheet.ports.tools import CallContext, Tool, ToolSpec
+from callsheet.store.library import PlanLibrary, StoredPlan
+
+
+@dataclass(frozen=True, slots=True)
+class PlanProposal:
+    """A plan that a model wants to run: the plan, the id it is saved under, the variables it is given."""
+
+    plan: Plan
+    plan_id: str
+    variables: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+
+
+Confirm: TypeAlias = "Callable[[PlanProposal], bool | Awaitable[bool]]"
+"""Says whether a plan may be run; may be async, and take its time."""
+
+
+class PlanTools:
+    """`plan_create`, `plan_execute` and `plan_create_and_execute` on a runtime.
+
+    Plans are saved in `library`. `confirm` is asked before a plan is run; without one plans run
+    unasked, within the limits of the runtime and with its approvals. `budget` is what the plans use up
+    together with the conversation, by default the runtime's limits for all plans of these tools together;
+    runs that use it come one after another, and none runs within another. A reply has at most
+    `max_characters` characters.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        library: PlanLibrary | None = None,
+        *,
+        confirm: Confirm | None = None,
+        budget: SharedBudget | None = None,
+        max_characters: int = MAX_CHARACTERS,
+    ) -> None:
+        self._runtime = runtime
+        self.library = library or PlanLibrary()
+        self._confirm = confirm
+        self.budget = budget or SharedBudget(runtime.limits)
+        self._most = max_characters
+
+    # ------------------------------------------------------------ definitions
+
+    def openai(self) -> list[dict[str, Any]]:
+        """The definitions in OpenAI's form, for the `tools` of a request."""
+        return openai_tools()
+
+    def mcp(self) -> list[dict[str, Any]]:
+        """The definitions in MCP's form, for an answer to `tools/list`."""
+        return mcp_tools()
+
+    def tools(self) -> list[Tool]:
+        """The three as tools for another runtime, whose plans may then make plans.
+
+        What the inner plans spend on models counts there as well.
+        """
+        return [self._tool(name) for name in NAMES]
+
+    # ------------------------------------------------------------ carrying out
+
+    async def handle(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Carry out a call of a model and give the reply as JSON text.
+
+        Raises only asyncio.CancelledError, when the caller itself is cancelled, and what ends the process.
+        """
+        return reply_text(await self._reply(name, arguments, CallContext("", "plan")), self._most)
+
+    def _tool(self, name: str) -> Tool:
+        async def call(arguments: dict[str, Any], context: CallContext) -> JSON:
+            return json.loads(reply_text(await self._reply(name, arguments, context), self._most))
+
+        spec = ToolSpec(
+            canonical_tool_name(name),
+            name,
+            description_of(name),
+            schema_of(name),
+            Effect.UNSAFE,
+            origin="plan tools",
+            is_declared=True,
+        )
+        return Tool(spec, call)
+
+    async def _reply(self, name: str, arguments: Mapping[str, Any], call: CallContext) -> dict[str, Any]:
+        try:
+            wrong = _wrong_arguments(name, arguments)
+            if wrong is not None:
+                return error_reply(wrong)
+            given = cast("Mapping[str, Any]", arguments.get("variables") or {})
+            if name == "plan_execute":
+                stored = self.library.load(arguments["plan_id"])
+                return await self._execute(stored, given, call)
+            async with self.budget.turn():
+                spent = self._spent(_OF_MODELS)
+                if spent is not None:
+                    return error_reply(spent)
+                stored = await self._create(arguments["goal"], call)
+            if name == "plan_create":
+                return _created(stored.id, _plan_of(stored))
+            return await self._execute(stored, given, call)
+        except CallsheetError as error:
+            return error_reply(str(error), code=error.diagnostics[0].code)
+        except Exception as error:
+            return error_reply(f"{type(error).__name__}: {error}")
+
+    def _spent(self, bounds: tuple[str, ...]) -> str | None:
+        """What to say where nothing is left of one of these bounds."""
+        left = self.budget.left()
+        name = next((name for name in bounds if getattr(left, name) == 0), None)
+        if name is None and not self.budget.is_spent:
+            return None
+        bound = name or "max_steps"
+        return f"the budget of this conversation is spent: {bound} is {getattr(self.budget.limits, bound)}"
+
+    async def _create(self, goal: str, call: CallContext) -> StoredPlan:
+        """A plan for a goal, saved under a new id."""
+        before = call.spent or Spent()
+        try:
+            plan = await self._runtime.create_plan(goal, call=call)
+        finally:
+            after = call.spent or Spent()
+            self.budget.add(
+                Usage(
+                    model_calls=1,
+                    input_tokens=after.input_tokens - before.input_tokens,
+                    output_tokens=after.output_tokens - before.output_tokens,
+                    cost=after.cost - before.cost,
+                )
+            )
+        return self.library.save(replace(plan.ir, id=None))
+
+    async def _execute(
+        self, stored: StoredPlan, variables: Mapping[str, Any], call: CallContext
+    ) -> dict[str, Any]:
+        """Run a plan, if that is confirmed and the budget has room."""
+        plan = _plan_of(stored)
+        about = {"plan_id": stored.id, "steps_total": len(plan.steps)}
+        proposal = PlanProposal(plan, stored.id, variables)
+        if self._confirm is not None and not await called(self._confirm, proposal):
+            return error_reply("the plan was not confirmed, so nothing was run", **about)
+        async with self.budget.turn():
+            spent = self._spent(())
+            if spent is not None:
+                return error_reply(spent, **about)
+            handle = self._runtime.start(plan, variables, limits=self.budget.left())
+            try:
+                result = await handle.result()
+            except asyncio.CancelledError:
+                await handle.interrupt()
+                self.budget.add(handle.calls_begun())
+                raise
+            self.budget.add(result.usage)
+        used = result.usage
+        call.spend(input_tokens=used.input_tokens, output_tokens=used.output_tokens, cost=used.cost)
+        return {**about, **_executed(plan, result)}
+
+
+_OF_MODELS = ("max_model_calls", "max_tokens", "max_cost")
+
+
+def _plan_of(stored: StoredPlan) -> Plan:
+    return Plan(stored.require(), stored.result.source)
+
+
+def _wrong_arguments(name: str, arguments: object) -> str | None:
+    """What is wrong with a call, in words that a model can act upon."""
+    if name not in NAMES:
+        return f"there is no tool {name[:80]}; there are {', '.join(NAMES)}"
+    if not isinstance(arguments, Mapping):
+        return f"the arguments of {name} must be an object"
+    given, schema = cast("Mapping[str, Any]", arguments), schema_of(name)
+    for required in schema["required"]:
+        value = given.get(required)
+        if not isinstance(value, str) or not value.strip():
+            return f"{name} needs {required}, a text"
+    unknown = sorted(set(given) - set(schema["properties"]))
+    if unknown:
+        way_out = "; give them to plan_execute" if unknown[0] == "variables" else ""
+        return f"{name} has no argument {unknown[0][:80]}{way_out}"
+    variables = given.get("variables")
+    if variables is not None and not isinstance(variables, Mapping):
+        return f"{name}: variables must be an object"
+    return None
+
+
+def _created(plan_id: str, plan: Plan) -> dict[str, Any]:
+    return {
+        "success": True,
+        "plan_id": plan_id,
+        "title": plan.title or "",
+        "steps_total": len(plan.steps),
+        "steps": [
+            {
+                "index": step.id,
+                "title": step.title or "",
+                "tool": executor_name(step.action.tool) if isinstance(step.action, Call) else "respond",
+                "depends_on": list(step.depends_on or ()),
+            }
+            for step in plan.steps
+        ],
+    }
+
+
+def _executed(plan: Plan, result: RunResult) -> dict[str, Any]:
+    """How a run went."""
+    reply: dict[str, Any] = {
+        "success": result.ok,
+        "status": str(result.status),
+        "title": plan.title or "",
+        "run_id": result.run_id,
+        "steps_completed": sum(step.success for step in result.steps),
+        "replanned": result.replanned,
+        "response": result.response if result.ok else "",
+        "error": _error(result),
+        "steps": [_step(step) for step in result.steps],
+        "variables": result.variables,
+    }
+    return reply
+
+
+def _error(result: RunResult) -> str | None:
+    if result.ok:
+        return None
+    if result.in_doubt:
+        keys = ", ".join(call.key for call in result.in_doubt)
+        return f"it is not known whether these calls took place, and a person has to decide: {keys}"
+    if result.waiting:
+        return "the run waits for a person to answer: " + ", ".join(ask.key for ask in result.waiting)
+    return result.error or result.response or f"the run is {result.status}"
+
+
+def _step(step: StepResult) -> dict[str, Any]:
+    row: dict[str, Any] = {"index": step.index, "title": step.title, "tool": step.tool, "status": step.status}
+    if step.seconds is not None:
+        row["seconds"] = round(step.seconds, 3)
+    if step.error is not None:
+        row["error"] = step.error
+    if step.success and step.variable is None:
+        row["result"] = step.value  # one with a variable stands among the variables
+    return row

@@ -1,0 +1,157 @@
+"""What became of the steps of a plan of dependencies: outcome, value, time.
+
+In: a machine's notes and a clock. Out: `StepResult`s in the order in which steps ended. Text plans,
+whose steps may run a million times, are told of by their events alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from callsheet.ir import JSON, Call, Order, Plan, Step, executor_name
+from callsheet.machine import Usage
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.runtime.local import LocalDriver
+from callsheet.runtime.runs import Watch
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What became of a step.
+
+    `index` and `title` are the plan's, `tool` is the tool as its provider calls it, empty for an answer.
+    `value` is the result of a step that is done, `variable` the one that took it, `error` why one failed
+    or was skipped. `seconds` is how long it took, retries included; None for what a resumed run had
+    done before.
+    """
+
+    index: str
+    title: str
+    tool: str
+    status: Literal["done", "failed", "skipped"]
+    value: JSON = None
+    variable: str | None = None
+    error: str | None = None
+    seconds: float | None = None
+
+    @property
+    def success(self) -> bool:
+        """Whether the step is done."""
+        return self.status == "done"
+
+    @property
+    def was_skipped(self) -> bool:
+        """Whether the step was left out: by its condition, or because what it waits for failed."""
+        return self.status == "skipped"
+
+
+class StepLog:
+    """Follows the steps of one run."""
+
+    def __init__(self, plan: Plan | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._steps = {} if plan is None else _steps_of(plan)
+        self._clock = clock
+        self._is_live = plan is not None
+        self._begun: dict[str, float] = {}
+        self._results: dict[str, StepResult] = {}
+        self._calls: Counter[str] = Counter()
+
+    def begin_from(self, plan: Plan, new_plans: Iterable[tuple[str, Plan]]) -> None:
+        """Follow a run that is taken up: its plan, and those that took its place."""
+        self._steps = _steps_of(plan)
+        for _, new in new_plans:
+            self._steps |= _steps_of(new)
+
+    def compiled(self, plan: Plan) -> None:
+        """Know the steps of a new plan."""
+        self._steps |= _steps_of(plan)
+
+    def calls_begun(self) -> Usage:
+        """The calls that have left so far, attempts included; those that a budget refused count as well."""
+        return Usage(calls=sum(self._calls.values()), calls_by_tool=dict(self._calls))
+
+    def results(self) -> tuple[StepResult, ...]:
+        """The steps that have an outcome, in the order in which they ended."""
+        return tuple(self._results.values())
+
+    def title(self, index: str) -> str:
+        """The title of a step, of whichever plan of the run; empty where it has none."""
+        step = self._steps.get(index)
+        return "" if step is None else step.title or ""
+
+    def get(self, index: str) -> StepResult | None:
+        """What became of a step, as soon as it has ended."""
+        return self._results.get(index)
+
+    def watching(self, watch: Watch) -> Watch:
+        """The watch, with this log hearing what it hears."""
+        observer, on_driver = watch.observer, watch.on_driver
+
+        def note(said: Note) -> None:
+            self.note(said)
+            if observer is not None:
+                observer(said)
+
+        def begins(driver: LocalDriver) -> None:
+            self._is_live = True
+            if on_driver is not None:
+                on_driver(driver)
+
+        return replace(watch, observer=note, on_driver=begins)
+
+    def note(self, note: Note) -> None:
+        """Take what happens to a step."""
+        step = self._steps.get(note.step)
+        if step is None:
+            return
+        match note.kind:
+            case NoteKind.RETRYING:
+                self._count(step)
+            case NoteKind.STARTED:
+                self._count(step)
+                self._begun[step.id] = self._clock() if self._is_live else -1.0
+                self._results.pop(step.id, None)
+            case NoteKind.FINISHED:
+                self._end(step, "done", value=note.value, variable=note.var)
+            case NoteKind.FAILED:
+                self._end(step, "failed", error=note.detail)
+            case NoteKind.SKIPPED:
+                self._end(step, "skipped", error=note.detail)
+            case _:
+                pass
+
+    def _count(self, step: Step) -> None:
+        if self._is_live and isinstance(step.action, Call):
+            self._calls[step.action.tool] += 1
+
+    def _end(
+        self,
+        step: Step,
+        status: Literal["done", "failed", "skipped"],
+        *,
+        value: JSON = None,
+        variable: str | None = None,
+        error: str | None = None,
+    ) -> None:
+        begun = self._begun.get(step.id, -1.0)
+        seconds = max(0.0, self._clock() - begun) if self._is_live and begun >= 0 else None
+        if status == "skipped" and self._is_live:
+            seconds = 0.0
+        tool = executor_name(step.action.tool) if isinstance(step.action, Call) else ""
+        self._results.pop(step.id, None)
+        self._results[step.id] = StepResult(
+            step.id, step.title or "", tool, status, value, variable, error, seconds
+        )
+
+
+def log_of(plan: Plan) -> StepLog | None:
+    """What follows a run of this plan; None for one of text order."""
+    return StepLog(plan) if plan.order is Order.DAG else None
+
+
+def _steps_of(plan: Plan) -> dict[str, Step]:
+    return {step.id: step for step in plan.steps} if plan.order is Order.DAG else {}

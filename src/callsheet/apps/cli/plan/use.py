@@ -1,0 +1,65 @@
+"""`callsheet plan run` and `callsheet plan resume`: plans of the library, run as any others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.plan.library import kept_plan, open_library, the_id
+from callsheet.apps.cli.resume import carry_on, resume_options
+from callsheet.apps.cli.run import carry_out, run_options
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.store.journal import Journal
+    from callsheet.store.reader import RunInfo
+
+
+@click.command()
+@the_id
+@options.plans_folder
+@run_options
+def run(plan_id: str, plans_folder: Path | None, **given: Any) -> int:
+    """Check the plan ID, or the one that begins so, and run it on real tools.
+
+    All is as `callsheet run` does it with a file.
+    """
+    return carry_out(plan=kept_plan(plan_id, plans_folder), **given)
+
+
+@click.command()
+@the_id
+@options.plans_folder
+@resume_options
+def resume(plan_id: str, plans_folder: Path | None, **given: Any) -> int:
+    """Carry on the newest run of the plan ID, or of the one that begins so.
+
+    The run goes on with the plan as it was when it was started, as `callsheet resume` does. A run that is
+    done gives its result again.
+    """
+    name = _find(plan_id, plans_folder)
+    return carry_on(lambda journal: _newest(journal, name), **given)
+
+
+def _find(plan_id: str, plans_folder: Path | None) -> str:
+    """The id of a plan; one that is not in the library any more is taken as it is."""
+    try:
+        return open_library(plans_folder).find(plan_id)
+    except CallsheetError as error:
+        if error.diagnostics[0].code != "PLN002":
+            raise
+        return plan_id
+
+
+def _newest(journal: Journal, plan_id: str) -> RunInfo:
+    found = next((info for info in journal.runs() if info.plan_id == plan_id), None)
+    if found is None:
+        raise CallsheetError.single(
+            "PLN002",
+            f"no run of a plan {plan_id} is in this journal",
+            help=f"start one: callsheet plan run {plan_id}; `callsheet runs` lists the runs",
+        )
+    return found

@@ -1,0 +1,85 @@
+"""Where a graph stands that is to be planned anew, and the new steps among those that were there.
+
+In: a plan, which of its steps are done and which have failed. Out: what a planner is told; and of the
+planner's steps the same with indexes that no earlier step has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from callsheet.ir import Plan, Step
+
+
+class Progress(NamedTuple):
+    """Where a graph stands: its steps that are done, that failed and why, and that were not started.
+
+    `number` counts the new plans of the run from 1; `refused` says why the planner's last answer was none.
+    """
+
+    plan: Plan
+    completed: tuple[Step, ...]
+    failed: tuple[tuple[Step, str], ...]
+    remaining: tuple[Step, ...]
+    number: int = 1
+    refused: str = ""
+
+
+def progress_of(
+    plan: Plan, done: Collection[int], failures: Mapping[int, str], number: int = 1, refused: str = ""
+) -> Progress:
+    """Where a plan stands, by the numbers of its steps."""
+    steps = list(enumerate(plan.steps))
+    return Progress(
+        plan,
+        tuple(step for n, step in steps if n in done),
+        tuple((step, failures[n]) for n, step in steps if n in failures),
+        tuple(step for n, step in steps if n not in done and n not in failures),
+        number,
+        refused,
+    )
+
+
+def with_own_ids(plan: Plan, before: Plan, generation: int) -> Plan:
+    """A planner's plan with indexes that no step of the plan before it has.
+
+    >>> from callsheet.ir import Call
+    >>> steps = Step("1", Call("A"), depends_on=()), Step("2", Call("B"), depends_on=("1",))
+    >>> [(step.id, step.depends_on) for step in with_own_ids(Plan(steps), Plan(steps), 1).steps]
+    [('r1-1', ()), ('r1-2', ('r1-1',))]
+    """
+    taken = {step.id for step in before.steps}
+    names: dict[str, str] = {}
+    for step in plan.steps:
+        wished = f"r{generation}-{step.id}"[:_LONGEST].rstrip()
+        name, number = wished, len(taken)
+        while name in taken:
+            name, number = f"r{generation}-{number}", number + 1
+        taken.add(name)
+        names.setdefault(step.id, name)
+    steps = (
+        replace(
+            step, id=names[step.id], depends_on=tuple(names.get(name, name) for name in step.depends_on or ())
+        )
+        for step in plan.steps
+    )
+    return replace(plan, steps=tuple(steps))
+
+
+def without_past(plan: Plan, progress: Progress) -> Plan:
+    """A planner's plan in which nothing waits for what was done before; it is done."""
+    own = {step.id for step in plan.steps}
+    past = {step.id for step in progress.completed} - own
+    if not any(past.intersection(step.depends_on or ()) for step in plan.steps):
+        return plan
+    steps = (
+        replace(step, depends_on=tuple(name for name in step.depends_on or () if name not in past))
+        for step in plan.steps
+    )
+    return replace(plan, steps=tuple(steps))
+
+
+_LONGEST = 64
+"""Characters of an index."""

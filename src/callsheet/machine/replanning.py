@@ -1,0 +1,144 @@
+"""A graph that has failed is planned anew, once: what is asked for, and the steps that take its place.
+
+A planner may be asked as often as `Limits.replans_on_failure` says until its plan can be run. The new
+steps are not planned anew in their turn: where they fail, the run has failed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Order, Plan
+from callsheet.machine.budget import REPLAN
+from callsheet.machine.commands import Command, Compile
+from callsheet.machine.events import Failed, PlanCompiled
+from callsheet.machine.frames import End
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.program import Program, compile_plan
+from callsheet.machine.progress import progress_of
+from callsheet.machine.remarks import Cut, describe_remark
+from callsheet.machine.result import Status
+from callsheet.machine.run import Run
+from callsheet.machine.schedule import Schedule
+
+
+class Planning(NamedTuple):
+    """A planner that has been asked: under which key, how the run ends without it, why it is asked again."""
+
+    key: str
+    end: End
+    refused: str = ""
+
+
+def plan_anew(run: Run, schedule: Schedule, end: End, out: list[Command]) -> bool:
+    """Ask for other steps where a graph has failed and may be planned anew; whether that was done."""
+    if end.status is not Status.FAILED or end.terminated or run.generation or not schedule.failures:
+        return False
+    return _ask(run, end, "", out)
+
+
+def compile_command(run: Run, planning: Planning) -> Compile:
+    """The command that asks for other steps."""
+    schedule = run.schedule
+    assert schedule is not None
+    progress = progress_of(
+        run.program.plan, schedule.numbers_done(), schedule.failures, run.budget.replans + 1, planning.refused
+    )
+    end = planning.end
+    return Compile(planning.key, end.ended_at or "", end.error or "", run.scope.to_dict(), progress)
+
+
+def not_planned(run: Run, event: Failed, out: list[Command]) -> None:
+    """The planner gave no plan: it is asked again, or the run ends as it would have without it."""
+    planning = run.planning
+    assert planning is not None
+    run.planning = None
+    run.budget.measure(event.error)
+    _again(run, planning, event, event.error, out)
+
+
+def planned(run: Run, event: PlanCompiled, out: list[Command]) -> bool:
+    """The planner gave a plan; whether its steps have taken the place of those that were left."""
+    planning = run.planning
+    assert planning is not None
+    run.planning = None
+    try:
+        program = _program(run, event)
+    except CallsheetError as error:
+        _again(run, planning, event, str(error), out)
+        return False
+    carried = run.scope.to_dict()
+    run.budget.replans += 1
+    run.generation = f"r{run.budget.replans}/"
+    run.load(program)
+    run.scope.take_over(carried)
+    run.scope.set_initial()
+    run.tell(NoteKind.REPLANNED, _word(planning.key), f"{len(program.steps)} new steps")
+    _note_beside(run, event)
+    return True
+
+
+def _ask(run: Run, end: End, refused: str, out: list[Command]) -> bool:
+    if run.plans_asked >= run.limits.replans_on_failure:
+        return False
+    refusal = run.budget.reserve_model(REPLAN)
+    word = _free_word(run.program)
+    if refusal is not None:
+        run.tell(NoteKind.FAILED, word, refusal.describe())
+        return False
+    run.plans_asked += 1
+    run.planning = Planning(f"{run.generation}{word}.0.{run.plans_asked}", end, refused)
+    out.append(compile_command(run, run.planning))
+    return True
+
+
+def _again(
+    run: Run, planning: Planning, event: Failed | PlanCompiled, error: str, out: list[Command]
+) -> None:
+    run.tell(NoteKind.FAILED, _word(planning.key), error)
+    _note_beside(run, event)
+    if _ask(run, planning.end, error, out):
+        return
+    end = planning.end
+    said = f"{end.error}; no new plan: {error}"
+    run.finish(end._replace(response=said, error=said), out)
+
+
+def _program(run: Run, event: PlanCompiled) -> Program:
+    """The program of the new steps; raises CallsheetError (RUN001) for a plan that cannot go on."""
+    plan: Plan = event.plan
+    if plan.order is not Order.DAG:
+        raise _unusable("it is a plan of text order")
+    if not plan.steps:
+        raise _unusable("it has no steps")
+    known = run.program.number_of
+    twice = next((step.id for step in plan.steps if step.id in known), None)
+    if twice is not None:
+        raise _unusable(f"its step {twice} has the index of an earlier one")
+    return compile_plan(plan, event.facts)
+
+
+def _unusable(why: str) -> CallsheetError:
+    return CallsheetError.single("RUN001", f"the new plan cannot be run: {why}")
+
+
+def _free_word(program: Program) -> str:
+    """What stands in the place of a step in the planner's key: the index of no step."""
+    word = REPLAN
+    while word in program.number_of:
+        word += "+"
+    return word
+
+
+def _word(key: str) -> str:
+    return key.rsplit(".", 2)[0]
+
+
+def _note_beside(run: Run, event: Failed | PlanCompiled) -> None:
+    if event.spent is not None:
+        run.budget.spend(event.spent)
+    if run.observer is not None:
+        for remark in event.remarks:
+            kind = NoteKind.CUT if isinstance(remark, Cut) else NoteKind.FACT
+            run.observer(Note(kind, _word(event.key), describe_remark(remark)))

@@ -1,0 +1,25 @@
+"""The documented Python API of execution plans: the same names and shapes, on this engine.
+
+A thin skin over `callsheet.Runtime`: what runs, what is journaled and what is checked is the same.
+"""
+
+from callsheet.planning.backend import McpToolBackend, ToolExecutionRequest, ToolExecutionResult
+from callsheet.planning.context import PlanningContext
+from callsheet.planning.pictures import compute_batches, render_plan_dag
+from callsheet.planning.results import PlanExecutionResult, StepExecutionResult
+from callsheet.planning.runner import PlanRunner
+from callsheet.planning.tools import get_plan_tools_as_dicts, handle_plan_tool
+
+__all__ = [
+    "McpToolBackend",
+    "PlanExecutionResult",
+    "PlanRunner",
+    "PlanningContext",
+    "StepExecutionResult",
+    "ToolExecutionRequest",
+    "ToolExecutionResult",
+    "compute_batches",
+    "get_plan_tools_as_dicts",
+    "handle_plan_tool",
+    "render_plan_dag",
+]

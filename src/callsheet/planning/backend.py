@@ -1,0 +1,141 @@
+"""A tool manager as tools of a runtime: what it is asked, and how its answers are read.
+
+In: an object with `execute_tool(name, arguments)`, or a function of these two. Out: tools; one call.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from callsheet.api.budget import SharedBudget
+from callsheet.api.models import called
+from callsheet.ir import JSON, Effect, canonical_tool_name
+from callsheet.machine import Limits
+from callsheet.ports.python_tools import to_json
+from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExecutionRequest:
+    """A call that a backend is asked for."""
+
+    tool_name: str
+    args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    step_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExecutionResult:
+    """What came of a call; `duration` is in seconds."""
+
+    tool_name: str
+    success: bool
+    result: Any = None
+    error: str | None = None
+    duration: float = 0.0
+
+
+class McpToolBackend:
+    """Single calls of a tool manager's tools, within a budget if `enable_guards`."""
+
+    def __init__(
+        self, tool_manager: Any, enable_guards: bool = True, budget: SharedBudget | None = None
+    ) -> None:
+        self._manager = tool_manager
+        self._guards = enable_guards
+        self.budget = budget or SharedBudget(Limits())
+
+    async def execute_tool(self, request: ToolExecutionRequest) -> ToolExecutionResult:
+        """Make a call; a refusal of the budget and a failure are results."""
+        name, began = request.tool_name, time.monotonic()
+        if self._guards:
+            refusal = self.budget.refusal(name)
+            if refusal is not None:
+                return ToolExecutionResult(name, False, error=f"guard: {refusal.describe()}")
+            self.budget.count_call(name)
+        try:
+            value = await handler_of(self._manager, name)(
+                dict(request.args), CallContext("", request.step_id)
+            )
+        except ToolFailed as error:
+            return ToolExecutionResult(name, False, None, str(error), time.monotonic() - began)
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            return ToolExecutionResult(name, False, None, said, time.monotonic() - began)
+        return ToolExecutionResult(name, True, value, None, time.monotonic() - began)
+
+
+def handler_of(manager: Any, name: str) -> Handler:
+    """What calls one of the manager's tools."""
+    function = getattr(manager, "execute_tool", manager)
+
+    async def call(arguments: dict[str, Any], context: CallContext) -> JSON:
+        return _value(await called(function, name, arguments))
+
+    return call
+
+
+def tool_of_manager(manager: Any, spec: ToolSpec) -> Tool:
+    """One of the manager's tools."""
+    return Tool(spec, handler_of(manager, spec.executor))
+
+
+def bare_spec(name: str) -> ToolSpec:
+    """The declaration of a tool of which only the name is known."""
+    return ToolSpec(canonical_tool_name(name), name, effect=Effect.UNSAFE, origin="tool manager")
+
+
+async def catalogue_of(manager: Any) -> tuple[ToolSpec, ...] | None:
+    """The declarations that a manager gives (`get_all_tools`); None where it gives none."""
+    ask = getattr(manager, "get_all_tools", None)
+    if ask is None:
+        return None
+    found = ask()
+    rows = await found if inspect.isawaitable(found) else found
+    return specs_of(rows)
+
+
+def specs_of(rows: Iterable[Any]) -> tuple[ToolSpec, ...]:
+    """Declarations of names, dicts or objects with `name`, `description` and `parameters`."""
+    return tuple(_spec(row) for row in rows)
+
+
+def _spec(row: Any) -> ToolSpec:
+    if isinstance(row, ToolSpec):
+        return row
+    if isinstance(row, str):
+        return bare_spec(row)
+    fields = ("name", "description", "parameters", "inputSchema")
+    told: dict[str, Any] = (
+        dict(cast("Mapping[str, Any]", row))
+        if isinstance(row, Mapping)
+        else {field: getattr(row, field, None) for field in fields}
+    )
+    name = str(told.get("name"))
+    parameters: Any = told.get("parameters") or told.get("inputSchema") or {}
+    return ToolSpec(
+        canonical_tool_name(name),
+        name,
+        str(told.get("description") or ""),
+        dict(parameters),
+        Effect.UNSAFE,
+        origin="tool manager",
+    )
+
+
+def _value(answer: Any) -> JSON:
+    """The value of an answer; raises ToolFailed for one that says it failed."""
+    if isinstance(answer, Mapping):
+        fields = cast("Mapping[str, Any]", answer)
+        if fields.get("success") is False or fields.get("isError") is True:
+            raise ToolFailed(str(fields.get("error") or fields.get("content") or "the tool failed"))
+        return to_json(fields["result"] if "success" in fields and "result" in fields else fields)
+    if hasattr(answer, "success") and hasattr(answer, "result"):
+        if not answer.success:
+            raise ToolFailed(str(getattr(answer, "error", None) or "the tool failed"))
+        return to_json(answer.result)
+    return to_json(answer)

@@ -1,0 +1,110 @@
+"""What a run of a plan gives, as the document has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from callsheet.api.dryrun import DryRun
+from callsheet.api.result import RunResult
+from callsheet.api.steps import StepResult
+from callsheet.ir import Call, Plan, executor_name
+from callsheet.machine.foresight import Fields, Foreseen, Items, Text, Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class StepExecutionResult:
+    """What became of a step; `duration` is in seconds."""
+
+    step_index: str
+    step_title: str
+    tool_name: str
+    success: bool
+    result: Any = None
+    error: str | None = None
+    duration: float = 0.0
+    dry_run: bool = False
+
+    @classmethod
+    def of(cls, step: StepResult) -> StepExecutionResult:
+        """The result in the document's words; a step that its condition left out is a success."""
+        skipped = step.was_skipped and not (step.error or "").endswith(" failed")
+        return cls(
+            step.index,
+            step.title,
+            step.tool,
+            step.success or skipped,
+            step.value,
+            None if step.success or skipped else step.error,
+            step.seconds or 0.0,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlanExecutionResult:
+    """What became of a plan; `total_duration` is in seconds, `run_id` the run's name in the journal."""
+
+    plan_id: str
+    plan_title: str
+    success: bool
+    steps: list[StepExecutionResult] = field(default_factory=list[StepExecutionResult])
+    variables: dict[str, Any] = field(default_factory=dict[str, Any])
+    total_duration: float = 0.0
+    error: str | None = None
+    replanned: bool = False
+    run_id: str | None = None
+
+    @classmethod
+    def of(cls, plan: Plan, result: RunResult, seconds: float, *, is_recorded: bool) -> PlanExecutionResult:
+        """The result in the document's words.
+
+        After a re-plan the steps are those of the first plan that were completed, and the new ones.
+        """
+        first = {step.id for step in plan.steps} if result.replanned else set[str]()
+        steps = [StepExecutionResult.of(step) for step in result.steps]
+        return cls(
+            plan.id or "",
+            plan.title or "",
+            result.ok,
+            [step for step in steps if step.success or step.step_index not in first],
+            result.variables,
+            seconds,
+            None if result.ok else (result.error or result.response or f"the run is {result.status}"),
+            result.replanned,
+            result.run_id if is_recorded else None,
+        )
+
+    @classmethod
+    def foreseen(cls, plan: Plan, told: DryRun, variables: dict[str, Any]) -> PlanExecutionResult:
+        """What a dry run tells: each step, marked; variables stand for results that nobody has."""
+        steps: list[StepExecutionResult] = []
+        for foreseen in told.forecast.steps:
+            step = foreseen.step
+            tool = executor_name(step.action.tool) if isinstance(step.action, Call) else ""
+            stands_for = f"<{tool} result>"
+            arguments = dict(foreseen.visits[0].arguments) if foreseen.visits else {}
+            shown = {name: _plain(value) for name, value in arguments.items()}
+            steps.append(
+                StepExecutionResult(
+                    step.id, step.title or "", tool, True, {"args": shown}, None, 0.0, dry_run=True
+                )
+            )
+            if step.output is not None:
+                variables[step.output.var] = stands_for
+        return cls(plan.id or "", plan.title or "", True, steps, variables)
+
+
+def _plain(value: Foreseen) -> Any:
+    """A foreseen argument as data, with placeholders as texts."""
+    match value:
+        case Unknown():
+            what, _, rest = str(value)[1:].partition(" ")
+            return f"<{executor_name(what)} {rest}" if rest else str(value)
+        case Text(parts=parts):
+            return "".join(part if isinstance(part, str) else _plain(part) for part in parts)
+        case Items(items=items):
+            return [_plain(item) for item in items]
+        case Fields(pairs=pairs):
+            return {name: _plain(item) for name, item in pairs}
+        case _:
+            return value

@@ -1,0 +1,181 @@
+"""Runs plans as the document has it: callbacks, variables, dry runs, checkpoints, guards, new plans."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
+from typing import Any, Literal, cast
+
+from callsheet.api.events import StepFailed, StepFinished, StepStarted
+from callsheet.api.handle import RunHandle
+from callsheet.api.models import called
+from callsheet.api.plan import Plan
+from callsheet.api.result import RunResult
+from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.dag import format_dag
+from callsheet.ir import Order, executor_name
+from callsheet.machine import Limits, Usage
+from callsheet.planning.context import PlanningContext
+from callsheet.planning.results import PlanExecutionResult, StepExecutionResult
+from callsheet.ports.tools import ToolFailed
+from callsheet.store import Journal
+
+_log = logging.getLogger("callsheet")
+
+
+class PlanRunner:
+    """Runs plans with the tools of a context.
+
+    `on_step_start(index, title, tool)` and `on_step_complete(result)` are told of steps; they may be async,
+    and an exception of theirs is logged. With `enable_guards` the budget of the context counts. At most
+    `max_concurrency` steps are under way at once. With `enable_replan` a planner is asked at most
+    `max_replans` times for other steps when a plan has failed.
+    """
+
+    def __init__(
+        self,
+        context: PlanningContext,
+        on_step_start: Callable[[str, str, str], object] | None = None,
+        on_step_complete: Callable[[StepExecutionResult], object] | None = None,
+        *,
+        enable_guards: bool = True,
+        max_concurrency: int = 4,
+        enable_replan: bool = False,
+        max_replans: int = 2,
+    ) -> None:
+        self._context = context
+        self._on_start = on_step_start
+        self._on_complete = on_step_complete
+        self._guards = enable_guards
+        self._pace = {
+            "max_concurrency": max_concurrency,
+            "replans_on_failure": max_replans if enable_replan else 0,
+        }
+
+    async def execute_plan(
+        self,
+        plan_data: Mapping[str, Any] | Plan | str,
+        variables: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        checkpoint: bool = True,
+    ) -> PlanExecutionResult:
+        """Run a plan, given as data, as JSON text or read already; whatever is wrong is told in the result.
+
+        A `dry_run` calls nothing and records nothing. With `checkpoint` the run is journaled, and
+        `resume_plan` carries it on.
+        """
+        began = time.monotonic()
+        plan: Plan | None = None
+        try:
+            plan, data = _read(plan_data)
+            if dry_run:
+                runtime = await self._context.runtime(data, checkpoint=False, limits=self._limits())
+                told = await runtime.dry_run(plan, variables)
+                known = {**_initial(data), **dict(variables or {})}
+                return PlanExecutionResult.foreseen(plan.ir, told, known)
+            async with self._turn():
+                runtime = await self._context.runtime(data, checkpoint=checkpoint, limits=self._limits())
+                async with runtime:
+                    result = await self._follow(runtime.start(plan, variables))
+        except (CallsheetError, ToolFailed) as error:
+            return _refused(plan, str(error), began)
+        return PlanExecutionResult.of(plan.ir, result, time.monotonic() - began, is_recorded=checkpoint)
+
+    async def resume_plan(
+        self, plan_id: str, *, in_doubt: Literal["retry", "skip", "fail"] | None = None
+    ) -> PlanExecutionResult:
+        """Carry on the newest run of a plan; steps that are done are not run again.
+
+        `plan_id` is that of a plan that was run, or the beginning of one. A call that was under way when the
+        process died may have taken place: `in_doubt` says what becomes of it, without it the run waits. The
+        run keeps the limits that it was started with; its further calls count in the budget.
+        """
+        began = time.monotonic()
+        try:
+            with Journal.open(self._context.plans_dir / "journal.db") as journal:
+                infos = [info for info in journal.runs() if (info.plan_id or "").startswith(plan_id)]
+                exact = [info for info in infos if info.plan_id == plan_id] or infos
+                if not plan_id or len({info.plan_id for info in exact}) != 1:
+                    said = "more than one plan begins so" if exact else "no run of such a plan is recorded"
+                    raise CallsheetError.single("PLN002", f"{plan_id[:80]}: {said}")
+                run_id = exact[0].run_id
+                plan = Plan(journal.plan(exact[0].plan_hash)[0])
+            data = json.loads(format_dag(plan.ir))
+            async with self._turn():
+                runtime = await self._context.runtime(data, checkpoint=True, limits=self._limits())
+                async with runtime:
+                    result = await self._follow(runtime.start_resume(run_id, in_doubt=in_doubt), is_new=False)
+        except CallsheetError as error:
+            return _refused(None, str(error), began)
+        return PlanExecutionResult.of(plan.ir, result, time.monotonic() - began, is_recorded=True)
+
+    def _limits(self) -> Limits:
+        limits = self._context.budget.left() if self._guards else Limits().without_guards()
+        return replace(limits, **self._pace)
+
+    def _turn(self) -> AbstractAsyncContextManager[None]:
+        return self._context.budget.turn() if self._guards else nullcontext()
+
+    async def _follow(self, handle: RunHandle, *, is_new: bool = True) -> RunResult:
+        """Tell the callbacks of what happens, count what is used, and give the result."""
+        used: Usage | None = None
+        try:
+            result = await self._listened(handle)
+            used = result.usage if is_new else None  # what was used before a resume was counted then
+        finally:
+            if self._guards:
+                self._context.budget.add(used or handle.calls_begun())
+        return result
+
+    async def _listened(self, handle: RunHandle) -> RunResult:
+        async with handle:
+            async for event in handle:
+                if event.replayed or (self._on_start is None and self._on_complete is None):
+                    continue
+                if isinstance(event, StepStarted) and self._on_start is not None:
+                    tool = executor_name(event.action.removeprefix("@"))
+                    await _tell(self._on_start, event.step, handle.title(event.step), tool)
+                elif isinstance(event, StepFinished | StepFailed) and self._on_complete is not None:
+                    step = handle.step(event.step)
+                    if step is not None:
+                        await _tell(self._on_complete, StepExecutionResult.of(step))
+        return await handle.result()
+
+
+async def _tell(function: Callable[..., object], *told: object) -> None:
+    try:
+        await called(function, *told)
+    except Exception:
+        _log.warning("a callback of a plan's run failed", exc_info=True)
+
+
+def _read(given: Mapping[str, Any] | Plan | str) -> tuple[Plan, dict[str, Any]]:
+    """The plan, and the data of its JSON; raises PlanError."""
+    if isinstance(given, Plan):
+        plan = given
+    else:
+        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+        plan = Plan.parse(text, name="<plan>")
+        if not isinstance(given, str):
+            return plan, dict(given)
+    return plan, json.loads(format_dag(plan.ir)) if plan.ir.order is Order.DAG else {}
+
+
+def _initial(data: Mapping[str, Any]) -> dict[str, Any]:
+    found: Any = data.get("variables")
+    return dict(cast("Mapping[str, Any]", found)) if isinstance(found, Mapping) else {}
+
+
+def _refused(plan: Plan | None, error: str, began: float) -> PlanExecutionResult:
+    named = None if plan is None else plan.ir
+    return PlanExecutionResult(
+        (named.id if named else None) or "",
+        (named.title if named else None) or "",
+        False,
+        error=error,
+        total_duration=time.monotonic() - began,
+    )

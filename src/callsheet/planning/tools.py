@@ -1,0 +1,40 @@
+"""The plan tools as the document has them: definitions in OpenAI's form, and one handler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from callsheet.api.plan_tools import PlanTools, openai_tools
+from callsheet.api.plan_tools.handlers import Confirm
+from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.dag.printer import plan_data
+from callsheet.ir import Order
+from callsheet.planning.context import PlanningContext
+
+
+def get_plan_tools_as_dicts() -> list[dict[str, Any]]:
+    """The definitions of the three plan tools in OpenAI's form."""
+    return openai_tools()
+
+
+async def handle_plan_tool(
+    name: str, arguments: Mapping[str, Any], context: PlanningContext, *, confirm: Confirm | None = None
+) -> str:
+    """Carry out a call of a plan tool and give the reply as JSON text of at most 20,000 characters.
+
+    `confirm` is asked before a plan is run. Whatever goes wrong is told in the reply.
+    """
+    data = _saved(context, arguments) if name == "plan_execute" else None
+    runtime = await context.runtime(data, checkpoint=False, limits=context.budget.limits)
+    tools = PlanTools(runtime, context.library, confirm=confirm, budget=context.budget)
+    return await tools.handle(name, arguments)
+
+
+def _saved(context: PlanningContext, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The data of a saved plan; None where there is none, which the handler says."""
+    try:
+        plan = context.library.load(str(arguments.get("plan_id", ""))).require()
+    except CallsheetError:
+        return None
+    return plan_data(plan) if plan.order is Order.DAG else None

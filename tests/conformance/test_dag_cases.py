@@ -1,0 +1,21 @@
+"""Every case of `cases/dag.jsonl` is met: re-planning, the plan tools and the plan library."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.conformance.dag import differences
+from tests.conformance.dag_form import DagCase, read_dag_cases
+
+CASES = read_dag_cases(Path(__file__).with_name("cases") / "dag.jsonl")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_case_is_met(case: DagCase) -> None:
+    assert differences(case) == []
+
+
+def test_each_case_has_an_id_of_its_own() -> None:
+    assert [name for name, count in Counter(case.id for case in CASES).items() if count > 1] == []

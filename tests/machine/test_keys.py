@@ -1,0 +1,30 @@
+"""The names of calls: whatever a step is called, its key tells it from every other, and names it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.dag_plans import indexes
+from tests.machine.test_graph import Bench, step
+
+from callsheet.machine import Reopened
+from callsheet.machine.keys import name_in_key, parse_key, step_of
+
+LIKE_KEYS = st.from_regex(r"(r[0-9]{1,2}/)?[a-z%.]{1,3}(@[0-9a-z]{1,2})?(\.[0-9]){0,3}", fullmatch=True)
+
+
+@given(st.lists(indexes() | LIKE_KEYS, min_size=1, max_size=6, unique=True))
+def test_steps_of_any_name_fail_and_start_again_under_keys_of_their_own(names: list[str]) -> None:
+    bench = Bench(*(step(name) for name in names))
+    for _ in range(3):
+        while bench.open:
+            bench.fail(next(iter(bench.open)))
+        bench.take(bench.machine.feed(Reopened()))
+    assert len(set(bench.asked)) == len(bench.asked)
+    assert {step_of(key) for key in bench.asked} == set(names)
+    assert all(parse_key(key).generation == 0 for key in bench.asked)
+
+
+def test_an_id_that_cannot_be_mistaken_stands_as_it_is() -> None:
+    for name in ("S1", "a/b", "日本", "r2", "1.0.1"):
+        assert name_in_key(name) == name

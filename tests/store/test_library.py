@@ -1,0 +1,237 @@
+"""The plan library: ids that lead nowhere else, files that are whole, plans that come back as they were."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.dag_plans import dag_plans
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.dag import format_dag, parse_dag
+from callsheet.frontends.ltp import parse
+from callsheet.frontends.spelling import Syntax
+from callsheet.store.library import PlanLibrary, check_plan_id, new_plan_id
+
+GRAPH = {
+    "id": "refactor-auth-001",
+    "title": "Refactor",
+    "variables": {"module_path": "a.py"},
+    "steps": [
+        {"index": "1", "title": "Read", "tool": "read_file", "args": {}, "depends_on": []},
+        {"index": "2", "title": "Find", "tool": "search", "args": {}, "depends_on": []},
+        {"index": "3", "title": "Write", "tool": "write_file", "args": {}, "depends_on": ["1", "2"]},
+    ],
+}
+LTP = '# ltp: 1\n# goal: Greet\nPLAN_START\n# a comment\nS1: @RESPOND ("hi")\nPLAN_END\n'
+HOSTILE = [
+    "", ".", "..", "../x", "a/b", "/etc/x", "a\\b", "A", "-x", ".x", "x\n", "x\0", "ü", "x" * 65, "a b", "%2e"
+]  # fmt: skip
+
+
+def code(error: pytest.ExceptionInfo[CallsheetError]) -> str:
+    return error.value.diagnostics[0].code
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> PlanLibrary:
+    return PlanLibrary(tmp_path / "plans")
+
+
+def graph():
+    return parse_dag(json.dumps(GRAPH)).require()
+
+
+def test_a_graph_comes_back_with_its_id_and_its_dependencies(library):
+    saved = library.save(graph())
+    assert saved.id == "refactor-auth-001"
+    assert saved.path.name == "refactor-auth-001.json"
+    again = library.load("refactor-auth-001").require()
+    assert again == graph()
+    assert again.step("3").depends_on == ("1", "2")
+
+
+def test_a_text_is_kept_with_its_comments(library):
+    plan = parse(LTP).require()
+    library.save(plan, "greet", text=LTP, syntax=Syntax.LTP)
+    stored = library.load("greet")
+    assert (stored.text, stored.syntax) == (LTP, Syntax.LTP)
+    assert stored.require().id == "greet"
+    assert stored.require().steps == plan.steps
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(plan=dag_plans(3))
+def test_whatever_graph_is_saved_is_loaded(plan):
+    with tempfile.TemporaryDirectory() as folder:
+        library = PlanLibrary(folder)
+        saved = library.save(plan, "p")
+        assert format_dag(saved.require()) == library.load("p").text
+        assert saved.require().steps == plan.steps
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_an_id_that_could_lead_elsewhere_is_refused_before_a_path_is_made(library, name, monkeypatch):
+    library.save(graph())
+    touched: list[object] = []
+    monkeypatch.setattr(os, "open", lambda *a, **k: touched.append(a))
+    monkeypatch.setattr(os, "scandir", lambda *a: touched.append(a))
+    for refused in (
+        lambda: library.load(name),
+        lambda: library.find(name),
+        lambda: library.rename("refactor-auth-001", name),
+        lambda: check_plan_id(name),
+    ):
+        with pytest.raises(CallsheetError) as error:
+            refused()
+        assert code(error) == "PLN001"
+    assert touched == []
+
+
+@pytest.mark.parametrize("name", [n for n in HOSTILE if n])
+def test_no_plan_is_saved_or_deleted_under_such_an_id(library, name):
+    library.save(graph())
+    before = sorted(library.folder.parent.rglob("*"))
+    for refused in (lambda: library.save(graph(), name), lambda: library.delete(name)):
+        with pytest.raises(CallsheetError) as error:
+            refused()
+        assert code(error) == "PLN001"
+    assert sorted(library.folder.parent.rglob("*")) == before
+
+
+@given(st.text(max_size=70))
+def test_every_title_gives_an_id(title):
+    assert check_plan_id(new_plan_id(title, {new_plan_id(title)})) != new_plan_id(title)
+
+
+def test_a_beginning_that_one_plan_has_is_enough_and_one_that_two_have_is_not(library):
+    for name in ("report-daily", "report-weekly", "report"):
+        library.save(graph(), name)
+    assert library.find("report-w") == "report-weekly"
+    assert library.find("report") == "report"  # a whole id counts before beginnings
+    with pytest.raises(CallsheetError, match="more than one plan begins with report-") as error:
+        library.find("report-")
+    assert code(error) == "PLN002"
+    with pytest.raises(CallsheetError) as error:
+        library.find("raport")
+    assert "did you mean report" in str(error.value.diagnostics[0].help)
+
+
+def test_a_plan_is_not_written_over_another_unasked(library):
+    library.save(graph(), "p")
+    with pytest.raises(CallsheetError) as error:
+        library.save(parse(LTP).require(), "p")
+    assert code(error) == "PLN003"
+    library.save(parse(LTP).require(), "p", replaces=True)
+    assert [file.name for file in library.folder.iterdir()] == ["p.ltp"]
+
+
+def test_a_plan_without_an_id_gets_one_of_its_title(library):
+    nameless = replace(graph(), id=None, title="Tidy the notes")
+    assert [library.save(nameless).id for _ in range(2)] == ["tidy-the-notes", "tidy-the-notes-2"]
+
+
+def test_renaming_changes_the_id_in_the_text_too(library):
+    library.save(graph())
+    renamed = library.rename("refactor", "other")
+    assert (renamed.id, json.loads(renamed.text)["id"]) == ("other", "other")
+    assert library.ids() == ("other",)
+    library.save(parse(LTP).require(), "greet", text=LTP, syntax=Syntax.LTP)
+    assert library.rename("greet", "hail").text == LTP
+    with pytest.raises(CallsheetError) as error:
+        library.rename("hail", "other")
+    assert code(error) == "PLN003"
+
+
+def test_deleting_removes_one_plan(library):
+    library.save(graph(), "a1")
+    library.save(graph(), "a2")
+    assert library.delete("a1") == "a1"
+    assert library.ids() == ("a2",)
+    with pytest.raises(CallsheetError):
+        library.delete("a1")
+
+
+def test_what_is_no_plan_of_ours_is_left_alone(library):
+    library.save(graph(), "p")
+    (library.folder / "README.md").write_text("x")
+    (library.folder / "Upper.json").write_text("{}")
+    (library.folder / "sub.json").mkdir()
+    secret = library.folder.parent / "secret.json"
+    secret.write_text("{}")
+    (library.folder / "link.json").symlink_to(secret)
+    assert library.ids() == ("p",)
+    with pytest.raises(CallsheetError) as error:
+        library.load("link")
+    assert code(error) == "PLN002"
+
+
+def test_a_text_with_errors_is_listed_and_says_what_is_wrong_when_it_is_wanted(library):
+    library.save(graph(), "good")
+    (library.folder / "bad.json").write_text('{"title": "Bad", "steps": [{"index": "1"}]}')
+    assert [(p.id, p.steps) for p in library.list()] == [("bad", None), ("good", 3)]
+    with pytest.raises(CallsheetError) as error:
+        library.load("bad").require()
+    assert code(error) == "DAG010"
+
+
+def test_two_files_of_one_id_are_told_and_not_chosen_from(library):
+    library.save(graph(), "p")
+    (library.folder / "p.ltp").write_text(LTP)
+    with pytest.raises(CallsheetError) as error:
+        library.load("p")
+    assert code(error) == "PLN004"
+    assert [p.steps for p in library.list()] == [None]
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CallsheetError) as error:
+        PlanLibrary(tmp_path / "file").save(graph())
+    assert code(error) == "PLN004"
+
+
+def test_a_library_that_is_not_there_is_empty(tmp_path):
+    assert PlanLibrary(tmp_path / "none").list() == []
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_write_that_is_killed_leaves_the_plan_that_was_there(library):
+    library.save(graph(), "p")
+    before = library.load("p").text
+    code_ = (
+        "import os, sys\n"
+        "from callsheet.store.library import PlanLibrary, files\n"
+        "from callsheet.frontends.dag import parse_dag\n"
+        "os.replace = lambda *a: os.kill(os.getpid(), 9)\n"
+        "library = PlanLibrary(sys.argv[1])\n"
+        "library.save(parse_dag(sys.argv[2]).require(), 'p', replaces=True)\n"
+    )
+    text = json.dumps({**GRAPH, "title": "Changed"})
+    done = subprocess.run([sys.executable, "-c", code_, str(library.folder), text], check=False)
+    assert done.returncode == -9
+    assert library.load("p").text == before
+    assert library.ids() == ("p",)
+
+
+def test_writers_that_meet_lose_no_plan(library):
+    code_ = (
+        "import sys\n"
+        "from callsheet.store.library import PlanLibrary\n"
+        "from callsheet.frontends.dag import parse_dag\n"
+        "library = PlanLibrary(sys.argv[1])\n"
+        "for _ in range(10): library.save(parse_dag(sys.argv[2]).require())\n"
+    )
+    text = json.dumps({name: value for name, value in GRAPH.items() if name != "id"})
+    line = [sys.executable, "-c", code_, str(library.folder), text]
+    writers = [subprocess.Popen(line) for _ in range(3)]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    assert len(library.ids()) == 30

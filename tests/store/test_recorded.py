@@ -1,0 +1,84 @@
+"""Journals that were recorded by earlier builds: their events lead where they led, command by command.
+
+A file of `recorded/` is an export and is never written anew. If one of these tests fails, plans mean
+something else now: the version of the machine has to be raised.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from tests.runtime.tools import launch, plan_of, ports_for
+
+from callsheet.machine import Limits
+from callsheet.machine.version import MACHINE_VERSION
+from callsheet.runtime.cancelling import cancel_now
+from callsheet.runtime.doubt import decide_calls
+from callsheet.runtime.gateway import Ports
+from callsheet.runtime.runs import resume_run, start_run
+from callsheet.store import EventType, Journal, JournalError
+from callsheet.store.archive import import_runs
+from callsheet.store.records import result_body
+from callsheet.store.replay import fold
+
+RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.jsonl"))
+_BEGINNINGS = (EventType.INTENT, EventType.TIMER, EventType.ASK)
+
+
+def test_there_are_recorded_journals() -> None:
+    assert len(RECORDED) >= 4
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
+def test_recorded_events_lead_where_they_led(file: Path, tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        with file.open("rb") as lines:
+            import_runs(journal.parts, lines)
+        for info in journal.runs():
+            plan = journal.plan(info.plan_hash)[0]
+            rows = list(journal.events(info.run_id))
+            assert info.core_version == MACHINE_VERSION
+
+            def plan_by(name: str) -> object:
+                return journal.plan(name)[0]
+
+            for number, row in enumerate(rows):
+                if row.type in _BEGINNINGS:
+                    asked = fold(plan, rows[:number], plan_by).waiting  # type: ignore[arg-type]
+                    assert row.key in asked, f"event {row.seq}: {row.type} {row.key}"
+            whole = fold(plan, rows, plan_by)  # type: ignore[arg-type]
+            if rows[-1].type is EventType.END:
+                assert whole.machine.result is not None
+                told = result_body(whole.machine.result)
+                body = dict(rows[-1].body or {})
+                for each in (told, body):
+                    del each["usage"]["seconds"]
+                # Later versions count more than was counted then.
+                told["usage"] = {name: told["usage"][name] for name in body["usage"]}
+                assert told == body
+            else:
+                assert whole.machine.result is None
+                assert whole.waiting
+
+
+async def test_a_run_of_another_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with Journal.open(path) as journal:
+        plan = plan_of('S1: @ASK_HUMAN ("go on?") > $a')
+        outcome = await start_run(plan, Ports(lambda name: None), launch(Limits()), journal, "r")
+        assert outcome.waiting
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE runs SET core_version = '99'")
+    connection.close()
+    with Journal.open(path) as journal:
+        before = journal.find_run("r")
+        with pytest.raises(JournalError, match=r"JRN022.*version 99"):
+            await resume_run(journal, "r", ports_for({}))
+        with pytest.raises(JournalError, match="JRN022"):
+            decide_calls(journal, "r", ["S1"], "retry")  # type: ignore[arg-type]
+        with pytest.raises(JournalError, match="JRN022"):
+            cancel_now(journal, "r", "enough")
+        assert journal.find_run("r").events == before.events
+        assert journal.find_run("r").status == before.status
