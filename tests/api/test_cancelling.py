@@ -129,7 +129,7 @@ async def test_an_unsafe_call_that_had_left_is_told_of_as_in_doubt(world: World)
     assert told is not None
     assert (await run.result()).status is RunStatus.CANCELLED
     assert [(call.key, call.args, call.why) for call in told.in_doubt] == [
-        ("S1.0.1", {"amount": 5}, "the run was cancelled before the answer came")
+        ("S1.0.1", {"amount": 5}, "the run was ended before the answer came")
     ]
 
 

@@ -20,6 +20,7 @@ from callsheet.machine import Usage
 from callsheet.store.library import PlanLibrary
 
 CALLS: list[str] = []
+WAITING = asyncio.Event()
 
 
 @tool(effect="read")
@@ -32,6 +33,7 @@ def note(text: str) -> str:
 @tool(effect="read")
 async def wait() -> None:
     """Takes long."""
+    WAITING.set()
     await asyncio.sleep(60)
 
 
@@ -93,6 +95,16 @@ async def test_a_plan_is_made_then_run_by_its_id(tmp_path: Path) -> None:
     assert (done["success"], done["steps_completed"], done["response"]) == (True, 2, "")
     assert (CALLS, done["variables"]) == (["a", "aa"], {"x": "aa"})
     assert done["steps"][1]["result"] == "aaaa"
+
+
+async def test_arguments_may_be_json_text_and_replies_may_be_those_of_mcp(tmp_path: Path) -> None:
+    tools = Desk(tmp_path).tools
+    assert json.loads(await tools.handle("plan_create", '{"goal": "g"}'))["success"]
+    assert "must be an object" in json.loads(await tools.handle("plan_create", '{"goal'))["error"]
+    assert "must be an object" in json.loads(await tools.handle("plan_create", '["g"]'))["error"]
+    good = await tools.handle_mcp("plan_execute", {"plan_id": "two-notes"})
+    assert (good["isError"], json.loads(good["content"][0]["text"])["success"]) == (False, True)
+    assert (await tools.handle_mcp("plan_create"))["isError"]
 
 
 async def test_variables_of_a_call_go_before_those_of_the_plan(tmp_path: Path) -> None:
@@ -199,8 +211,11 @@ async def test_tools_that_share_a_budget_take_turns(tmp_path: Path) -> None:
 
 async def test_a_plan_that_is_given_up_counts_what_it_has_called(tmp_path: Path) -> None:
     desk = Desk(tmp_path, {"title": "t", "steps": [step("1", "note", text="a"), step("2", "wait", "1")]})
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(desk("plan_create_and_execute", goal="g"), 0.3)
+    task = asyncio.ensure_future(desk("plan_create_and_execute", goal="g"))
+    await WAITING.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert desk.tools.budget.used.calls_by_tool == {"NOTE": 1, "WAIT": 1}
     assert not (await desk("plan_execute", plan_id="none"))["success"]  # the turn is free again
 

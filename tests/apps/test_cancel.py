@@ -79,6 +79,10 @@ def test_a_run_with_a_call_in_doubt_tells_of_the_call(machine):
     assert done.exit_code == 0
     assert "1 call left and gave no answer" in done.stderr
     assert "S1.0.1  @DIE" in done.stderr
+    shown = machine("show", "r").stdout
+    assert "1 call left and gave no answer" in shown
+    assert "callsheet decide" not in shown
+    assert [step["outcome"] for step in machine.json("show", "r")["steps"]] == ["stopped"]
     ended_for_good(machine)
     assert machine("decide", "r", "S1", "retry").exit_code == 2
 
@@ -98,7 +102,7 @@ def test_a_run_whose_call_is_under_way_in_another_process(machine, wait_for):
     told = machine.json("cancel", "r", "--reason", "too slow")
     assert told["status"] == "cancelled"
     assert [(c["key"], c["why"]) for c in told["in_doubt"]] == [
-        ("S1.0.1", "the run was cancelled before the answer came")
+        ("S1.0.1", "the run was ended before the answer came")
     ]
     _, err = process.communicate(timeout=30)
     assert process.returncode == 1

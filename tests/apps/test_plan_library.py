@@ -84,6 +84,14 @@ def test_an_answer_that_is_no_plan_is_refused_and_nothing_is_kept(home, answer, 
     assert home.json("plan", "list") == []
 
 
+def test_a_model_s_words_do_not_drive_the_terminal(home):
+    home.write("answer.txt", json.dumps({**PLAN, "title": "Add\x1b[2J\x07 numbers"}))
+    said = home("plan", "create", "g", "--model", "model.py:ask", "--tools", "tools.py")
+    assert said.exit_code == 0
+    assert "\x1b" not in said.output
+    assert "\x07" not in home("plan", "list").output
+
+
 def test_without_a_model_the_way_out_is_said(home):
     result = home("plan", "create", "x")
     assert result.exit_code == 2

@@ -93,7 +93,7 @@ def test_every_plan_comes_out_of_an_answer_as_it_is(
 def test_a_hostile_answer_takes_no_long_time(answer: str) -> None:
     began = time.perf_counter()
     assert read_graph_answer(answer).plan is None
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 20
 
 
 # ---------------------------------------------------------------- prompts

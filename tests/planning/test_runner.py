@@ -96,7 +96,7 @@ async def test_a_plan_runs_and_tells_steps_variables_and_durations(place: Path) 
         "made": "transform",
     }
     assert [s.step_index for s in result.steps][0::3] == ["1", "4"]
-    assert all(0.005 < s.duration < 5 for s in result.steps)
+    assert all(0.005 < s.duration < 60 for s in result.steps)
     assert result.total_duration >= sum(s.duration for s in result.steps if s.step_index != "3") * 0.9
     assert told[:2] == [("start", "1", "Step 1", "fetch"), ("done", "1", True)]
     assert told[-1] == ("done", "4", True)

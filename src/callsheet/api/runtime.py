@@ -191,8 +191,8 @@ class Runtime:
         >>> def greet(name: str) -> str: ...
         >>> step = {"index": "1", "title": "Say", "tool": "greet", "args": {"name": "Ada"}, "depends_on": []}
         >>> runtime = Runtime([greet], planner=lambda request: {"title": request.goal, "steps": [step]})
-        >>> asyncio.run(runtime.create_plan("Greet Ada"))
-        <Plan Greet Ada, 1 step, 19b7d7a0f6ee>
+        >>> [step.title for step in asyncio.run(runtime.create_plan("Greet Ada")).steps]
+        ['Say']
         """
         async with self._opened() as session:
             return await session.create_plan(goal, context, call or CallContext("", "plan"))

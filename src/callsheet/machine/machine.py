@@ -170,9 +170,9 @@ class Machine(Run):
 
         None before its start, in a pause, after its end, and where the schedule was changed from `auto`.
         """
-        is_ahead_only = self.ahead is not None and not self.ahead.is_looking
-        is_whole = self.is_started and not self.is_paused and self.result is None and not is_ahead_only
-        return self if is_whole else None
+        if self.ahead is not None and not self.ahead.is_looking:
+            return None
+        return self if self.is_started and not self.is_paused and self.result is None else None
 
     @classmethod
     def at(cls, state: Run, observer: Observer | None = None, approve: Iterable[str] = ()) -> Machine:

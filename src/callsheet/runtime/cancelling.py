@@ -11,11 +11,10 @@ import logging
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Cancelled
-from callsheet.runtime.doubt import INTERRUPTED, RunOutcome, close_run, doubtful_calls, stand
+from callsheet.runtime.doubt import RunOutcome, close_run, doubtful_calls, stand
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.recording import CANCEL, JournalRecorder
 from callsheet.store import Journal, JournalError
@@ -25,7 +24,6 @@ POLL = 0.5
 PATIENCE = 10.0
 """Seconds to wait for an owner that has been asked; its calls get some of them to end."""
 _PAUSE = 0.05
-_GIVEN_UP = "the run was cancelled before the answer came"
 _log = logging.getLogger("callsheet")
 
 
@@ -96,15 +94,11 @@ async def cancel_run(
     if info.status.is_final:
         raise _has_ended(run_id, str(info.status))
     deadline = time.monotonic() + patience
-    outcome, was_asked = await asyncio.to_thread(cancel_now, journal, run_id, reason), False
+    outcome = await asyncio.to_thread(cancel_now, journal, run_id, reason)
     while outcome is None and time.monotonic() < deadline:
-        was_asked = True
         await asyncio.sleep(_PAUSE)
         outcome = await asyncio.to_thread(cancel_now, journal, run_id, reason)
-    if outcome is None or not was_asked:
-        return outcome
-    calls = (replace(call, why=_GIVEN_UP) if call.why == INTERRUPTED else call for call in outcome.in_doubt)
-    return replace(outcome, in_doubt=tuple(calls))
+    return outcome
 
 
 def _has_ended(run_id: str, status: str) -> JournalError:

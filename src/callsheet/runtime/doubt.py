@@ -28,6 +28,7 @@ Resolution: TypeAlias = "Decision | TookPlace"
 _PATIENCE = 2.0
 """Seconds to wait for another process that decides about the same run."""
 INTERRUPTED = "the process ended before the answer came"
+_GIVEN_UP = "the run was ended before the answer came"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def _undecided(folded: Folded) -> dict[str, CallTool | RunAgent]:
 def _doubtful(folded: Folded, key: str, call: CallTool | RunAgent) -> DoubtfulCall:
     _, item, attempt = place_of_key(key)
     args = {"inputs": call.inputs, **call.args} if isinstance(call, RunAgent) else dict(call.args)
-    why = folded.asked.get(key) or INTERRUPTED
+    why = folded.asked.get(key) or (INTERRUPTED if folded.machine.result is None else _GIVEN_UP)
     return DoubtfulCall(key, call.step, call.tool, args, folded.launched[key], item, attempt, why)
 
 

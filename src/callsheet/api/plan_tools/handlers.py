@@ -84,16 +84,29 @@ class PlanTools:
 
     # ------------------------------------------------------------ carrying out
 
-    async def handle(self, name: str, arguments: Mapping[str, Any]) -> str:
+    async def handle(self, name: str, arguments: Mapping[str, Any] | str) -> str:
         """Carry out a call of a model and give the reply as JSON text.
 
-        Raises only asyncio.CancelledError, when the caller itself is cancelled, and what ends the process.
+        `arguments` are an object, or its JSON text as OpenAI's calls have it. Raises only
+        asyncio.CancelledError, when the caller itself is cancelled, and what ends the process.
         """
-        return reply_text(await self._reply(name, arguments, CallContext("", "plan")), self._most)
+        return (await self._bounded(name, arguments, CallContext("", "plan")))[0]
+
+    async def handle_mcp(self, name: str, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Carry out a call and give the result of MCP's `tools/call`: the reply as a text, and `isError`."""
+        text, is_error = await self._bounded(name, arguments or {}, CallContext("", "plan"))
+        return {"content": [{"type": "text", "text": text}], "isError": is_error}
+
+    async def _bounded(
+        self, name: str, arguments: Mapping[str, Any] | str, call: CallContext
+    ) -> tuple[str, bool]:
+        """The reply as text, and whether it tells of a failure."""
+        reply = await self._reply(name, _read(arguments), call)
+        return reply_text(reply, self._most), reply["success"] is not True
 
     def _tool(self, name: str) -> Tool:
         async def call(arguments: dict[str, Any], context: CallContext) -> JSON:
-            return json.loads(reply_text(await self._reply(name, arguments, context), self._most))
+            return json.loads((await self._bounded(name, arguments, context))[0])
 
         spec = ToolSpec(
             canonical_tool_name(name),
@@ -185,6 +198,16 @@ _OF_MODELS = ("max_model_calls", "max_tokens", "max_cost")
 
 def _plan_of(stored: StoredPlan) -> Plan:
     return Plan(stored.require(), stored.result.source)
+
+
+def _read(arguments: Mapping[str, Any] | str) -> Any:
+    """The arguments as data; a text that is no JSON stays what it is, and is refused as any other value."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
 
 
 def _wrong_arguments(name: str, arguments: object) -> str | None:

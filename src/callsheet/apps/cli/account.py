@@ -22,8 +22,8 @@ _ENDS = {NoteKind.FINISHED: "ok", NoteKind.FAILED: "failed", NoteKind.SKIPPED: "
 class StepAccount:
     """One visit of a step.
 
-    `outcome` is `ok`, `failed`, `skipped` or `running`; `calls` counts the calls that left.
-    Times are wall times in seconds since 1970. `detail` says why, where there is a why.
+    `outcome` is `ok`, `failed`, `skipped`, `running`, or `stopped` by the end of the run; `calls` counts
+    the calls that left. Times are wall times in seconds since 1970. `detail` says why, where there is a why.
     """
 
     step: str
@@ -131,4 +131,7 @@ def account_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Account:
     """Tell a run from its events; raises JournalError (JRN020) where they cannot be read."""
     scribe = _Scribe()
     folded = fold(plan, scribe.watched(events), plan_of, scribe.note)
+    if folded.machine.result is not None:
+        for visit in scribe.steps:
+            visit.outcome = "stopped" if visit.outcome == "running" else visit.outcome
     return Account(folded, scribe.steps, scribe.warnings)

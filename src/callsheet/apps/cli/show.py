@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.doubts import doubt_json, doubt_lines
+from callsheet.apps.cli.doubts import doubt_json, doubt_lines, left_lines
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, seconds
 from callsheet.apps.cli.runs import INTERRUPTED, plan_name, shown_status
@@ -33,7 +33,9 @@ _PIPED_COLUMNS = 100
 _ACTION_WIDTH = 36
 _MOST_CUTS = 3
 _MOST_ANSWERS = 3
-_MARKS = {"ok": "✓", "failed": "✗", "skipped": "–", "running": "…"}
+_ENDINGS = ("failed", "cancelled")
+"""How a run may end with calls under way."""
+_MARKS = {"ok": "✓", "failed": "✗", "skipped": "–", "running": "…", "stopped": "✗"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def _story(journal: Journal, info: RunInfo, bad: BadEvent | None) -> Story:
     account = account_of(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0])
     asks = tuple(asks_of(journal, info.run_id))
     status, name = shown_status(journal, info), plan_name(journal, info)
-    in_doubt = doubtful_calls(account.folded) if status in (INTERRUPTED, "in_doubt") else ()
+    in_doubt = doubtful_calls(account.folded) if status in (INTERRUPTED, "in_doubt", *_ENDINGS) else ()
     return Story(info, status, name, journal.path, bad, account, asks, plan.steps, in_doubt)
 
 
@@ -155,9 +157,10 @@ def _beside(visit: StepAccount) -> str:
 def _print_doubts(story: Story, hint: str) -> None:
     _print_asks(story, hint)
     is_stopped = story.status in (INTERRUPTED, "in_doubt")
-    if is_stopped and story.in_doubt:
+    lines = doubt_lines(story.in_doubt, story.info.run_id, hint) if is_stopped else left_lines(story.in_doubt)
+    if story.in_doubt:
         click.echo()
-        for line in doubt_lines(story.in_doubt, story.info.run_id, hint):
+        for line in lines:
             print_text(line)
     elif is_stopped or any(ask.is_answered for ask in story.asks):
         click.echo(f"\nit goes on with: callsheet resume {story.info.run_id}{hint}")

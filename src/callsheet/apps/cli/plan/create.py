@@ -9,7 +9,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, print_json, say
+from callsheet.apps.cli.output import preview, print_diagnostics, print_json, print_text, say
 from callsheet.apps.cli.plan.library import as_json as plan_json
 from callsheet.apps.cli.plan.library import open_library
 
@@ -59,7 +59,7 @@ def create(
     from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - not for JSON
 
     print_diagnostics(doubts, None)
-    click.echo(f"{stored.id}  {plan.title or ''}".rstrip())
+    click.echo(f"{stored.id}  {preview(plan.title or '')}".rstrip())
     click.echo(f"\n{terminal_graph(stored.require()).rstrip()}")
     say(f"kept in {stored.path}; run it with: callsheet plan run {stored.id}")
     return Exit.OK
@@ -94,7 +94,7 @@ def _print_prompt(goal: str, context: str, setup: Setup, *, as_json: bool) -> Ex
     if as_json:
         print_json({"messages": prompt.messages})
     else:
-        click.echo("\n\n".join(message["content"] for message in prompt.messages))
+        print_text("\n\n".join(message["content"] for message in prompt.messages))
         say("save the answer with: callsheet plan save -")
     return Exit.OK
 

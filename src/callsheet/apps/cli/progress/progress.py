@@ -64,7 +64,8 @@ class Progress:
         elif note.kind is NoteKind.STARTED:
             self._since[note.step] = self._early.pop(note.step, None) or monotonic()
         elif note.kind in (NoteKind.FINISHED, NoteKind.FAILED):
-            took = monotonic() - self._since.get(note.step, monotonic())
+            since = self._since.get(note.step)
+            took = None if since is None else monotonic() - since
         self._draw(lambda: self._display.show(note, took))
 
     def begin(self, _driver: Any = None) -> None:
