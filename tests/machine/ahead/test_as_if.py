@@ -6,11 +6,13 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.machine.ahead.plans import AHEAD, Ran, busy_plans, machine_of, ran, simulation_of
-from tests.plans import INPUTS, LIMITS, plan_texts
+from tests.machine.ahead.plans import AHEAD, FACTS, Ran, busy_plans, machine_of, ran, simulation_of
+from tests.plans import INPUTS, LIMITS, duration, outcome, plan_texts
 
-from callsheet.machine import Awaited, Command, Finish, Limits
+from callsheet.ir import Effect
+from callsheet.machine import Awaited, CallTool, Command, Event, Finish, Limits, Result, RunAgent, Succeeded
 from callsheet.machine.limits import AUTO
+from callsheet.runtime.simulated import Simulation
 
 SEEDS = st.integers(0, 2**32 - 1)
 PLANS = busy_plans() | plan_texts()
@@ -33,6 +35,37 @@ def test_auto_is_as_if_sequential(text: str, world: int, schedule: int, most: in
     early = ran(text, world, schedule, replace(AHEAD, max_concurrency=most))
     hold(one, early)
     assert early.result.usage.unused == 0 or one.result.refusal is not None
+
+
+def told_by_a_changing_world(text: str, world: int, schedule: int, limits: Limits) -> Result:
+    """A run in a world that writes change: what looks at it tells how many had begun and had ended."""
+    ends: list[float] = []
+
+    def respond(command: Command) -> tuple[float, Event]:
+        assert not isinstance(command, Finish)
+        seconds, event = duration(schedule, command.key), outcome(world, command)
+        if isinstance(command, CallTool) and FACTS[command.tool].effect is Effect.READ:
+            seen = f"{len(ends)} begun, {sum(end <= run.now for end in ends)} ended"
+            if isinstance(event, Succeeded):
+                return seconds, event._replace(value=[event.value, seen])
+        elif isinstance(command, RunAgent) or (
+            isinstance(command, CallTool) and not FACTS[command.tool].effect.only_reads
+        ):
+            ends.append(run.now + seconds)
+        return seconds, event
+
+    run = Simulation(machine_of(text, limits), respond)
+    return run.run(INPUTS)
+
+
+@given(busy_plans().filter(lambda text: "@PARALLEL" not in text), SEEDS, SEEDS)
+@settings(max_examples=200, deadline=None)
+def test_what_looks_at_the_world_sees_what_was_written_before_it_and_no_more(
+    text: str, world: int, schedule: int
+) -> None:
+    """Outside of groups, whose members see one another's writes by chance on any schedule."""
+    one = told_by_a_changing_world(text, world, schedule, LIMITS)
+    assert told_by_a_changing_world(text, world, schedule, replace(AHEAD, max_concurrency=50)) == one
 
 
 tight = st.builds(

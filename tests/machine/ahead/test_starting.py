@@ -70,6 +70,15 @@ def test_a_condition_that_is_settled_stands_in_the_way_of_nothing() -> None:
     assert run.keys == ["S1.0.1", "S4.0.1"]
 
 
+def test_a_setter_that_is_sure_to_be_skipped_hands_on_what_was_there_before() -> None:
+    run = bench(
+        "S1: @WRITE (1)", "S2: @PURE (2) > $a", "S3: ?IF ($n == 2) THEN @PURE (3) > $a", "S4: @PURE ($a)"
+    )
+    run.ok("S2.0.1", "two")
+    assert run.keys == ["S1.0.1", "S4.0.1"]
+    assert run.args[-1] == {"x": "two"}
+
+
 def test_a_step_that_has_succeeded_leads_nowhere_else() -> None:
     run = bench("S1: @WRITE (1)", "S2: @PURE (2) ON_FAIL GOTO S1", "S3: @PURE (3)")
     assert run.keys == ["S1.0.1", "S2.0.1"]
