@@ -5,54 +5,41 @@ In: what an operator gives, then plans. Out: results, or handles that tell how a
 
 from __future__ import annotations
 
-import asyncio
 import os
-import re
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal
 
 from callsheet.api.dryrun import DryRun, NeedsApproval
 from callsheet.api.findings import Findings
+from callsheet.api.given import InDoubt, assumed_results, id_of_run, names_of, values_of, verdict_of
 from callsheet.api.handle import RunHandle
 from callsheet.api.kit import Kit, Servers, builtin_settings, read_servers
 from callsheet.api.models import Agent, Compiler, Model, agent_port, model_port, replan_by
+from callsheet.api.opening import Opening, require_loop
 from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.api.planning import Planner, graph_planner
 from callsheet.api.reach import local_registry
 from callsheet.api.result import RunResult
-from callsheet.api.session import Ears, Session
+from callsheet.api.session import Ears
 from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
-from callsheet.api.threads import with_own_threads
 from callsheet.api.tools import ToolSource, read_tools
-from callsheet.diagnostics import CallsheetError
-from callsheet.ir import JSON, OnInDoubt, canonical_tool_name
-from callsheet.machine import Decision, Limits, TookPlace
+from callsheet.ir import OnInDoubt, canonical_tool_name
+from callsheet.machine import Limits
 from callsheet.machine.limits import SCHEDULES
 from callsheet.ports.builtin import BuiltinSettings
-from callsheet.ports.python_tools import to_json
-from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.ports.tools import CallContext
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.asking import OnAsk
 from callsheet.runtime.cancelling import PATIENCE
-from callsheet.runtime.doubt import Resolution, RunOutcome
+from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.inbox import answer_ahead, answer_run, inbox
 from callsheet.runtime.runs import Watch
-from callsheet.store import Journal, check_run_id, new_run_id
-
-_T = TypeVar("_T")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_IS_OPEN = "this runtime is open already; make another one, or share it"
-
-InDoubt: TypeAlias = "Decision | Literal['retry', 'skip', 'fail'] | TookPlace"
-"""What becomes of calls that may or may not have taken place: make them again, go on as if they
-had given null, take them as failed, or go on with the value that they gave."""
+from callsheet.store import Journal, check_run_id
 
 
-class Runtime:
+class Runtime(Opening):
     """Runs plans on the tools it is given, and on no others.
 
     - `tools`: functions (decorated with `@tool`, or plain: then their effect is `unsafe`),
@@ -110,7 +97,7 @@ class Runtime:
         if schedule not in (None, *SCHEDULES):
             raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
         own_data = None if data is None else Path(data)
-        self._kit = Kit(
+        kit = Kit(
             tools=tuple(local_registry(read_tools(tools), builtin_settings(builtins, workspace, own_data))),
             servers=() if mcp is None else read_servers(mcp),
             model=None if model is None else model_port(model),
@@ -121,14 +108,11 @@ class Runtime:
             limits=limits or Limits(),
             on_in_doubt=OnInDoubt(on_in_doubt),
             data=own_data,
-            approve=tuple(map(canonical_tool_name, _names(approve))),
+            approve=tuple(map(canonical_tool_name, names_of(approve))),
             on_ask=on_approval,
             schedule=schedule,
         )
-        self._session: Session | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._runner: asyncio.Runner | None = None
-        self._handles: set[RunHandle] = set()
+        super().__init__(kit)
 
     # ------------------------------------------------------------ checking
 
@@ -170,7 +154,7 @@ class Runtime:
         >>> [(call.tool, call.visits[0].arguments) for call in told.calls]
         [('GREET', (('name', 'Ada'),)), ('SEND', (('text', None), ('note', '2 times')))]
         """
-        values, assumed = _values(inputs), _assumed(assume)
+        values, assumed = values_of(inputs), assumed_results(assume)
         read = as_plan(plan, values.keys())
         async with self._opened() as session:
             return await session.dry_run(
@@ -225,9 +209,9 @@ class Runtime:
         >>> asyncio.run(Runtime().run('S1: @CALC ("$n * 2") > $twice', {"n": 21})).variables["twice"]
         42
         """
-        values = _values(inputs)
+        values = values_of(inputs)
         read = as_plan(plan, values.keys())
-        name = _run_id(run_id)
+        name = id_of_run(run_id)
         async with self._opened() as session:
             log = log_of(read.ir)
             return _result(await session.run(read, values, name, limits, Ears(log=log), Watch()), log)
@@ -245,10 +229,10 @@ class Runtime:
         Takes what `run` takes. Raises PlanError for a text that is no plan; whatever else is
         wrong is raised by the handle.
         """
-        _require_loop("start", "run_sync")
-        values = _values(inputs)
+        require_loop("start", "run_sync")
+        values = values_of(inputs)
         read = as_plan(plan, values.keys())
-        name = _run_id(run_id)
+        name = id_of_run(run_id)
         stream = EventStream(name, read.ir)
 
         log = log_of(read.ir)
@@ -277,7 +261,7 @@ class Runtime:
         run, tools that are gone or (JRN021) have changed, unless `accept_changed_tools`.
         """
         self._require_journal()
-        verdict = None if in_doubt is None else _verdict(in_doubt)
+        verdict = None if in_doubt is None else verdict_of(in_doubt)
         async with self._opened() as session:
             log = StepLog(None)
             outcome = await session.resume(
@@ -300,7 +284,7 @@ class Runtime:
         JRN031 for a step with several, JRN004 while a process carries the run on.
         """
         self._require_journal()
-        verdict = _verdict(decision)
+        verdict = verdict_of(decision)
         async with self._opened() as session:
             return RunResult.of(await session.decide(session.find(run_id), [call], verdict, every=every))
 
@@ -332,10 +316,10 @@ class Runtime:
 
         `run_id` is the whole id.
         """
-        _require_loop("start_resume", "resume_sync")
+        require_loop("start_resume", "resume_sync")
         self._require_journal()
         check_run_id(run_id)
-        verdict = None if in_doubt is None else _verdict(in_doubt)
+        verdict = None if in_doubt is None else verdict_of(in_doubt)
         stream = EventStream(run_id, None, replays=True)
 
         log = StepLog(None)
@@ -475,66 +459,6 @@ class Runtime:
         """As `cancel`, for programs without an event loop."""
         return self._run_sync(self.cancel(run_id, reason, patience=patience), "cancel")
 
-    def _run_sync(self, work: Coroutine[Any, Any, _T], name: str) -> _T:
-        try:
-            _refuse_running_loop(f"{name}_sync", f"await runtime.{name}(…)")
-        except RuntimeError:
-            work.close()
-            raise
-        threaded = with_own_threads(work)
-        return asyncio.run(threaded) if self._runner is None else self._runner.run(threaded)
-
-    # ------------------------------------------------------------ opening and closing
-
-    async def __aenter__(self) -> Runtime:
-        if self._session is not None:
-            raise RuntimeError(_IS_OPEN)
-        self._session = Session(self._kit)
-        self._loop = asyncio.get_running_loop()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        session, self._session = self._session, None
-        assert session is not None
-        async with session:
-            await asyncio.gather(*(handle.interrupt() for handle in tuple(self._handles)))
-
-    def __enter__(self) -> Runtime:
-        _refuse_running_loop("with Runtime(…)", "async with Runtime(…)")
-        if self._session is not None:
-            raise RuntimeError(_IS_OPEN)
-        runner = asyncio.Runner()
-        runner.run(self.__aenter__())
-        self._runner = runner
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        runner, self._runner = self._runner, None
-        assert runner is not None
-        with runner:
-            runner.run(self.__aexit__(kind, error, trace))
-
-    @asynccontextmanager
-    async def _opened(self) -> AsyncGenerator[Session]:
-        """The session of `async with`, or one for this run alone."""
-        if self._session is None:
-            async with Session(self._kit) as session:
-                yield session
-            return
-        if asyncio.get_running_loop() is not self._loop:
-            raise RuntimeError("this runtime was opened on another event loop; make one for each loop")
-        yield self._session
-
-    def _handle(self, handle: RunHandle) -> RunHandle:
-        """The handle, known until its run has ended, so that closing finds it."""
-        self._handles.add(handle)
-        handle.when_done(lambda: self._handles.discard(handle))
-        return handle
-
     @property
     def limits(self) -> Limits:
         """The limits of each run, unless it is given others."""
@@ -551,62 +475,3 @@ class Runtime:
 
 def _result(outcome: RunOutcome, log: StepLog | None) -> RunResult:
     return RunResult.of(outcome, () if log is None else log.results())
-
-
-def _names(given: Iterable[str]) -> Iterable[str]:
-    if isinstance(given, str):
-        raise TypeError(f"approve must be a list of names: approve=[{given!r}]")
-    return given
-
-
-def _values(inputs: Mapping[str, Any] | None) -> dict[str, JSON]:
-    """The variables of a run as JSON of their own; raises CallsheetError (RUN022)."""
-    values: dict[str, JSON] = {}
-    for name, value in (inputs or {}).items():
-        if _NAME.fullmatch(name) is None:
-            raise _cannot_be_given(name, "it is not a name", "names are letters, digits and _, without $")
-        try:
-            values[name] = to_json(value)
-        except ToolFailed as error:
-            raise _cannot_be_given(f"${name}", str(error), "give JSON data") from error
-    return values
-
-
-def _assumed(given: Mapping[str, Any] | None) -> dict[str, JSON]:
-    """Results by step id as JSON of their own; raises CallsheetError (RUN040)."""
-    values: dict[str, JSON] = {}
-    for step_id, value in (given or {}).items():
-        try:
-            values[step_id] = to_json(value)
-        except ToolFailed as error:
-            message = f"the result of {step_id} cannot be assumed: {error}"
-            raise CallsheetError.single("RUN040", message, help="give JSON data") from error
-    return values
-
-
-def _cannot_be_given(name: str, reason: str, way_out: str) -> CallsheetError:
-    return CallsheetError.single("RUN022", f"the variable {name} cannot be given: {reason}", help=way_out)
-
-
-def _verdict(given: InDoubt) -> Resolution:
-    return TookPlace(to_json(given.value)) if isinstance(given, TookPlace) else Decision(given)
-
-
-def _run_id(given: str | None) -> str:
-    return new_run_id() if given is None else check_run_id(given)
-
-
-def _require_loop(name: str, instead: str) -> None:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        message = f"{name} needs a running event loop; without one use {instead}"
-        raise RuntimeError(message) from None
-
-
-def _refuse_running_loop(what: str, instead: str) -> None:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise RuntimeError(f"{what} cannot be used inside a running event loop; write `{instead}`")

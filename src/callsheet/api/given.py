@@ -1,0 +1,70 @@
+"""What callers of the library give, as what runs are made of: variables, decisions, ids.
+
+In: Python values. Out: JSON values of their own, or an error that names what cannot be given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeAlias
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON
+from callsheet.machine import Decision, TookPlace
+from callsheet.ports.python_tools import to_json
+from callsheet.ports.tools import ToolFailed
+from callsheet.runtime.doubt import Resolution
+from callsheet.store import check_run_id, new_run_id
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+InDoubt: TypeAlias = "Decision | Literal['retry', 'skip', 'fail'] | TookPlace"
+"""What becomes of calls that may or may not have taken place: make them again, go on as if they
+had given null, take them as failed, or go on with the value that they gave."""
+
+
+def names_of(given: Iterable[str]) -> Iterable[str]:
+    """Names of tools; raises TypeError for one text, which would be taken letter by letter."""
+    if isinstance(given, str):
+        raise TypeError(f"approve must be a list of names: approve=[{given!r}]")
+    return given
+
+
+def values_of(inputs: Mapping[str, Any] | None) -> dict[str, JSON]:
+    """The variables of a run as JSON of their own; raises CallsheetError (RUN022)."""
+    values: dict[str, JSON] = {}
+    for name, value in (inputs or {}).items():
+        if _NAME.fullmatch(name) is None:
+            raise _cannot_be_given(name, "it is not a name", "names are letters, digits and _, without $")
+        try:
+            values[name] = to_json(value)
+        except ToolFailed as error:
+            raise _cannot_be_given(f"${name}", str(error), "give JSON data") from error
+    return values
+
+
+def assumed_results(given: Mapping[str, Any] | None) -> dict[str, JSON]:
+    """Results by step id as JSON of their own; raises CallsheetError (RUN040)."""
+    values: dict[str, JSON] = {}
+    for step_id, value in (given or {}).items():
+        try:
+            values[step_id] = to_json(value)
+        except ToolFailed as error:
+            message = f"the result of {step_id} cannot be assumed: {error}"
+            raise CallsheetError.single("RUN040", message, help="give JSON data") from error
+    return values
+
+
+def _cannot_be_given(name: str, reason: str, way_out: str) -> CallsheetError:
+    return CallsheetError.single("RUN022", f"the variable {name} cannot be given: {reason}", help=way_out)
+
+
+def verdict_of(given: InDoubt) -> Resolution:
+    """A decision as the runtime takes it; raises ToolFailed for a value that has no JSON."""
+    return TookPlace(to_json(given.value)) if isinstance(given, TookPlace) else Decision(given)
+
+
+def id_of_run(given: str | None) -> str:
+    """The id of a new run; raises JournalError (JRN001) for one that is none."""
+    return new_run_id() if given is None else check_run_id(given)

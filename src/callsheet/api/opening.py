@@ -1,0 +1,106 @@
+"""What keeps tools and journal open between runs: `with`, `async with`, or neither.
+
+In: a kit. Out: the session that a run works in, on the event loop that it belongs to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from callsheet.api.handle import RunHandle
+from callsheet.api.kit import Kit
+from callsheet.api.session import Session
+from callsheet.api.threads import with_own_threads
+
+_T = TypeVar("_T")
+_IS_OPEN = "this runtime is open already; make another one, or share it"
+
+
+class Opening:
+    """Something that opens its kit for each run, or once within `with` or `async with`."""
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+        self._session: Session | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._runner: asyncio.Runner | None = None
+        self._handles: set[RunHandle] = set()
+
+    async def __aenter__(self) -> Self:
+        if self._session is not None:
+            raise RuntimeError(_IS_OPEN)
+        self._session = Session(self._kit)
+        self._loop = asyncio.get_running_loop()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        session, self._session = self._session, None
+        assert session is not None
+        async with session:
+            await asyncio.gather(*(handle.interrupt() for handle in tuple(self._handles)))
+
+    def __enter__(self) -> Self:
+        _refuse_running_loop("with Runtime(…)", "async with Runtime(…)")
+        if self._session is not None:
+            raise RuntimeError(_IS_OPEN)
+        runner = asyncio.Runner()
+        runner.run(self.__aenter__())
+        self._runner = runner
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        runner, self._runner = self._runner, None
+        assert runner is not None
+        with runner:
+            runner.run(self.__aexit__(kind, error, trace))
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncGenerator[Session]:
+        """The session of `async with`, or one for this run alone."""
+        if self._session is None:
+            async with Session(self._kit) as session:
+                yield session
+            return
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError("this runtime was opened on another event loop; make one for each loop")
+        yield self._session
+
+    def _handle(self, handle: RunHandle) -> RunHandle:
+        """The handle, known until its run has ended, so that closing finds it."""
+        self._handles.add(handle)
+        handle.when_done(lambda: self._handles.discard(handle))
+        return handle
+
+    def _run_sync(self, work: Coroutine[Any, Any, _T], name: str) -> _T:
+        try:
+            _refuse_running_loop(f"{name}_sync", f"await runtime.{name}(…)")
+        except RuntimeError:
+            work.close()
+            raise
+        threaded = with_own_threads(work)
+        return asyncio.run(threaded) if self._runner is None else self._runner.run(threaded)
+
+
+def require_loop(name: str, instead: str) -> None:
+    """Raise RuntimeError outside of an event loop, with what to write there."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        message = f"{name} needs a running event loop; without one use {instead}"
+        raise RuntimeError(message) from None
+
+
+def _refuse_running_loop(what: str, instead: str) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError(f"{what} cannot be used inside a running event loop; write `{instead}`")
