@@ -83,15 +83,22 @@ tight = st.builds(
 )
 
 
-@given(busy_plans(), SEEDS, SEEDS, tight)
+@given(busy_plans().filter(lambda text: "@PARALLEL" not in text), SEEDS, SEEDS, tight)
 @settings(max_examples=200, deadline=None)
 def test_no_step_is_refused_because_of_a_later_one(
     text: str, world: int, schedule: int, limits: Limits
 ) -> None:
-    """Under every limit the run ends as the sequential one does, and goes over none."""
-    one = ran(text, world, schedule, limits)
+    """Under every limit the run ends as the sequential one does.
+
+    Of the members of a group, which one meets the limit depends on whose answer comes first, on any schedule.
+    """
+    hold(ran(text, world, schedule, limits), ran(text, world, schedule, replace(limits, schedule=AUTO)))
+
+
+@given(busy_plans(), SEEDS, SEEDS, tight)
+@settings(max_examples=200, deadline=None)
+def test_no_limit_is_gone_over(text: str, world: int, schedule: int, limits: Limits) -> None:
     early = ran(text, world, schedule, replace(limits, schedule=AUTO))
-    hold(one, early)
     usage = early.result.usage
     assert usage.calls == len(early.calls) + usage.calls_by_tool.get("RE-PLAN", 0)
     assert limits.max_calls is None or usage.calls <= limits.max_calls
