@@ -7,11 +7,10 @@ from callsheet.machine.calls import may_retry, retry
 from callsheet.machine.commands import Command
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt
-from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.notes import NoteKind
 from callsheet.machine.order import advance, complete, settle
 from callsheet.machine.outcomes import store
 from callsheet.machine.program import Kind
-from callsheet.machine.remarks import Cut, describe_remark
 from callsheet.machine.replanning import not_planned
 from callsheet.machine.run import Run, failure
 
@@ -70,13 +69,6 @@ def fail(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:
 
 
 def note_beside(run: Run, attempt: Attempt, event: Succeeded | Failed | PlanCompiled) -> None:
-    """Count what a call has spent, and tell the observer what else stands beside its outcome."""
-    if event.spent is not None:
-        run.budget.spend(event.spent)
-    if run.observer is None:
-        return
+    """Note what stands beside the outcome of a call, of an item with its number."""
     frame = attempt.frame
-    item = "" if frame.items is None else f"item {attempt.index}: "
-    for remark in event.remarks:
-        kind = NoteKind.CUT if isinstance(remark, Cut) else NoteKind.FACT
-        run.observer(Note(kind, frame.code.id, item + describe_remark(remark)))
+    run.note_beside(frame.code.id, event, "" if frame.items is None else f"item {attempt.index}: ")

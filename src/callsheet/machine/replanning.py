@@ -14,10 +14,9 @@ from callsheet.machine.budget import REPLAN
 from callsheet.machine.commands import Command, Compile
 from callsheet.machine.events import Failed, PlanCompiled
 from callsheet.machine.frames import End
-from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.notes import NoteKind
 from callsheet.machine.program import Program, compile_plan
 from callsheet.machine.progress import progress_of
-from callsheet.machine.remarks import Cut, describe_remark
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
 from callsheet.machine.schedule import Schedule
@@ -75,7 +74,7 @@ def planned(run: Run, event: PlanCompiled, out: list[Command]) -> bool:
     run.scope.take_over(carried)
     run.scope.set_initial()
     run.tell(NoteKind.REPLANNED, _word(planning.key), f"{len(program.steps)} new steps")
-    _note_beside(run, event)
+    run.note_beside(_word(planning.key), event)
     return True
 
 
@@ -97,7 +96,7 @@ def _again(
     run: Run, planning: Planning, event: Failed | PlanCompiled, error: str, out: list[Command]
 ) -> None:
     run.tell(NoteKind.FAILED, _word(planning.key), error)
-    _note_beside(run, event)
+    run.note_beside(_word(planning.key), event)
     if _ask(run, planning.end, error, out):
         return
     end = planning.end
@@ -133,12 +132,3 @@ def _free_word(program: Program) -> str:
 
 def _word(key: str) -> str:
     return key.rsplit(".", 2)[0]
-
-
-def _note_beside(run: Run, event: Failed | PlanCompiled) -> None:
-    if event.spent is not None:
-        run.budget.spend(event.spent)
-    if run.observer is not None:
-        for remark in event.remarks:
-            kind = NoteKind.CUT if isinstance(remark, Cut) else NoteKind.FACT
-            run.observer(Note(kind, _word(event.key), describe_remark(remark)))

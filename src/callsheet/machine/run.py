@@ -15,10 +15,12 @@ from callsheet.machine.ahead import Ahead
 from callsheet.machine.asking import Asking
 from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.commands import Command, Finish
+from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt, End, Frame, Group
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import Program, StepCode
+from callsheet.machine.remarks import Cut, describe_remark
 from callsheet.machine.result import Result, Status
 from callsheet.machine.schedule import Schedule
 from callsheet.machine.variables import Variables
@@ -124,6 +126,16 @@ class Run:
         """Tell the observer, if there is one."""
         if self.observer is not None:
             self.observer(Note(kind, step, text))
+
+    def note_beside(self, step: str, event: Succeeded | Failed | PlanCompiled, head: str = "") -> None:
+        """Count what a call has spent, and tell the observer what else stands beside its outcome."""
+        if event.spent is not None:
+            self.budget.spend(event.spent)
+        if self.observer is None:
+            return
+        for remark in event.remarks:
+            kind = NoteKind.CUT if isinstance(remark, Cut) else NoteKind.FACT
+            self.observer(Note(kind, step, head + describe_remark(remark)))
 
     def has_room(self, frame: Frame, refusal: Refusal | None) -> bool:
         """Whether nothing was refused; else the frame starts nothing more, and the run fails behind it."""
