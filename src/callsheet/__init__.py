@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         StepRetrying,
         StepSkipped,
         StepStarted,
+        StepTurned,
     )
     from callsheet.api.findings import Findings
     from callsheet.api.handle import RunHandle
@@ -79,6 +80,7 @@ _NAMES = {
         "StepRetrying",
         "StepSkipped",
         "StepStarted",
+        "StepTurned",
     ),
     "callsheet.api.findings": ("Findings",),
     "callsheet.api.handle": ("RunHandle",),
@@ -161,6 +163,7 @@ __all__ = [
     "StepRetrying",
     "StepSkipped",
     "StepStarted",
+    "StepTurned",
     "TookPlace",
     "ToolFailed",
     "Usage",

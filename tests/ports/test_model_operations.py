@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from callsheet.ir import JSON
 from callsheet.ir.operations import MODEL_OPERATIONS
 from callsheet.machine import CallModel, Cut, Fact, Remark
+from callsheet.machine.agents.allowance import MAX_ROUNDS
 from callsheet.ports.models import operations as module
 from callsheet.ports.models.checks import json_text
-from callsheet.ports.models.operations import MAX_ROUNDS, ModelOperations
+from callsheet.ports.models.operations import ModelOperations
 from callsheet.ports.models.prompts import (
     MAX_CHARACTERS,
     OPERATIONS,

@@ -68,6 +68,13 @@ class StepRetrying(_StepEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepTurned(_StepEvent):
+    """Within an agent, or a refinement: `text` says what its model asked for in a turn, and what failed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepFailed(_StepEvent):
     """A call failed for good."""
 
@@ -141,6 +148,7 @@ RunEvent: TypeAlias = (
     | StepSkipped
     | StepFinished
     | StepRetrying
+    | StepTurned
     | StepFailed
     | StepDiverted
     | CastFailed

@@ -29,6 +29,7 @@ from callsheet.api.events import (
     StepRetrying,
     StepSkipped,
     StepStarted,
+    StepTurned,
 )
 from callsheet.api.result import RunResult
 from callsheet.ir import Plan
@@ -170,10 +171,11 @@ def _event(run_id: str, heard: _Heard) -> RunEvent:
             return StepSkipped(**place, reason=detail)
         case NoteKind.FINISHED:
             return StepFinished(**place, variable=variable, value=deepcopy(value))
-        case NoteKind.FAILED:
-            return StepFailed(**place, error=detail)
-        case NoteKind.RETRYING:
-            return StepRetrying(**place, error=detail)
+        case NoteKind.FAILED | NoteKind.RETRYING:
+            failed = StepFailed if kind is NoteKind.FAILED else StepRetrying
+            return failed(**place, error=detail)
+        case NoteKind.TURN:
+            return StepTurned(**place, text=detail)
         case NoteKind.JUMPED:
             return StepDiverted(**place, target=detail)
         case NoteKind.CAST_FAILED:

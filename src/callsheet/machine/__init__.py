@@ -6,6 +6,7 @@ It never awaits, reads a clock, draws a random number or touches a file. Drivers
 from callsheet.machine.asking import Approval, Question
 from callsheet.machine.budget import Refusal
 from callsheet.machine.commands import (
+    AgentTurn,
     Ask,
     Awaited,
     CallModel,
@@ -37,7 +38,7 @@ from callsheet.machine.events import (
 )
 from callsheet.machine.limits import Limits
 from callsheet.machine.machine import Machine
-from callsheet.machine.program import Program, ToolFacts, compile_plan
+from callsheet.machine.program import Loop, Program, ToolFacts, compile_plan
 from callsheet.machine.progress import Progress
 from callsheet.machine.remarks import Cut, Fact, Remark
 from callsheet.machine.result import Result, Status
@@ -45,6 +46,7 @@ from callsheet.machine.usage import Spent, Usage
 from callsheet.machine.values import to_text
 
 __all__ = [
+    "AgentTurn",
     "Answered",
     "Approval",
     "Ask",
@@ -64,6 +66,7 @@ __all__ = [
     "Finish",
     "Limits",
     "LimitsChanged",
+    "Loop",
     "Machine",
     "PlanCompiled",
     "Probe",

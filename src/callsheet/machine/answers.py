@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from callsheet.machine.agents.conversation import Came
 from callsheet.machine.asking import Approval, Asked, Question, said_by, unanswered
 from callsheet.machine.calls import deliver_again, give_back, launch
 from callsheet.machine.commands import Command, Probe
@@ -17,13 +18,14 @@ from callsheet.machine.events import (
     TookPlace,
     Verdict,
 )
+from callsheet.machine.frames import Attempt
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.run import Run
 
 
 def doubted(run: Run, event: Doubted, out: list[Command]) -> None:
     """A call that falls into doubt stays open until it is decided."""
-    attempt = run.attempts.get(event.key)
+    attempt = run.call(event.key)
     if attempt is None:
         return
     following = next_about(attempt)
@@ -31,29 +33,31 @@ def doubted(run: Run, event: Doubted, out: list[Command]) -> None:
     if isinstance(following, Probe):
         out.append(following)
     elif following is Decision.RETRY:
-        _deliver_again(run, event.key, out)
+        _deliver_again(run, attempt, out)
     elif following is Decision.FAIL:
-        fail(run, run.attempts.pop(event.key), FAILED_BY_POLICY, out)
+        run.drop(attempt)
+        fail(run, attempt, FAILED_BY_POLICY, out, Came.LOST)
 
 
 def decided(run: Run, event: Decided, out: list[Command]) -> None:
     """A probe, or a person, says what became of a call in doubt, or what is to become of it."""
-    attempt = run.attempts.get(event.key)
+    attempt = run.call(event.key)
     if attempt is None:
         return
     attempt.is_probing = False
     if event.by:
         found = "had taken place" if isinstance(event.decision, TookPlace) else "had not taken place"
-        run.tell(NoteKind.FACT, attempt.frame.code.id, f"{event.by}: the call {found}")
+        run.tell(NoteKind.FACT, attempt.code.id, f"{event.by}: the call {found}")
     match event.decision:
         case Decision.RETRY if event.by and not may_redeliver(attempt):
             pass  # found again and again not to have taken place: a person has to look
         case Decision.RETRY:
-            _deliver_again(run, event.key, out)
+            _deliver_again(run, attempt, out)
         case Decision.SKIP:
             succeeded(run, Succeeded(event.key, None), out)
         case Decision.FAIL:
-            fail(run, run.attempts.pop(event.key), FAILED_BY_A_PERSON, out)
+            run.drop(attempt)
+            fail(run, attempt, FAILED_BY_A_PERSON, out, Came.LOST)
         case TookPlace(value=value):
             succeeded(run, Succeeded(event.key, value), out)
 
@@ -66,15 +70,15 @@ def answered(run: Run, event: Answered, out: list[Command]) -> None:
     attempt, asked = found
     verdict = event.verdict
     if run.observer is not None:
-        run.tell(NoteKind.ANSWERED, attempt.frame.code.id, said_by(verdict, event.by, event.note))
+        run.tell(NoteKind.ANSWERED, attempt.code.id, said_by(verdict, event.by, event.note))
     if isinstance(asked, Approval) and verdict in (Verdict.DENY, Verdict.EXPIRE):
         give_back(run, attempt)
     if verdict is Verdict.DENY:
-        fail(run, attempt, said_by("denied", event.by, event.note), out)
+        fail(run, attempt, said_by("denied", event.by, event.note), out, Came.REFUSED)
     elif isinstance(asked, Approval) and verdict is not Verdict.EXPIRE:
         launch(run, attempt, out)
     else:
-        run.attempts[event.key] = attempt
+        run.put(attempt)
         _take_answer(run, event, asked, out)
 
 
@@ -89,6 +93,7 @@ def _take_answer(run: Run, event: Answered, asked: Asked, out: list[Command]) ->
         failed(run, Failed(event.key, unanswered(asked)), out)
 
 
-def _deliver_again(run: Run, key: str, out: list[Command]) -> None:
-    if not deliver_again(run, run.attempts[key], out):
-        fail(run, run.attempts.pop(key), "the run has no call left to make it again", out)
+def _deliver_again(run: Run, attempt: Attempt, out: list[Command]) -> None:
+    if not deliver_again(run, attempt, out):
+        run.drop(attempt)
+        fail(run, attempt, "the run has no call left to make it again", out, Came.LOST)

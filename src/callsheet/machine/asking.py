@@ -80,9 +80,9 @@ class Asking:
         """The numbers of the steps whose calls need a yes."""
         if not self._rules:
             return frozenset()
-        return frozenset(
-            code.number for code in program.steps if code.kind in _CALLS and covers(self._rules, code.tool)
-        )
+        calls = (code for code in program.steps if code.kind in _CALLS)
+        inner = (tool for code in program.steps if code.loop is not None for tool in code.loop.tools.values())
+        return frozenset(code.number for code in (*calls, *inner) if covers(self._rules, code.tool))
 
     def ask(self, attempt: Attempt, program: Program) -> Asked | None:
         """What to ask for this attempt; None for an `@ASK_HUMAN` that cannot be asked as it stands."""
@@ -95,7 +95,7 @@ class Asking:
         return asked
 
     def _asked(self, attempt: Attempt, program: Program) -> Asked | None:
-        code = attempt.frame.code
+        code = attempt.code
         if code.kind is not Kind.ASK:
             return Approval(code.tool, attempt.args, tuple(attempt.inputs), self._hash_of(program), {})
         read = read_question(attempt.args)

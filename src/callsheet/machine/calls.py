@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk, asked_in
 from callsheet.machine.asking import headline
 from callsheet.machine.budget import REPLAN
 from callsheet.machine.commands import Ask, Awaited, CallModel, Command, Compile, Probe, RunAgent, Sleep
@@ -17,11 +18,11 @@ _ASKING_MODELS = frozenset({Kind.MODEL, Kind.AGENT, Kind.REPLAN})
 
 def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
     """Make the call of an attempt, or ask a person first."""
-    code = attempt.frame.code
+    code = attempt.code
     if code.kind is Kind.ASK or code.number in run.gated:
         asked = run.asking.ask(attempt, run.program)
         if asked is not None:
-            run.attempts.pop(attempt.key, None)  # a call in doubt that is to be made again
+            run.drop(attempt)  # a call in doubt that is to be made again
             if run.observer is not None:
                 run.tell(NoteKind.ASKED, code.id, headline(asked))
             out.append(Ask(attempt.key, code.id, asked))
@@ -30,16 +31,19 @@ def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
 
 
 def launch(run: Run, attempt: Attempt, out: list[Command]) -> None:
-    """Make the call of an attempt."""
-    calls = run.compiling if attempt.frame.code.kind is Kind.REPLAN else run.attempts
-    calls[attempt.key] = attempt
+    """Make the call of an attempt; of a talk that is its next question."""
+    if isinstance(attempt, Talk):
+        attempt = attempt.question()
+    run.put(attempt)
     out.append(command_of(run, attempt))
 
 
 def command_of(run: Run, attempt: Attempt) -> Awaited:
     """The command that an attempt is."""
-    code, key = attempt.frame.code, attempt.key
+    code, key = attempt.code, attempt.key
     kind = code.kind
+    if isinstance(attempt, InnerCall) and attempt.place == QUESTION:
+        return asked_in(attempt)
     if kind is Kind.TOOL or kind is Kind.ASK:
         return call_of(attempt)
     if kind is Kind.MODEL:
@@ -51,8 +55,9 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
 
 def open_commands(run: Run) -> dict[str, Awaited]:
     """The commands that have been given and not been answered yet, by key."""
-    calls = [_awaited(run, attempt) for attempt in (*run.attempts.values(), *run.compiling.values())]
-    asks = [Ask(attempt.key, attempt.frame.code.id, asked) for attempt, asked in run.asking.open()]
+    under_way = (*run.attempts.values(), *run.inner.values(), *run.compiling.values())
+    calls = [_awaited(run, attempt) for attempt in under_way]
+    asks = [Ask(attempt.key, attempt.code.id, asked) for attempt, asked in run.asking.open()]
     waits = [pause_of(run, attempt) for attempt in run.asleep.values()]
     plans = () if run.planning is None else (compile_command(run, run.planning),)
     return {command.key: command for command in (*calls, *asks, *waits, *plans)}
@@ -60,13 +65,13 @@ def open_commands(run: Run) -> dict[str, Awaited]:
 
 def _awaited(run: Run, attempt: Attempt) -> Awaited:
     if attempt.is_probing:
-        return Probe(attempt.key, attempt.frame.code.id, call_of(attempt))
+        return Probe(attempt.key, attempt.code.id, call_of(attempt))
     return command_of(run, attempt)
 
 
 def may_retry(run: Run, attempt: Attempt) -> bool:
     """Whether the budget has room for one more attempt and the wait before it."""
-    code, budget = attempt.frame.code, run.budget
+    code, budget = attempt.code, run.budget
     refusal = budget.reserve_wait(run.limits.pause(attempt.number, code.delay, code.backoff))
     if refusal is None:
         reserve = budget.reserve_model if code.kind in _ASKING_MODELS else budget.reserve
@@ -78,13 +83,13 @@ def may_retry(run: Run, attempt: Attempt) -> bool:
 
 def give_back(run: Run, attempt: Attempt) -> None:
     """The call of an attempt was reserved and never leaves: it is not among what the run has used."""
-    code = attempt.frame.code
+    code = attempt.code
     run.budget.give_back(code.tool or REPLAN, asks_model=code.kind in _ASKING_MODELS)
 
 
 def retry(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:
     """The next attempt of a call that has failed, after its wait."""
-    code = attempt.frame.code
+    code = attempt.code
     attempt.number += 1
     attempt.key = f"{attempt.frame.prefix}{attempt.index}.{attempt.number}"
     run.tell(NoteKind.RETRYING, code.id, error)
@@ -98,14 +103,14 @@ def retry(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:
 
 def pause_of(run: Run, attempt: Attempt) -> Sleep:
     """The wait before a further attempt."""
-    code = attempt.frame.code
+    code = attempt.code
     return Sleep(attempt.key, code.id, run.limits.pause(attempt.number - 1, code.delay, code.backoff))
 
 
 def deliver_again(run: Run, attempt: Attempt, out: list[Command]) -> bool:
     """Make the same call once more, if the budget has one left; whether it has."""
     attempt.redelivered += 1
-    if not run.has_room(attempt.frame, run.budget.reserve(attempt.frame.code.tool)):
+    if not run.has_room(attempt.frame, run.budget.reserve(attempt.code.tool)):
         return False
     emit(run, attempt, out)
     return True

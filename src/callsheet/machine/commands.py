@@ -1,7 +1,8 @@
 """What the machine asks of a driver; each but the last is answered by an event of its key.
 
-A key is `step[@visit].item.attempt`, with `rN/` before it in the N-th re-plan. It is made from
-the plan alone, so a repeated run of the same plan asks for the same keys.
+A key is `step[@visit].item.attempt`, with `rN/` before it in the N-th re-plan, and `/tN` or `/tNcM` behind
+it within the N-th turn of an operation. It is made from the plan, and within turns from the answers, so a
+repeated run of the same plan asks for the same keys.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
+from callsheet.machine.agents.allowance import Allowance
+from callsheet.machine.agents.conversation import Turn
 from callsheet.machine.asking import Asked
 from callsheet.machine.progress import Progress
 from callsheet.machine.result import Result
@@ -45,6 +48,22 @@ class RunAgent(NamedTuple):
     tool: str
     inputs: list[JSON]
     args: dict[str, Any]
+
+
+class AgentTurn(NamedTuple):
+    """Ask a model what an agent does next: a call of its tools, or its answer.
+
+    `inputs` and `args` are what the step gives it, `allowed` is what it may do, `turns` are those
+    before this one. The model's answer, a text or data, is the value of the outcome.
+    """
+
+    key: str
+    step: str
+    tool: str
+    inputs: list[JSON]
+    args: dict[str, Any]
+    allowed: Allowance
+    turns: tuple[Turn, ...]
 
 
 class Sleep(NamedTuple):
@@ -90,6 +109,6 @@ class Finish(NamedTuple):
     result: Result
 
 
-Awaited: TypeAlias = "CallTool | CallModel | RunAgent | Sleep | Compile | Probe | Ask"
+Awaited: TypeAlias = "CallTool | CallModel | RunAgent | AgentTurn | Sleep | Compile | Probe | Ask"
 """A command that an event of its key answers."""
 Command: TypeAlias = "Awaited | Finish"

@@ -17,13 +17,13 @@ FAILED_BY_POLICY = "it is not known whether the call took place; the policy is t
 
 def call_of(attempt: Attempt) -> CallTool:
     """The command that delivers the call of an attempt."""
-    code = attempt.frame.code
+    code = attempt.code
     return CallTool(attempt.key, code.id, code.tool, attempt.args, code.wants_data, attempt.delivery)
 
 
 def next_about(attempt: Attempt) -> Probe | Decision | None:
     """What is to be done about an attempt in doubt; None where a person has to decide."""
-    code = attempt.frame.code
+    code = attempt.code
     if code.probes and not attempt.is_probing:
         return Probe(attempt.key, code.id, call_of(attempt))
     match code.on_in_doubt:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from callsheet.machine.agents.conversation import Came
+from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk
+from callsheet.machine.agents.turns import Ended, Solved, heard, observed
 from callsheet.machine.budget import SIZED
 from callsheet.machine.calls import may_retry, retry
 from callsheet.machine.commands import Command
@@ -19,6 +22,7 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     """A call has given its value."""
     attempt = run.attempts.pop(event.key, None)
     if attempt is None:
+        _heard(run, event, out)
         return
     frame = attempt.frame
     value = event.value
@@ -44,21 +48,35 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
     if run.planning is not None and event.key == run.planning.key:
         not_planned(run, event, out)
         return
-    attempt = run.attempts.pop(event.key, None) or run.compiling.pop(event.key, None)
+    attempt: Attempt | None = run.attempts.pop(event.key, None) or run.compiling.pop(event.key, None)
     if attempt is None:
-        return
+        attempt = run.inner.pop(event.key, None)
+        if attempt is None:
+            return
     run.budget.measure(event.error)
     note_beside(run, attempt, event)
+    if isinstance(attempt, InnerCall):
+        if attempt.place != QUESTION:
+            came = Came.LOST if event.unsettled else Came.FAILED
+            _go_on(run, attempt.talk, observed(run, attempt, event.error, came, out), out)
+            return
+        attempt = attempt.talk  # what cannot be asked is asked again as the step says, from this turn on
     attempt.delivery = (attempt.delivery or attempt.key) if event.unsettled else ""
-    if attempt.number <= attempt.frame.code.retries and may_retry(run, attempt):
+    if attempt.number <= attempt.code.retries and may_retry(run, attempt):
         retry(run, attempt, event.error, out)
     else:
         fail(run, attempt, event.error, out)
 
 
-def fail(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:
-    """A call has failed for good: its error stands where its result would."""
-    frame, code = attempt.frame, attempt.frame.code
+def fail(run: Run, attempt: Attempt, error: str, out: list[Command], came: Came = Came.FAILED) -> None:
+    """A call has failed for good: its error stands where its result would.
+
+    An agent that asked for the call is told of it instead, and how it `came` to that.
+    """
+    if isinstance(attempt, InnerCall) and attempt.place != QUESTION:
+        _go_on(run, attempt.talk, observed(run, attempt, error, came, out), out)
+        return
+    frame, code = attempt.frame, attempt.code
     frame.failed |= {attempt.index}
     if code.fail_target is not None or code.fail_message is not None:
         frame.stopped = True
@@ -68,7 +86,29 @@ def fail(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:
     settle(run, attempt, error, out)
 
 
+def _heard(run: Run, event: Succeeded, out: list[Command]) -> None:
+    """A call that was made for an operation which goes turn by turn has given its value."""
+    call = run.inner.pop(event.key, None)
+    if call is None:
+        return
+    if type(event.value) in SIZED:
+        run.budget.measure(event.value)
+    note_beside(run, call, event)
+    if call.place == QUESTION:
+        _go_on(run, call.talk, heard(run, call.talk, event.value, out), out)
+    else:
+        _go_on(run, call.talk, observed(run, call, event.value, Came.OK, out), out)
+
+
+def _go_on(run: Run, talk: Talk, ended: Ended | None, out: list[Command]) -> None:
+    """Once a talk has ended, its step has its value, or has failed."""
+    if isinstance(ended, Solved):
+        settle(run, talk, ended.value, out)
+    elif ended is not None:
+        fail(run, talk, ended.why, out)
+
+
 def note_beside(run: Run, attempt: Attempt, event: Succeeded | Failed | PlanCompiled) -> None:
     """Note what stands beside the outcome of a call, of an item with its number."""
     frame = attempt.frame
-    run.note_beside(frame.code.id, event, "" if frame.items is None else f"item {attempt.index}: ")
+    run.note_beside(attempt.code.id, event, "" if frame.items is None else f"item {attempt.index}: ")

@@ -122,6 +122,11 @@ class Attempt:
         self.redelivered = 0
         self.is_probing = False
 
+    @property
+    def code(self) -> StepCode:
+        """What is called, and what is known of it."""
+        return self.frame.code
+
 
 class Group:
     """Steps of one @PARALLEL block under way: they are committed together, in text order.

@@ -1,4 +1,7 @@
-"""The names of calls, `[rN/]step[@visit].item.attempt`: how a step stands in them, and taken apart.
+"""The names of calls, `[rN/]step[@visit].item.attempt[/tN[cM]]`: how a step stands in them, and taken apart.
+
+Of an operation that goes turn by turn, `/t2` is what is asked of the model in its second turn and
+`/t2c1` the first call that the answer asks for.
 
 An id that would read as something else there (JSON plans may name a step `r2/x` or `a@3`) stands
 with `%25`, `%2F` and `%40` for its `%`, `/` and `@`.
@@ -15,13 +18,27 @@ _ESCAPES = {"%": "%25", "/": "%2F", "@": "%40"}
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A call's name in parts. `generation` counts re-plans from 0, `visit` and `attempt` from 1."""
+    """A call's name in parts. `generation` counts re-plans from 0, `visit` and `attempt` from 1.
+
+    `turn` and `call` count from 1 as well; they are 0 where the call is of no turn, or the turn's question.
+    """
 
     generation: int
     step: str
     visit: int
     index: int
     attempt: int
+    turn: int = 0
+    call: int = 0
+
+
+def turn_key(key: str, turn: int, call: int = 0) -> str:
+    """The name of what is asked in a turn of the call `key`, or of a call that the answer asks for.
+
+    >>> turn_key("S3.0.1", 2), turn_key("S3.0.1", 2, 1)
+    ('S3.0.1/t2', 'S3.0.1/t2c1')
+    """
+    return f"{key}/t{turn}c{call}" if call else f"{key}/t{turn}"
 
 
 def name_in_key(step: str) -> str:
@@ -55,11 +72,16 @@ def place_of_key(key: str) -> tuple[str, int, int]:
 
     >>> place_of_key("r2/S3@4.7.2")
     ('S3', 7, 2)
+    >>> place_of_key("S3.7.2/t4c1")
+    ('S3', 7, 2)
     """
     place, index, attempt = key.rsplit(".", 2)
     if "/" in place or "@" in place or "%" in place:
         place = parse_key(key).step
-    return place, int(index), int(attempt)
+    try:
+        return place, int(index), int(attempt)
+    except ValueError:
+        return place, int(index), int(attempt.partition("/")[0])
 
 
 def parse_key(key: str) -> Key:
@@ -71,8 +93,12 @@ def parse_key(key: str) -> Key:
     Key(generation=2, step='S3', visit=4, index=7, attempt=2)
     >>> parse_key("r2%2Fx.0.1").step
     'r2/x'
+    >>> parse_key("S3.0.1/t2c1")
+    Key(generation=0, step='S3', visit=1, index=0, attempt=1, turn=2, call=1)
     """
     place, index, attempt = key.rsplit(".", 2)
+    attempt, _, within = attempt.partition("/")
+    turn, _, call = within[1:].partition("c")
     generation = 0
     if place[0] == "r" and "/" in place:
         number, _, rest = place[1:].partition("/")
@@ -81,4 +107,6 @@ def parse_key(key: str) -> Key:
     step, at, visit = place.rpartition("@")
     if not at:
         step, visit = place, "1"
-    return Key(generation, _step_named(step), int(visit), int(index), int(attempt))
+    return Key(
+        generation, _step_named(step), int(visit), int(index), int(attempt), int(turn or 0), int(call or 0)
+    )

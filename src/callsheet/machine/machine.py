@@ -114,7 +114,8 @@ class Machine(Run):
 
     def _turn(self) -> Turn:
         """What is waited for in the order of the text."""
-        group, attempt = self.group, next(iter(self.attempts.values()), None)
+        group = self.group
+        attempt = next(iter(self.attempts.values()), None) or next(iter(self.inner.values()), None)
         items = None if attempt is None or group is not None else attempt.frame.items
         return Turn(
             self.pc,
@@ -150,13 +151,14 @@ class Machine(Run):
     def is_open(self, key: str) -> bool:
         """Whether the call of this key has no outcome yet, or waits for a yes."""
         is_early = self.ahead is not None and self.ahead.is_open(key)
-        return is_early or key in self.attempts or self.asking.is_open(key)
+        return is_early or key in self.attempts or key in self.inner or self.asking.is_open(key)
 
     def open_keys(self) -> tuple[str, ...]:
         """The keys of all that is under way."""
         plans = () if self.planning is None else (self.planning.key,)
         early = () if self.ahead is None else self.ahead.open_keys()
-        return (*self.attempts, *self.asking.keys(), *self.asleep, *self.compiling, *plans, *early)
+        calls = (*self.attempts, *self.inner)
+        return (*calls, *self.asking.keys(), *self.asleep, *self.compiling, *plans, *early)
 
     def open_commands(self) -> dict[str, Awaited]:
         """The commands that have been given and not been answered yet, by key."""
@@ -253,6 +255,7 @@ class Machine(Run):
                 give_back(self, attempt)
         self.asking.clear()
         self.attempts.clear()
+        self.inner.clear()
         self.asleep.clear()
         self.compiling.clear()
         self.planning = None

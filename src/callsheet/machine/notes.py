@@ -23,6 +23,8 @@ class NoteKind(StrEnum):
     FINISHED = "finished"
     FAILED = "failed"
     RETRYING = "retrying"
+    TURN = "turn"
+    """Within an operation that goes turn by turn: what its model asks for, and what came of it."""
     JUMPED = "jumped"
     CAST_FAILED = "cast_failed"
     REPLANNED = "replanned"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
+from itertools import count
 from typing import Any, NamedTuple
 
 from callsheet.ir import (
@@ -20,10 +21,12 @@ from callsheet.ir import (
     Step,
     Terminate,
     Value,
+    call_kind,
 )
 from callsheet.ir.arguments import filled_parameters
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.expr import refs_of
+from callsheet.machine.agents.allowance import names_its_tools, tools_named
 from callsheet.machine.closures import (
     Eval,
     SlotOf,
@@ -40,16 +43,28 @@ NOWHERE = -1
 """The number of a step or slot that does not exist."""
 
 
+class Loop(NamedTuple):
+    """That an operation goes turn by turn, driven by the machine, and what it may call.
+
+    `tools` are for a step that names none itself; where they are the `most`, no step may name others.
+    """
+
+    tools: tuple[str, ...] = ()
+    is_most: bool = False
+
+
 class ToolFacts(NamedTuple):
     """What running a plan needs to know of a tool, recorded with the run.
 
     `parameters` are the names that positional arguments take, in order; `on_in_doubt` is what
-    becomes of a call that may have happened.
+    becomes of a call that may have happened. `loop` is that of an operation whose turns are the
+    machine's; without it the operation is carried out as a whole.
     """
 
     effect: Effect = Effect.UNSAFE
     parameters: tuple[str, ...] = ()
     on_in_doubt: OnInDoubt = OnInDoubt.ASK
+    loop: Loop | None = None
 
 
 _UNKNOWN = ToolFacts()
@@ -69,6 +84,16 @@ class Kind(IntEnum):
     GOTO = 5
     REPLAN = 6
     ASK = 7
+
+
+class LoopCode(NamedTuple):
+    """The tools that an operation may call turn by turn, each ready to be called.
+
+    `fault` says why there are none to be known.
+    """
+
+    tools: Mapping[str, StepCode]
+    fault: str = ""
 
 
 class StepCode:
@@ -91,6 +116,7 @@ class StepCode:
         "identity",
         "inputs",
         "kind",
+        "loop",
         "loop_slot",
         "may_skip",
         "number",
@@ -119,6 +145,8 @@ class StepCode:
         self.inputs: tuple[Eval, ...] = ()
         self.condition: Test | None = None
         self.source: Eval | None = None
+        self.loop: LoopCode | None = None
+        """Of an operation that the machine drives turn by turn."""
         self.loop_slot = NOWHERE
         self.concurrent = False
         self.out_slot = NOWHERE
@@ -183,7 +211,7 @@ def _compile(plan: Plan, known: Mapping[str, ToolFacts], ranks: Mapping[str, int
     for number, step in enumerate(plan.steps):
         number_of.setdefault(step.id, number)
     graph = compile_graph(plan, ranks) if plan.order is Order.DAG else None
-    names = _Names(slot_of, number_of, known, graph is not None)
+    names = _Names(slot_of, number_of, known, graph is not None, count(NOWHERE - 1, -1))
     codes = tuple(_compile_step(n, step, names) for n, step in enumerate(plan.steps))
     for code in reversed(codes):
         follower = codes[code.number + 1] if code.number + 1 < len(codes) else None
@@ -200,6 +228,8 @@ class _Names(NamedTuple):
     number_of: dict[str, int]
     facts: Mapping[str, ToolFacts]
     exact: bool
+    inner: Iterator[int]
+    """Numbers for what operations may call, which no step has."""
 
     def all_of(self, values: tuple[Value, ...]) -> tuple[Eval, ...]:
         return tuple(compile_value(value, self.slot_of, exact=self.exact) for value in values)
@@ -271,12 +301,39 @@ def _compile_call(code: StepCode, call: Call, names: _Names) -> None:
         code.inputs = names.all_of(call.positional)
         code.arguments = compile_arguments(call.named, names.slot_of, exact=names.exact)
         code.concurrent = code.kind is Kind.MODEL
+        if fact.loop is not None:
+            code.loop = _compile_loop(code, call, fact.loop, names)
         return
     code.arguments = compile_arguments(named_arguments(call, fact), names.slot_of, exact=names.exact)
     if kind is CallKind.HUMAN:
         code.kind, code.concurrent = Kind.ASK, True
         return
     code.concurrent = fact.effect.only_reads or fact.effect is Effect.IDEMPOTENT
+
+
+def _compile_loop(code: StepCode, call: Call, loop: Loop, names: _Names) -> LoopCode:
+    """The tools of an operation: those that its step names, as far as it may name them, or else the usual."""
+    if code.kind is Kind.MODEL:
+        return LoopCode({})
+    tools = loop.tools
+    if names_its_tools(call):
+        named = tools_named(call)
+        if named is None:
+            return LoopCode({}, "tools must be a list of names that stand in the plan")
+        tools = tuple(name for name in named if name in tools) if loop.is_most else named
+    known = {name: names.facts[name] for name in tools if name in names.facts}
+    return LoopCode({name: _code_of_tool(code.id, name, fact, names) for name, fact in known.items()})
+
+
+def _code_of_tool(step: str, name: str, fact: ToolFacts, names: _Names) -> StepCode:
+    """A tool that the operation of a step may call."""
+    tool = StepCode(next(names.inner), Step(step, Call(name)))
+    tool.tool, tool.effect = name, fact.effect
+    tool.probes, tool.on_in_doubt = fact.effect is Effect.PROBE, fact.on_in_doubt
+    is_asking = call_kind(name) is CallKind.HUMAN
+    tool.kind = Kind.ASK if is_asking else Kind.TOOL
+    tool.concurrent = is_asking or fact.effect.only_reads or fact.effect is Effect.IDEMPOTENT
+    return tool
 
 
 def fact_of(call: Call, facts: Mapping[str, ToolFacts]) -> ToolFacts:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from callsheet.ir import JSON
+from callsheet.machine.agents.talk import InnerCall
 from callsheet.machine.ahead import Ahead
 from callsheet.machine.asking import Asking
 from callsheet.machine.budget import Budget, Refusal
@@ -19,7 +20,7 @@ from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt, End, Frame, Group
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.machine.program import Program, StepCode
+from callsheet.machine.program import Kind, Program, StepCode
 from callsheet.machine.remarks import Cut, describe_remark
 from callsheet.machine.result import Result, Status
 from callsheet.machine.schedule import Schedule
@@ -40,11 +41,11 @@ class Run:
     `scope` has the variables and `slots` their values, for the program's functions. `pc` is the number
     of the step whose turn it is, `visits` counts how often each step has been
     come to, `group` is the @PARALLEL block under way and `schedule` where a graph stands. Calls under
-    way are among the `attempts`, waits between two of them `asleep`, new plans `compiling`, what
-    people are asked with `asking`. `planning` is what was asked of a planner when a graph had failed,
-    which has been asked `plans_asked` times. `left` is how many steps and items may be done before a pause,
-    `unfilled` the FOREACH that a pause has broken off. `ahead` has what leaves before its turn, None where
-    nothing can.
+    way are among the `attempts`, those of operations that go turn by turn `inner`, waits between two
+    attempts `asleep`, new plans `compiling`, what people are asked with `asking`. `planning` is what was
+    asked of a planner when a graph had failed, which has been asked `plans_asked` times. `left` is how many
+    steps and items may be done before a pause, `unfilled` the FOREACH that a pause has broken off. `ahead`
+    has what leaves before its turn, None where nothing can.
     """
 
     __slots__ = (
@@ -57,6 +58,7 @@ class Run:
         "gated",
         "generation",
         "group",
+        "inner",
         "is_paused",
         "is_started",
         "last",
@@ -82,6 +84,7 @@ class Run:
         self.result: Result | None = None
         self.observer = observer
         self.attempts: dict[str, Attempt] = {}
+        self.inner: dict[str, InnerCall] = {}
         self.asking = Asking(approve)
         self.asleep: dict[str, Attempt] = {}
         self.compiling: dict[str, Attempt] = {}
@@ -119,8 +122,27 @@ class Run:
         self.asking.take(other.asking)
         self.planning, self.plans_asked = other.planning, other.plans_asked
         self.attempts, self.asleep, self.compiling = other.attempts, other.asleep, other.compiling
+        self.inner = other.inner
         if self.ahead is not None and other.ahead is not None:
             self.ahead.take(other.ahead.at)
+
+    def put(self, attempt: Attempt) -> None:
+        """A call is under way."""
+        if isinstance(attempt, InnerCall):
+            self.inner[attempt.key] = attempt
+        elif attempt.frame.code.kind is Kind.REPLAN:
+            self.compiling[attempt.key] = attempt
+        else:
+            self.attempts[attempt.key] = attempt
+
+    def call(self, key: str) -> Attempt | None:
+        """The call of this key that is under way, but for new plans."""
+        return self.attempts.get(key) or self.inner.get(key)
+
+    def drop(self, attempt: Attempt) -> None:
+        """A call is not under way any more."""
+        self.attempts.pop(attempt.key, None)
+        self.inner.pop(attempt.key, None)
 
     def tell(self, kind: NoteKind, step: str, text: str = "") -> None:
         """Tell the observer, if there is one."""

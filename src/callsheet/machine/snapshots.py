@@ -7,12 +7,14 @@ program follows from its plan is not repeated, only its fingerprint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import groupby
 from typing import Any, TypeAlias
 
 from callsheet.ir import JSON
+from callsheet.machine.agents.keeping import call_from_json, call_to_json, talk_from_json, talk_to_json
+from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.ahead.keeping import standing_from_json, standing_to_json
 from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
@@ -47,8 +49,14 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
     if any(isinstance(frame.control, NewPlan) for frame in frames):
         return None
 
-    def attempts(of: dict[str, Attempt]) -> list[list[Any]]:
-        return [_attempt_to_json(a, numbers[id(a.frame)], keep) for a in of.values()]
+    talks = _talks_of(state)
+    places = {id(talk): number for number, talk in enumerate(talks)}
+
+    def call(attempt: Attempt) -> list[Any]:
+        return call_to_json(attempt, numbers[id(attempt.frame)], places, keep)
+
+    def attempts(of: Mapping[str, Attempt]) -> list[list[Any]]:
+        return [call(attempt) for attempt in of.values()]
 
     ahead = None if state.ahead is None else standing_to_json(state.ahead.at, keep)
     if ahead is None and state.ahead is not None:
@@ -73,15 +81,14 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         "attempts": attempts(state.attempts),
         "asleep": attempts(state.asleep),
         "compiling": attempts(state.compiling),
-        "asking": [
-            [*_attempt_to_json(attempt, numbers[id(attempt.frame)], keep), asked.digest]
-            for attempt, asked in state.asking.open()
-        ],
-        "counts": state.asking.counts((*state.attempts, *state.asking.keys())),
+        "asking": [[*call(attempt), asked.digest] for attempt, asked in state.asking.open()],
+        "counts": state.asking.counts((*state.attempts, *state.inner, *state.asking.keys())),
         "planning": None if state.planning is None else _planning_to_json(state.planning, keep),
         "plans_asked": state.plans_asked,
         "schedule": None if state.schedule is None else _schedule_to_json(state.schedule, keep),
         **({} if ahead is None else {"ahead": ahead}),
+        **({"talks": [talk_to_json(talk, numbers[id(talk.frame)], keep) for talk in talks]} if talks else {}),
+        **({"inner": attempts(state.inner)} if state.inner else {}),
     }
 
 
@@ -115,14 +122,18 @@ def _read(program: Program, data: Mapping[str, Any], give: Give) -> Run:
         group.open = is_open
         group.frames = [frames[n] for n in members]
 
+    talks = [talk_from_json(item, frames, give) for item in data.get("talks", ())]
+
     def attempts(name: str) -> dict[str, Attempt]:
-        return {a.key: a for a in (_attempt_from_json(item, frames, give) for item in data[name])}
+        return {a.key: a for a in (call_from_json(item, frames, talks, give) for item in data[name])}
 
     run.visits, run.pc, run.generation, run.group = visits, data["pc"], data["generation"], group
     run.budget = Budget.at(run.limits, data["used"])
     run.last = give(data["last"])
     run.attempts, run.asleep, run.compiling = attempts("attempts"), attempts("asleep"), attempts("compiling")
-    asking = [(_attempt_from_json(item[:-1], frames, give), str(item[-1])) for item in data["asking"]]
+    for item in data.get("inner", ()):
+        run.put(call_from_json(item, frames, talks, give))
+    asking = [(call_from_json(item[:-1], frames, talks, give), str(item[-1])) for item in data["asking"]]
     run.asking.put(asking, data["counts"], program)
     if data["planning"] is not None:
         key, end, refused = data["planning"]
@@ -188,10 +199,28 @@ def _frames_of(state: Run) -> list[Frame]:
     frames: dict[int, Frame] = {}
     for frame in state.group.frames if state.group is not None else ():
         frames[id(frame)] = frame
-    calls = (*state.attempts.values(), *state.asleep.values(), *state.compiling.values())
-    for attempt in (*calls, *(attempt for attempt, _ in state.asking.open())):
+    for attempt in _calls_of(state):
         frames[id(attempt.frame)] = attempt.frame
     return list(frames.values())
+
+
+def _calls_of(state: Run) -> Iterator[Attempt]:
+    """All that is under way, waits, or is asked about."""
+    yield from state.attempts.values()
+    yield from state.inner.values()
+    yield from state.asleep.values()
+    yield from state.compiling.values()
+    yield from (attempt for attempt, _ in state.asking.open())
+
+
+def _talks_of(state: Run) -> list[Talk]:
+    """The operations that go turn by turn and are under way, each once."""
+    talks: dict[int, Talk] = {}
+    for attempt in _calls_of(state):
+        talk = attempt.talk if isinstance(attempt, InnerCall) else attempt
+        if isinstance(talk, Talk):
+            talks[id(talk)] = talk
+    return list(talks.values())
 
 
 def _frame_to_json(frame: Frame, keep: Keep) -> list[Any]:
@@ -251,21 +280,3 @@ def _control_from_json(data: list[Any] | None) -> Control | None:
         return Jump(*rest)
     status, *more, refusal = rest
     return End(Status(status), *more, refusal=None if refusal is None else Refusal(*refusal))
-
-
-def _attempt_to_json(attempt: Attempt, frame: int, keep: Keep) -> list[Any]:
-    args = {name: keep(value) for name, value in attempt.args.items()}
-    inputs = [keep(value) for value in attempt.inputs]
-    lost = [attempt.delivery, attempt.redelivered, attempt.is_probing]
-    return [frame, attempt.index, attempt.number, attempt.key, args, inputs, lost if any(lost) else None]
-
-
-def _attempt_from_json(data: list[Any], frames: list[Frame], give: Give) -> Attempt:
-    at: int = data[0]
-    _, index, number, key, args, inputs, lost = data
-    given = {name: give(kept) for name, kept in args.items()}
-    attempt = Attempt(frames[at], index, key, given, [give(kept) for kept in inputs])
-    attempt.number = number
-    if lost is not None:
-        attempt.delivery, attempt.redelivered, attempt.is_probing = lost
-    return attempt

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from callsheet.ir import JSON
+from callsheet.machine.agents.talk import opened
 from callsheet.machine.budget import REPLAN, Refusal
 from callsheet.machine.calls import emit
 from callsheet.machine.closures import Eval, Unresolved
@@ -163,7 +164,7 @@ def _perform_call(run: Run, frame: Frame, index: int, out: list[Command]) -> Non
     reserve = budget.reserve_model if asks_model else budget.reserve
     if run.has_room(frame, reserve(code.tool, made_of)):
         frame.open += 1
-        emit(run, Attempt(frame, index, f"{frame.prefix}{index}.1", args, inputs), out)
+        emit(run, opened(frame, index, f"{frame.prefix}{index}.1", args, inputs), out)
 
 
 def _respond(run: Run, frame: Frame, index: int) -> None:

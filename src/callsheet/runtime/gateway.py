@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan
 from callsheet.machine import (
+    AgentTurn,
     CallModel,
     CallTool,
     Compile,
@@ -38,12 +39,14 @@ ModelPort: TypeAlias = "Callable[[CallModel, CallContext], Awaitable[JSON]]"
 """Carries out a model operation."""
 AgentPort: TypeAlias = "Callable[[RunAgent, CallContext], Awaitable[JSON]]"
 """Lets a sub-agent solve a goal."""
+TurnPort: TypeAlias = "Callable[[AgentTurn, CallContext], Awaitable[JSON]]"
+"""Asks a model what an agent does next."""
 CompilePort: TypeAlias = "Callable[[Compile, CallContext], Awaitable[tuple[Plan, Mapping[str, ToolFacts]]]]"
 """Makes a new, checked plan for a RE-PLAN, with the facts about its tools."""
 Outcome: TypeAlias = "Succeeded | Failed | PlanCompiled | Doubted | Decided"
 _T = TypeVar("_T")
-_Asking = TypeVar("_Asking", CallModel, RunAgent)
-Remote: TypeAlias = "CallTool | CallModel | RunAgent | Compile | Probe"
+_Asking = TypeVar("_Asking", CallModel, RunAgent, AgentTurn)
+Remote: TypeAlias = "CallTool | CallModel | RunAgent | AgentTurn | Compile | Probe"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,10 @@ class Ports:
     route: Callable[[str], Route | None]
     model: ModelPort | None = None
     agent: AgentPort | None = None
+    """Carries out agents as a whole."""
     compiler: CompilePort | None = None
+    turn: TurnPort | None = None
+    """Answers the questions of agents that the machine drives."""
 
 
 _PROBE_SECONDS = 60.0
@@ -175,7 +181,7 @@ class Gateway:
         return route
 
     async def _carry_out_other(
-        self, command: CallModel | RunAgent | Compile | Probe, context: CallContext
+        self, command: CallModel | RunAgent | AgentTurn | Compile | Probe, context: CallContext
     ) -> Outcome:
         ports, key = self._ports, command.key
         match command:
@@ -188,6 +194,13 @@ class Gateway:
                 if ports.agent is None:
                     raise ToolFailed(f"@{command.tool} needs an agent, and this run was given none")
                 value = as_json(await ports.agent(_own_inputs(command), context))
+                return Succeeded(key, value, context.remarks, context.spent)
+            case AgentTurn(allowed=allowed):
+                if allowed.fault:
+                    raise ToolFailed(f"@{command.tool}: {allowed.fault}")
+                if ports.turn is None:
+                    raise ToolFailed(f"@{command.tool} asks a language model, and this run was given none")
+                value = as_json(await ports.turn(_own_inputs(command), context))
                 return Succeeded(key, value, context.remarks, context.spent)
             case Probe():
                 return await self._look(command)

@@ -29,6 +29,7 @@ from callsheet.machine import (
     Failed,
     Limits,
     LimitsChanged,
+    Loop,
     PlanCompiled,
     Remark,
     Reopened,
@@ -102,15 +103,21 @@ def facts_to_json(facts: Mapping[str, ToolFacts]) -> dict[str, Any]:
 
 def _fact_to_json(fact: ToolFacts) -> list[JSON]:
     told: list[JSON] = [str(fact.effect), list(fact.parameters)]
+    if fact.loop is not None:
+        return [*told, str(fact.on_in_doubt), {"tools": list(fact.loop.tools), "most": fact.loop.is_most}]
     return told if fact.on_in_doubt is OnInDoubt.ASK else [*told, str(fact.on_in_doubt)]
 
 
 def facts_from_json(data: Mapping[str, Any]) -> dict[str, ToolFacts]:
     """The facts that JSON data tells of."""
-    return {
-        name: ToolFacts(Effect(effect), tuple(names), *map(OnInDoubt, policy))
-        for name, (effect, names, *policy) in data.items()
-    }
+    return {name: _fact_from_json(*told) for name, told in data.items()}
+
+
+def _fact_from_json(
+    effect: str, names: list[str], policy: str = OnInDoubt.ASK, loop: Mapping[str, Any] | None = None
+) -> ToolFacts:
+    own = None if loop is None else Loop(tuple(loop["tools"]), bool(loop["most"]))
+    return ToolFacts(Effect(effect), tuple(names), OnInDoubt(policy), own)
 
 
 def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | None]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, assert_never
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect, Plan, plan_hash
 from callsheet.machine import (
+    AgentTurn,
     Answered,
     Ask,
     Awaited,
@@ -136,7 +137,7 @@ class Folded:
                 return self.facts.get(tool, ToolFacts()).effect
             case RunAgent():
                 return Effect.UNSAFE
-            case CallModel() | Compile():
+            case CallModel() | AgentTurn() | Compile():
                 return Effect.LLM
             case Sleep() | Ask():
                 return Effect.PURE

@@ -44,10 +44,17 @@ class StepAccount:
     """How its outcomes were made."""
     answers: list[str] = field(default_factory=list[str])
     """What people have said to its questions and calls."""
+    turns: list[str] = field(default_factory=list[str])
+    """What an agent did, turn by turn."""
 
     def told(self, note: Note) -> None:
         """Keep what is to be known beside the outcome."""
-        lists = {NoteKind.CUT: self.cuts, NoteKind.FACT: self.facts, NoteKind.ANSWERED: self.answers}
+        lists = {
+            NoteKind.CUT: self.cuts,
+            NoteKind.FACT: self.facts,
+            NoteKind.ANSWERED: self.answers,
+            NoteKind.TURN: self.turns,
+        }
         lists[note.kind].append(note.detail)
 
 
@@ -103,7 +110,7 @@ class _Scribe:
                 visit.outcome, visit.ended, visit.detail = "ok", self.now, f"new plan, {note.detail}"
             case NoteKind.CAST_FAILED:
                 self.warnings.append(f"{note.step}: the result is {note.detail}; it was kept as it was")
-            case NoteKind.CUT | NoteKind.FACT | NoteKind.ANSWERED:
+            case NoteKind.CUT | NoteKind.FACT | NoteKind.ANSWERED | NoteKind.TURN:
                 if note.step in self.open:
                     self.open[note.step].told(note)
             case NoteKind.ASKED | NoteKind.ENDED | NoteKind.BEFORE:

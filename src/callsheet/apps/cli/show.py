@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _PIPED_COLUMNS = 100
 _ACTION_WIDTH = 36
 _MOST_CUTS = 3
+_MOST_TURNS = 40
 _MOST_ANSWERS = 3
 _ENDINGS = ("failed", "cancelled")
 """How a run may end with calls under way."""
@@ -118,6 +119,8 @@ def _print(story: Story, hint: str) -> None:
     actions = {step.id: describe_action(step.action) for step in steps}
     for visit in account.steps:
         click.echo(_step_line(visit, cut(actions.get(visit.step, ""), _ACTION_WIDTH)))
+        for turn in _turns(visit):
+            click.echo(f"      {turn}")
     for warning in (*account.warnings, *_cuts(account)):
         print_text(f"warning: {warning}")
     _print_doubts(story, hint)
@@ -135,6 +138,14 @@ def _step_line(visit: StepAccount, action: str) -> str:
     extra = f"  [{preview(beside, 160)}]" if beside else ""
     head = f"  {_MARKS[visit.outcome]} {visit.step:<6} {visit.outcome:<8} {took:>9}"
     return f"{head}  {pad(action, _ACTION_WIDTH)}  {said}{extra}".rstrip()
+
+
+def _turns(visit: StepAccount) -> Iterator[str]:
+    """What an agent did, a line for each; of many the first ones."""
+    for turn in visit.turns[:_MOST_TURNS]:
+        yield preview(turn, 120)
+    if len(visit.turns) > _MOST_TURNS:
+        yield f"and {len(visit.turns) - _MOST_TURNS} more (--json has them all)"
 
 
 def _cuts(account: Account) -> Iterator[str]:
@@ -237,6 +248,7 @@ def _step_json(visit: StepAccount) -> dict[str, Any]:
         "cuts": visit.cuts,
         "facts": visit.facts,
         "answers": visit.answers,
+        "turns": visit.turns,
     }
 
 

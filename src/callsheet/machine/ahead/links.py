@@ -155,6 +155,7 @@ _WRITES = Nature(may_write=True, why="it may write")
 _GATED = Nature(may_write=True, why="a person is asked first")
 _ASKS = Nature(may_write=True, why="it asks a person")
 _AGENT = Nature(may_write=True, why="an agent may write")
+_IN_TURNS = Nature(why="it goes turn by turn")
 _SAME_ID = Nature(may_write=True, why="another step has its id")
 _LEADS_ELSEWHERE = "may lead elsewhere if it fails"
 
@@ -184,6 +185,8 @@ def _nature_of_call(code: StepCode) -> Nature:
         return _ASKS
     if code.kind is Kind.AGENT:
         return _AGENT
+    if code.loop is not None:
+        return _IN_TURNS
     if not code.effect.only_reads:
         return _WRITES
     return _LOOKS if code.effect is Effect.READ else _FREE

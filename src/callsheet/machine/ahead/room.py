@@ -13,6 +13,7 @@ from collections.abc import Callable
 from itertools import accumulate
 
 from callsheet.ir import OnInDoubt
+from callsheet.machine.agents.allowance import MAX_AT_ONCE, MAX_ROUNDS, MAX_TURNS
 from callsheet.machine.budget import Budget
 from callsheet.machine.doubt import MOST_REDELIVERIES
 from callsheet.machine.program import Kind, StepCode
@@ -22,6 +23,9 @@ SizeOf = Callable[[int], int | None]
 """How many items the loop of a step has, None where that is not known yet."""
 _AMPLE = 0.5
 """What calls spend is known only afterwards: they leave early while at most half of it is used."""
+_MOST_IN_ROUNDS = MAX_ROUNDS
+_MOST_OF_AN_AGENT = MAX_TURNS * (1 + MAX_AT_ONCE * (1 + MOST_REDELIVERIES))
+"""Whatever its step gives: that may be data."""
 _CALLS = frozenset({Kind.TOOL, Kind.MODEL, Kind.AGENT, Kind.ASK})
 _MODELS = frozenset({Kind.MODEL, Kind.AGENT})
 
@@ -104,7 +108,7 @@ class Room:
         """The most calls of a tool that the steps from `first` to `last` may come to."""
         need: float = 0
         for code in self._codes[first : last + 1]:
-            if code.tool == tool:
+            if code.tool == tool or (code.loop is not None and tool in code.loop.tools):
                 items = 1.0 if code.source is None else _items(size_of(code.number), most_items)
                 need += _most_calls(code) * items
         return need
@@ -116,6 +120,8 @@ def _items(known: int | None, most: int | None) -> float:
 
 def _most_calls(code: StepCode) -> int:
     """How many calls one item may come to without a person's word."""
+    if code.loop is not None:
+        return code.retries + (_MOST_IN_ROUNDS if code.kind is Kind.MODEL else _MOST_OF_AN_AGENT)
     again = code.probes or code.on_in_doubt is OnInDoubt.RETRY
     return (1 + code.retries) * (1 + MOST_REDELIVERIES * again)
 

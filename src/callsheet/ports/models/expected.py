@@ -10,8 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from callsheet.ir import JSON
+from callsheet.machine.agents.allowance import MAX_ROUNDS
 from callsheet.machine.foresight import ModelUse
-from callsheet.ports.models.operations import MAX_ROUNDS, rounds_of
+from callsheet.ports.models.operations import rounds_of
 from callsheet.ports.models.prompts import OPERATIONS, prompt_for
 from callsheet.ports.tools import ToolFailed
 

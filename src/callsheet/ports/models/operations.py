@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.machine import CallModel, Fact
+from callsheet.machine.agents.allowance import MAX_ROUNDS
 from callsheet.ports.models.checks import categories_of, checked, reminder, without_marks
 from callsheet.ports.models.prompts import MAX_CHARACTERS, Messages, Prompt, asked_again, prompt_for
 from callsheet.ports.tools import CallContext, ToolFailed
@@ -30,7 +31,6 @@ class ModelAnswer:
 Complete: TypeAlias = "Callable[[Messages], Awaitable[object]]"
 """Asks a model to go on with a conversation and gives its text, or a ModelAnswer."""
 
-MAX_ROUNDS = 20
 MAX_ANSWER = 2_000_000
 """Characters of an answer; a longer one is a failure, since part of it is no answer."""
 _EXCERPT = 200

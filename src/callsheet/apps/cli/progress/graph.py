@@ -29,6 +29,7 @@ _STATUS = {
     NoteKind.BEFORE: StepStatus.DONE,
     NoteKind.STARTED: StepStatus.RUNNING,
     NoteKind.RETRYING: StepStatus.RUNNING,
+    NoteKind.TURN: StepStatus.RUNNING,
     NoteKind.ASKED: StepStatus.RUNNING,
     NoteKind.ANSWERED: StepStatus.RUNNING,
     NoteKind.FINISHED: StepStatus.DONE,

@@ -21,6 +21,7 @@ _WORDS: Mapping[NoteKind, str] = {
     NoteKind.FINISHED: "ok",
     NoteKind.FAILED: "failed",
     NoteKind.RETRYING: "retrying",
+    NoteKind.TURN: "works",
     NoteKind.JUMPED: "goes to",
     NoteKind.CAST_FAILED: "warning",
     NoteKind.REPLANNED: "new plan",

@@ -32,7 +32,16 @@ _MARKS = {
     NoteKind.SKIPPED: ("–", "dim"),
     NoteKind.JUMPED: ("↷", "cyan"),
 }
-_RUNNING = frozenset({NoteKind.EARLY, NoteKind.STARTED, NoteKind.RETRYING, NoteKind.ASKED, NoteKind.ANSWERED})
+_RUNNING = frozenset(
+    {
+        NoteKind.EARLY,
+        NoteKind.STARTED,
+        NoteKind.RETRYING,
+        NoteKind.TURN,
+        NoteKind.ASKED,
+        NoteKind.ANSWERED,
+    }
+)
 _BESIDE = frozenset({NoteKind.ENDED, NoteKind.REPLANNED, NoteKind.CAST_FAILED, NoteKind.CUT, NoteKind.FACT})
 """Notes that change nothing in a step's row."""
 _AHEAD = 3

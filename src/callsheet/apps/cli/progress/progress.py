@@ -16,6 +16,8 @@ from callsheet.apps.cli.stage import Stage
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind
 
+_RUNNING = frozenset({NoteKind.STARTED, NoteKind.RETRYING, NoteKind.TURN, NoteKind.ASKED, NoteKind.ANSWERED})
+
 
 class Display(Protocol):
     """Shows notes somewhere."""
@@ -73,8 +75,7 @@ class Progress:
         if not self._is_live:
             self._is_live = True
             now = monotonic()
-            running = (NoteKind.STARTED, NoteKind.RETRYING, NoteKind.ASKED, NoteKind.ANSWERED)
-            self._since = {s: now for s, note in self._before.items() if note.kind in running}
+            self._since = {s: now for s, note in self._before.items() if note.kind in _RUNNING}
             self._early = {s: now for s, note in self._before.items() if note.kind is NoteKind.EARLY}
             self._draw(lambda: self._display.begin(self._before))
 

@@ -1,0 +1,90 @@
+"""What a model's answer asks for: calls of tools, or the end with a value; or why it is neither.
+
+An action is an object: `{"tool": "name", "args": {…}}`, `{"calls": [{"tool": …, "args": {…}}, …]}` for
+several in one turn, or `{"finish": value}`; each may have a `thought`, which changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from callsheet.ir import JSON, canonical_tool_name
+from callsheet.machine.values import parse_json
+
+_LONGEST_NAME = 200
+
+
+class Action(NamedTuple):
+    """One call that an answer asks for, by the canonical name of its tool."""
+
+    tool: str
+    args: dict[str, Any]
+
+
+class Finish(NamedTuple):
+    """The agent is done: this is the value of its step."""
+
+    value: JSON
+
+
+class Unreadable(NamedTuple):
+    """The answer is no action; `why` says so to the model."""
+
+    why: str
+
+
+Decided: TypeAlias = "tuple[Action, ...] | Finish | Unreadable"
+
+
+def read_action(answer: JSON, at_once: int = 1) -> Decided:
+    """What an answer asks for, with at most so many calls in one turn.
+
+    >>> read_action('{"thought": "look", "tool": "web_search", "args": {"query": "x"}}')
+    (Action(tool='WEB_SEARCH', args={'query': 'x'}),)
+    >>> read_action({"finish": 42})
+    Finish(value=42)
+    >>> read_action("I would search.")
+    Unreadable(why='it is no JSON object')
+    """
+    said: Any = answer
+    if isinstance(said, str):
+        _, said = parse_json(said.strip())
+    if not isinstance(said, dict):
+        return Unreadable("it is no JSON object")
+    told = cast("dict[str, Any]", said)
+    asked = [name for name in ("tool", "calls") if told.get(name) is not None]
+    if "finish" in told and not asked:
+        return Finish(told["finish"])
+    if told.get("finish") is not None or len(asked) > 1:
+        return Unreadable("it asks for more than one thing: a call and the end do not go together")
+    if not asked:
+        return Unreadable("it has neither `tool` nor `finish`")
+    given: Any = [told] if asked == ["tool"] else told["calls"]
+    if not isinstance(given, list) or not given:
+        return Unreadable("`calls` must be a list of calls")
+    calls = cast("list[Any]", given)
+    if len(calls) > at_once:
+        return Unreadable(f"it asks for {len(calls)} calls; in one turn there may be {at_once}")
+    actions: list[Action] = []
+    for item in calls:
+        action = _read_call(item)
+        if isinstance(action, Unreadable):
+            return action
+        actions.append(action)
+    return tuple(actions)
+
+
+def _read_call(item: Any) -> Action | Unreadable:
+    if not isinstance(item, dict):
+        return Unreadable("a call must be an object with `tool` and `args`")
+    call = cast("dict[str, Any]", item)
+    tool, args = call.get("tool"), call.get("args")
+    if not isinstance(tool, str) or not tool.strip() or len(tool) > _LONGEST_NAME:
+        return Unreadable("`tool` must be the name of a tool")
+    if isinstance(args, str):
+        _, args = parse_json(args)
+    if args is None and call.get("args") is None:
+        args = {}
+    if not isinstance(args, dict):
+        return Unreadable("`args` must be an object with the arguments by name")
+    return Action(canonical_tool_name(tool.strip()), cast("dict[str, Any]", args))

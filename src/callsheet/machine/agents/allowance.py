@@ -1,0 +1,81 @@
+"""What an agent may do: the tools that it may call, how many turns it has, how many calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from callsheet.ir import JSON, Call, ListExpr, Literal, canonical_tool_name
+
+DEFAULT_TURNS = 10
+MAX_TURNS = 100
+MAX_AT_ONCE = 16
+MAX_ROUNDS = 20
+"""How often a text may be refined in one step."""
+OWN_ARGUMENTS = frozenset({"tools", "max_turns", "max_calls", "parallel"})
+"""The named arguments that say what an agent may do; its model is not told them as they stand."""
+
+
+class Allowance(NamedTuple):
+    """What one agent may do, whatever its model says.
+
+    `tools` are canonical names, `turns` bounds how often the model is asked, `calls` how many calls it may
+    make in all (None: as many as its turns come to) and `at_once` how many in one turn. `fault` says what is
+    wrong with what the step gives, where it is; then the agent is asked nothing.
+    """
+
+    tools: tuple[str, ...] = ()
+    turns: int = DEFAULT_TURNS
+    calls: int | None = None
+    at_once: int = 1
+    fault: str = ""
+
+
+def read_allowance(tools: tuple[str, ...], args: Mapping[str, JSON]) -> Allowance:
+    """What the arguments of a step allow its agent.
+
+    >>> read_allowance(("SEARCH",), {"max_turns": 4})
+    Allowance(tools=('SEARCH',), turns=4, calls=None, at_once=1, fault='')
+    >>> read_allowance((), {"max_turns": "many"}).fault
+    'max_turns must be a whole number from 1 to 100'
+    """
+    bounds = {"max_turns": (1, MAX_TURNS), "max_calls": (0, None), "parallel": (1, MAX_AT_ONCE)}
+    read: dict[str, int] = {}
+    for name, (least, most) in bounds.items():
+        if args.get(name) is None:
+            continue
+        number = _whole(args[name])
+        if number is None or number < least or (most is not None and number > most):
+            reach = f"of at least {least}" if most is None else f"from {least} to {most}"
+            return Allowance(fault=f"{name} must be a whole number {reach}")
+        read[name] = number
+    return Allowance(
+        tools, read.get("max_turns", DEFAULT_TURNS), read.get("max_calls"), read.get("parallel", 1)
+    )
+
+
+def _whole(value: JSON) -> int | None:
+    """The whole number that a value is, also as a text."""
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 10:
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        return None
+    return int(value)
+
+
+def names_its_tools(call: Call) -> bool:
+    """Whether the step itself says which tools its agent may call."""
+    return any(name == "tools" for name, _ in call.named)
+
+
+def tools_named(call: Call) -> tuple[str, ...] | None:
+    """The tools that a step names for its agent, each once; None where that is not written in the plan.
+
+    What data says never chooses a tool, so only a list of texts, or one text, names any.
+    """
+    value = next((value for name, value in call.named if name == "tools"), None)
+    items = value.items if isinstance(value, ListExpr) else (value,)
+    names = [item.value for item in items if isinstance(item, Literal) and isinstance(item.value, str)]
+    if len(names) != len(items):
+        return None
+    return tuple(dict.fromkeys(canonical_tool_name(name.strip()) for name in names))

@@ -1,0 +1,41 @@
+"""What was said between an agent's model and its tools, turn by turn: data for the next question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from callsheet.ir import JSON
+
+
+class Came(StrEnum):
+    """What became of a call that an answer asked for."""
+
+    OK = "ok"
+    FAILED = "failed"
+    LOST = "lost"
+    """It failed, and may have had its effect all the same: the same call again is another delivery of it."""
+    REFUSED = "refused"
+    """It was not made: it may not be, or a person has denied it."""
+
+
+class Seen(NamedTuple):
+    """A call that an answer asked for and what its model sees of it: the result, or why there is none.
+
+    `key` is that of the call, or of its first delivery; empty where none was made.
+    """
+
+    tool: str
+    args: Mapping[str, JSON]
+    value: JSON
+    came: Came = Came.OK
+    key: str = ""
+
+
+class Turn(NamedTuple):
+    """One turn: the model's answer, and what it led to; `fault` says why it was no action."""
+
+    answer: JSON
+    seen: tuple[Seen, ...] = ()
+    fault: str = ""

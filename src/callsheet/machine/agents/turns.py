@@ -1,0 +1,193 @@
+"""How a talk goes on: from an answer to calls, from what they came to to the next question, and to the end.
+
+Nothing here depends on the order in which the calls of one turn are answered: they are kept by place and
+told together.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from callsheet.ir import JSON
+from callsheet.machine.agents.actions import Action, Finish, Unreadable, read_action
+from callsheet.machine.agents.conversation import Came, Seen, Turn
+from callsheet.machine.agents.talk import InnerCall, Talk
+from callsheet.machine.calls import emit, launch
+from callsheet.machine.commands import Command
+from callsheet.machine.notes import NoteKind
+from callsheet.machine.program import Kind, LoopCode
+from callsheet.machine.run import Run
+from callsheet.machine.values import to_json_text
+
+_TOLD = 200
+"""Characters of a call in a note."""
+_FAILED_TWICE = 2
+
+
+class Solved(NamedTuple):
+    """The talk has led to this value."""
+
+    value: JSON
+
+
+class GivenUp(NamedTuple):
+    """The talk has led to nothing; `why` is the error of its step."""
+
+    why: str
+
+
+Ended: TypeAlias = "Solved | GivenUp"
+
+
+def heard(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended | None:
+    """The model has answered a question; gives the end of the talk, if that is it."""
+    number = len(talk.turns) + 1
+    if talk.code.kind is Kind.MODEL:
+        talk.turns.append(Turn(answer))
+        _tell(run, talk, number, f"of {talk.allowed.turns} is written")
+        return Solved(answer) if number >= talk.allowed.turns else _ask(run, talk, out)
+    read = read_action(answer, talk.allowed.at_once)
+    if isinstance(read, Finish):
+        _tell(run, talk, number, "is done")
+        return Solved(read.value)
+    if isinstance(read, Unreadable):
+        _tell(run, talk, number, f"no action: {read.why}")
+        if talk.turns and talk.turns[-1].fault:
+            return GivenUp(f"@{talk.code.tool}: the model's answer is no action, twice: {read.why}")
+        talk.turns.append(Turn(answer, fault=read.why))
+    elif number >= talk.allowed.turns:
+        _tell(run, talk, number, f"wanted {_told(read[0])}, and has no turn left")
+    else:
+        talk.take(answer, read)
+        return _go_on(run, talk, out)
+    return _ask(run, talk, out) if number < talk.allowed.turns else _out_of_turns(talk)
+
+
+def observed(run: Run, call: InnerCall, value: JSON, came: Came, out: list[Command]) -> Ended | None:
+    """A call of a talk has its outcome; gives the end of the talk, if that is it."""
+    talk = call.talk
+    action = talk.actions[call.place]
+    talk.open -= 1
+    talk.seen[call.place] = Seen(action.tool, action.args, value, came, call.delivery or call.key)
+    if came is not Came.OK:
+        _tell(run, talk, len(talk.turns) + 1, f"{action.tool} failed: {value}")
+    return _go_on(run, talk, out)
+
+
+def _go_on(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
+    """Make the calls that may be made now; once all are done, ask what is next."""
+    while talk.next < len(talk.actions) and not talk.refused:
+        if not _start(run, talk, talk.actions[talk.next], out):
+            break
+    if talk.open:
+        return None
+    if talk.refused:
+        return GivenUp(talk.refused)
+    talk.close_turn()
+    return _ask(run, talk, out)
+
+
+def _start(run: Run, talk: Talk, action: Action, out: list[Command]) -> bool:
+    """Make one call, or note why it is not made; False where no other may be made before an answer."""
+    loop = talk.code.loop
+    assert loop is not None
+    place, number = talk.next, len(talk.turns) + 1
+    why = _objection(talk, loop, action)
+    if why is not None:
+        _tell(run, talk, number, f"no call of {action.tool}: {why}")
+        talk.seen[place] = Seen(action.tool, action.args, why, Came.REFUSED)
+        talk.next += 1
+        return True
+    code = loop.tools[action.tool]
+    if talk.open and not code.concurrent:
+        return False
+    refusal = run.budget.reserve(action.tool)
+    if refusal is not None:
+        run.has_room(talk.frame, refusal)
+        talk.refused = refusal.describe()
+        return False
+    call = talk.call_at(place)
+    call.delivery = _lost(talk, action)
+    talk.next += 1
+    talk.open += 1
+    _tell(run, talk, number, f"calls {_told(action)}")
+    emit(run, call, out)
+    return code.concurrent
+
+
+def _ask(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
+    """Ask the model what is next, if the run has room for one more question."""
+    refusal = run.budget.reserve_model(talk.code.tool)
+    if refusal is not None:
+        run.has_room(talk.frame, refusal)
+        return GivenUp(refusal.describe())
+    launch(run, talk, out)
+    return None
+
+
+# ---------------------------------------------------------------- what is not called
+
+
+def _objection(talk: Talk, loop: LoopCode, action: Action) -> str | None:
+    """Why a call that an answer asks for is not made; None if it is."""
+    if action.tool not in loop.tools:
+        return f"there is no tool {action.tool.lower()} here"
+    most = talk.allowed.calls
+    if most is not None and talk.calls_made() >= most:
+        return f"all {most} calls are made; finish with what is known"
+    return _repeats(talk, loop, action)
+
+
+def _repeats(talk: Talk, loop: LoopCode, action: Action) -> str | None:
+    """Whether the very same call has been made, with nothing since that may have changed its result."""
+    under_way = zip(talk.actions[: talk.next], talk.seen, strict=False)
+    if any(seen is None and earlier == action for earlier, seen in under_way):
+        return "the same call stands before it in this turn"
+    failures = 0
+    every = [(n, s) for n, turn in enumerate(talk.turns, 1) for s in turn.seen]
+    every += [(len(talk.turns) + 1, s) for s in talk.seen if s is not None]
+    for number, seen in reversed(every):
+        if not seen.key:
+            continue
+        if seen.tool == action.tool and seen.args == action.args:
+            if seen.came is Came.OK:
+                return f"the same call was made in turn {number}; its result stands there"
+            if seen.came is Came.REFUSED:
+                return f"the same call was refused in turn {number}: {seen.value}"
+            if seen.came is Came.LOST and not loop.tools[seen.tool].effect.may_rerun:
+                return f"it is not known whether the same call of turn {number} took place"
+            failures += 1
+            if failures >= _FAILED_TWICE:
+                return f"the same call has failed {failures} times"
+        elif not loop.tools[seen.tool].effect.only_reads:
+            return None
+    return None
+
+
+def _lost(talk: Talk, action: Action) -> str:
+    """The key under which the same call was delivered whose answer was lost; empty where none was."""
+    last = next(
+        (s for turn in reversed(talk.turns) for s in reversed(turn.seen) if s[:2] == tuple(action)), None
+    )
+    return last.key if last is not None and last.came is Came.LOST else ""
+
+
+def _out_of_turns(talk: Talk) -> GivenUp:
+    turns = talk.allowed.turns
+    return GivenUp(f"@{talk.code.tool}: no answer within {turns} turn{'s' if turns != 1 else ''}")
+
+
+# ---------------------------------------------------------------- what is told
+
+
+def _told(action: Action) -> str:
+    given = ", ".join(f"{name}={to_json_text(value)}" for name, value in action.args.items())
+    text = f"{action.tool} ({given})"
+    return text if len(text) <= _TOLD else f"{text[: _TOLD - 1]}…"
+
+
+def _tell(run: Run, talk: Talk, number: int, text: str) -> None:
+    if run.observer is not None:
+        item = "" if talk.frame.items is None else f"item {talk.index}, "
+        head = f"round {number}" if talk.code.kind is Kind.MODEL else f"turn {number}:"
+        run.tell(NoteKind.TURN, talk.code.id, f"{item}{head} {text}")

@@ -1,0 +1,167 @@
+"""Within an agent: calls that need a yes, calls that may have taken place, and questions to people."""
+
+from __future__ import annotations
+
+import pytest
+from tests.machine.agents.solving import FACTS, PLAN, act, acts, done, question
+from tests.machine.driving import Bench, plan_of
+
+from callsheet.ir import Effect
+from callsheet.machine import (
+    Answered,
+    Approval,
+    Ask,
+    CallTool,
+    Decided,
+    Decision,
+    Doubted,
+    Failed,
+    Machine,
+    Probe,
+    TookPlace,
+    ToolFacts,
+    Verdict,
+    compile_plan,
+)
+from callsheet.machine.agents.conversation import Came
+
+
+class Guarded(Bench):
+    """An agent before whose writes a person is asked."""
+
+    def __init__(self, plan: str = PLAN, approve: tuple[str, ...] = ("WRITE",)) -> None:
+        self.notes = []
+        self.machine = Machine(compile_plan(plan_of(plan), FACTS), None, self.notes.append, approve)
+        self.waiting = {}
+        from callsheet.machine import Started
+
+        self.feed(Started({}))
+
+    def ask(self, key: str) -> Ask:
+        command = self.waiting[key]
+        assert isinstance(command, Ask)
+        return command
+
+    def answer(self, key: str, verdict: Verdict = Verdict.APPROVE, **more: object) -> None:
+        self.feed(Answered(key, self.ask(key).asked.digest, verdict, **more))  # type: ignore[arg-type]
+
+
+def test_a_call_of_an_agent_that_needs_a_yes_is_asked_about_with_its_arguments() -> None:
+    bench = Guarded()
+    bench.ok("S1.0.1/t1", act("write", x=1))
+    asked = bench.ask("S1.0.1/t1c1").asked
+    assert isinstance(asked, Approval)
+    assert (asked.tool, asked.args) == ("WRITE", {"x": 1})
+    bench.answer("S1.0.1/t1c1")
+    assert isinstance(bench.waiting["S1.0.1/t1c1"], CallTool)
+    bench.ok("S1.0.1/t1c1", "written")
+    bench.ok("S1.0.1/t2", act("read", x=1))
+    assert isinstance(bench.waiting["S1.0.1/t2c1"], CallTool)
+
+
+def test_a_call_that_is_denied_is_told_to_the_model_counts_nothing_and_is_not_asked_about_again() -> None:
+    bench = Guarded()
+    bench.ok("S1.0.1/t1", act("write", x=1))
+    bench.answer("S1.0.1/t1c1", Verdict.DENY, by="Ada", note="not on Friday")
+    (seen,) = question(bench).turns[0].seen
+    assert (seen.came, seen.value) == (Came.REFUSED, "denied by Ada: not on Friday")
+    assert bench.machine.usage().calls_by_tool == {"AGENT_SOLVE": 2}
+    bench.ok("S1.0.1/t2", act("write", x=1))
+    assert bench.keys == ["S1.0.1/t3"]
+
+
+def test_an_agent_that_needs_a_yes_is_asked_about_once() -> None:
+    bench = Guarded(approve=("AGENT_SOLVE",))
+    bench.answer("S1.0.1")
+    bench.ok("S1.0.1/t1", act("write", x=1))
+    bench.ok("S1.0.1/t1c1")
+    assert bench.keys == ["S1.0.1/t2"]
+
+
+def test_an_agent_may_ask_a_person_where_its_step_says_so() -> None:
+    bench = Bench(
+        'S1: @AGENT_SOLVE ("g", tools=["ask_human"]) > $a',
+        facts={**FACTS, "ASK_HUMAN": ToolFacts(Effect.READ, ("prompt",))},
+    )
+    bench.ok("S1.0.1/t1", act("ask_human", prompt="which one?"))
+    ask = bench.waiting["S1.0.1/t1c1"]
+    assert isinstance(ask, Ask)
+    bench.feed(Answered("S1.0.1/t1c1", ask.asked.digest, Verdict.ANSWER, "the red one"))
+    assert question(bench).turns[0].seen[0].value == "the red one"
+
+
+# ---------------------------------------------------------------- in doubt
+
+
+def writing(tool: str = "write", facts: dict[str, ToolFacts] | None = None) -> Bench:
+    plan = f'S1: @AGENT_SOLVE ("g", tools=["{tool}", "read"]) > $a'
+    bench = Bench(plan, facts={**FACTS, **(facts or {})})
+    bench.ok("S1.0.1/t1", act(tool, x=1))
+    return bench
+
+
+def test_a_call_in_doubt_stays_open_until_it_is_decided() -> None:
+    bench = writing()
+    bench.machine.feed(Doubted("S1.0.1/t1c1", "lost"))
+    assert bench.machine.open_keys() == ("S1.0.1/t1c1",)
+    bench.feed(Decided("S1.0.1/t1c1", TookPlace("paid")))
+    assert question(bench).turns[0].seen[0].value == "paid"
+
+
+def test_a_call_that_was_decided_to_have_failed_is_not_made_again_by_the_model() -> None:
+    bench = writing()
+    bench.machine.feed(Doubted("S1.0.1/t1c1", "lost"))
+    bench.decide("S1.0.1/t1c1", Decision.FAIL)
+    bench.ok("S1.0.1/t2", act("write", x=1))
+    assert bench.keys == ["S1.0.1/t3"]
+    assert "not known" in str(question(bench).turns[1].seen[0].value)
+
+
+@pytest.mark.parametrize("decision", [Decision.RETRY, Decision.SKIP])
+def test_a_call_in_doubt_may_be_made_again_or_skipped(decision: Decision) -> None:
+    bench = writing()
+    bench.machine.feed(Doubted("S1.0.1/t1c1", "lost"))
+    bench.decide("S1.0.1/t1c1", decision)
+    if decision is Decision.RETRY:
+        assert bench.keys == ["S1.0.1/t1c1"]
+        bench.ok("S1.0.1/t1c1", None)
+    assert question(bench).turns[0].seen[0].value is None
+
+
+def test_a_policy_to_fail_is_what_the_model_sees() -> None:
+    bench = writing("give_up")
+    bench.feed(Doubted("S1.0.1/t1c1", "lost"))
+    assert question(bench).turns[0].seen[0].came is Came.LOST
+
+
+def test_a_probe_looks_for_the_call_first() -> None:
+    bench = writing("pay", {"PAY": ToolFacts(Effect.PROBE, ("x",))})
+    bench.feed(Doubted("S1.0.1/t1c1", "lost"))
+    assert isinstance(bench.waiting["S1.0.1/t1c1"], Probe)
+    bench.feed(Decided("S1.0.1/t1c1", TookPlace(7), by="probe"))
+    assert question(bench).turns[0].seen[0].value == 7
+
+
+def test_the_same_keyed_call_after_a_lost_answer_is_another_delivery_of_it() -> None:
+    bench = writing("pay")
+    for turn in (1, 2):
+        bench.feed(Failed(f"S1.0.1/t{turn}c1", "no answer", unsettled=True))
+        bench.ok(f"S1.0.1/t{turn + 1}", act("pay", x=1))
+        if turn == 1:
+            call = bench.waiting["S1.0.1/t2c1"]
+            assert isinstance(call, CallTool)
+            assert call.delivery == "S1.0.1/t1c1"
+    assert bench.keys == ["S1.0.1/t4"], "it has failed twice"
+
+
+def test_others_of_a_turn_go_on_while_one_waits_for_a_yes() -> None:
+    bench = Guarded(
+        'S1: @AGENT_SOLVE ("g", tools=["read", "keep"], parallel=2) > $a\nS2: @RESPOND ($a)', ("KEEP",)
+    )
+    bench.ok("S1.0.1/t1", acts(act("keep", x=1), act("read", x=2)))
+    assert isinstance(bench.waiting["S1.0.1/t1c2"], CallTool)
+    bench.ok("S1.0.1/t1c2", "read")
+    bench.answer("S1.0.1/t1c1")
+    bench.ok("S1.0.1/t1c1", "kept")
+    bench.ok("S1.0.1/t2", done("end"))
+    assert bench.result.response == "end"

@@ -1,0 +1,309 @@
+"""An agent's loop: which questions are asked, which calls are made, and what its step comes to."""
+
+from __future__ import annotations
+
+import pytest
+from tests.machine.agents.solving import FACTS, act, acts, agent, done, question
+from tests.machine.driving import Bench
+
+from callsheet.ir import JSON
+from callsheet.machine import AgentTurn, CallTool, Limits, Loop, RunAgent, Sleep, Status
+from callsheet.machine.agents.conversation import Came, Seen, Turn
+from callsheet.machine.notes import NoteKind
+
+
+def test_each_turn_is_a_command_and_the_answer_leads_to_the_call() -> None:
+    bench = agent()
+    assert bench.keys == ["S1.0.1/t1"]
+    asked = question(bench)
+    assert (asked.args, asked.inputs, asked.turns) == ({"goal": "find it"}, [], ())
+    assert asked.allowed.tools == ("READ", "WRITE", "KEEP")
+    assert asked.allowed.turns == 10
+    bench.ok("S1.0.1/t1", act("read", x=1))
+    assert bench.waiting == {"S1.0.1/t1c1": CallTool("S1.0.1/t1c1", "S1", "READ", {"x": 1})}
+    bench.ok("S1.0.1/t1c1", "seen")
+    assert bench.keys == ["S1.0.1/t2"]
+    seen = Seen("READ", {"x": 1}, "seen", Came.OK, "S1.0.1/t1c1")
+    assert question(bench).turns == (Turn(act("read", x=1), (seen,)),)
+    bench.ok("S1.0.1/t2", done({"n": 3}))
+    assert bench.result.variables["a"] == {"n": 3}
+    assert bench.result.response == '{"n":3}'
+
+
+def test_without_a_loop_among_the_facts_the_agent_is_carried_out_as_a_whole() -> None:
+    bench = Bench('S1: @AGENT_SOLVE ("g", max_turns=3) > $a')
+    assert bench.waiting == {"S1.0.1": RunAgent("S1.0.1", "S1", "AGENT_SOLVE", ["g"], {"max_turns": 3})}
+
+
+def test_an_answer_may_be_the_text_of_an_action() -> None:
+    bench = agent()
+    bench.ok("S1.0.1/t1", ' {"tool": "@Read", "args": "{\\"x\\": 2}"} ')
+    assert bench.args == [{"x": 2}]
+    bench.ok("S1.0.1/t1c1", None)
+    bench.ok("S1.0.1/t2", '{"finish": "done"}')
+    assert bench.result.response == "done"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I would read.",
+        "[1]",
+        {},
+        {"tool": 3},
+        {"tool": "read", "args": [1]},
+        {"tool": "read", "finish": 1},
+        {"calls": []},
+    ],
+)
+def test_an_answer_that_is_no_action_is_told_back_once_and_counts_as_a_turn(answer: JSON) -> None:
+    bench = agent()
+    bench.ok("S1.0.1/t1", answer)
+    assert bench.keys == ["S1.0.1/t2"]
+    (turn,) = question(bench).turns
+    assert turn.answer == answer
+    assert turn.fault
+    bench.ok("S1.0.1/t2", answer)
+    assert bench.result.status is Status.DONE
+    assert "the model's answer is no action, twice" in bench.result.response
+
+
+def test_an_action_between_two_answers_that_are_none_forgives_the_first() -> None:
+    bench = agent()
+    bench.ok("S1.0.1/t1", "hm")
+    bench.ok("S1.0.1/t2", act("read"))
+    bench.ok("S1.0.1/t2c1", 1)
+    bench.ok("S1.0.1/t3", "hm")
+    assert bench.keys == ["S1.0.1/t4"]
+
+
+@pytest.mark.parametrize("tool", ["delete_all", "pay", "look", "agent_solve"])
+def test_a_tool_that_the_step_does_not_name_is_never_called(tool: str) -> None:
+    bench = agent()
+    bench.ok("S1.0.1/t1", act(tool, x=1))
+    assert bench.keys == ["S1.0.1/t2"]
+    (seen,) = question(bench).turns[0].seen
+    assert (seen.came, seen.key) == (Came.REFUSED, "")
+    assert tool in str(seen.value)
+    assert bench.machine.usage().calls_by_tool == {"AGENT_SOLVE": 2}
+
+
+def test_a_step_that_names_no_tools_has_those_of_the_loop() -> None:
+    assert question(agent('S1: @AGENT_SOLVE ("g") > $a')).allowed.tools == ("READ", "LOOK")
+
+
+def test_where_the_tools_of_the_loop_are_the_most_a_step_cannot_name_others() -> None:
+    facts = {**FACTS, "AGENT_SOLVE": FACTS["AGENT_SOLVE"]._replace(loop=Loop(("READ",), is_most=True))}
+    bench = Bench('S1: @AGENT_SOLVE ("g", tools=["read", "write"]) > $a', facts=facts)
+    assert question(bench).allowed.tools == ("READ",)
+
+
+def test_data_cannot_name_tools() -> None:
+    bench = agent('S1: @AGENT_SOLVE ("g", tools=$t) > $a', inputs={"t": ["write"]})
+    assert question(bench).allowed.tools == ()
+    assert "stand in the plan" in question(bench).allowed.fault
+
+
+def test_the_last_turn_makes_no_call() -> None:
+    bench = agent('S1: @AGENT_SOLVE ("g", max_turns=2, tools=["write"]) > $a')
+    bench.ok("S1.0.1/t1", act("write", x=1))
+    bench.ok("S1.0.1/t1c1", 1)
+    bench.ok("S1.0.1/t2", act("write", x=2))
+    assert bench.result.response == "@AGENT_SOLVE: no answer within 2 turns"
+    assert bench.machine.usage().calls_by_tool == {"AGENT_SOLVE": 2, "WRITE": 1}
+
+
+def test_a_failed_call_is_what_the_model_sees_and_the_step_goes_on() -> None:
+    bench = agent()
+    bench.ok("S1.0.1/t1", act("read", x=1))
+    bench.fail("S1.0.1/t1c1", "not there")
+    (seen,) = question(bench).turns[0].seen
+    assert (seen.came, seen.value) == (Came.FAILED, "not there")
+
+
+def test_the_same_call_is_not_made_again_while_nothing_has_changed() -> None:
+    bench = agent()
+    bench.ok("S1.0.1/t1", act("read", x=1))
+    bench.ok("S1.0.1/t1c1", 5)
+    bench.ok("S1.0.1/t2", act("READ", x=1))
+    assert bench.keys == ["S1.0.1/t3"]
+    assert "in turn 1" in str(question(bench).turns[1].seen[0].value)
+    bench.ok("S1.0.1/t3", act("write", x=2))
+    bench.ok("S1.0.1/t3c1", None)
+    bench.ok("S1.0.1/t4", act("read", x=1))
+    assert bench.keys == ["S1.0.1/t4c1"]
+
+
+def test_the_same_write_is_not_made_twice_in_a_row() -> None:
+    bench = agent()
+    bench.ok("S1.0.1/t1", act("write", x=1))
+    bench.ok("S1.0.1/t1c1", 5)
+    bench.ok("S1.0.1/t2", act("write", x=1))
+    assert bench.keys == ["S1.0.1/t3"]
+
+
+def test_a_call_that_failed_is_made_once_more() -> None:
+    bench = agent()
+    for turn, key in ((1, "S1.0.1/t1c1"), (2, "S1.0.1/t2c1")):
+        bench.ok(f"S1.0.1/t{turn}", act("read", x=1))
+        bench.fail(key)
+    bench.ok("S1.0.1/t3", act("read", x=1))
+    assert bench.keys == ["S1.0.1/t4"]
+    assert "has failed 2 times" in str(question(bench).turns[2].seen[0].value)
+
+
+def test_calls_of_one_turn_go_side_by_side_where_they_may() -> None:
+    plan = 'S1: @AGENT_SOLVE ("g", tools=["read", "write", "keep"], parallel=3) > $a'
+    bench = agent(plan)
+    bench.ok("S1.0.1/t1", acts(act("read", x=1), act("keep", x=2), act("read", x=3)))
+    assert bench.keys == ["S1.0.1/t1c1", "S1.0.1/t1c2", "S1.0.1/t1c3"]
+    for key in reversed(bench.keys):
+        bench.ok(key, key)
+    assert [seen.args["x"] for seen in question(bench).turns[0].seen] == [1, 2, 3]
+    bench.ok("S1.0.1/t2", acts(act("write", x=1), act("read", x=1), act("write", x=2)))
+    assert bench.keys == ["S1.0.1/t2c1"]
+    bench.ok("S1.0.1/t2c1")
+    assert bench.keys == ["S1.0.1/t2c2"]
+    bench.ok("S1.0.1/t2c2")
+    assert bench.keys == ["S1.0.1/t2c3"]
+
+
+def test_more_calls_than_a_turn_may_make_are_no_action() -> None:
+    bench = agent()
+    bench.ok("S1.0.1/t1", acts(act("read", x=1), act("read", x=2)))
+    assert "in one turn there may be 1" in question(bench).turns[0].fault
+
+
+def test_an_agent_makes_no_more_calls_than_its_step_allows() -> None:
+    bench = agent('S1: @AGENT_SOLVE ("g", max_calls=1) > $a')
+    bench.ok("S1.0.1/t1", act("read", x=1))
+    bench.ok("S1.0.1/t1c1")
+    bench.ok("S1.0.1/t2", act("read", x=2))
+    assert "all 1 calls are made" in str(question(bench).turns[1].seen[0].value)
+
+
+@pytest.mark.parametrize(
+    "arguments", ["max_turns=0", "max_turns=101", 'max_turns="many"', "parallel=17", "max_calls=-1"]
+)
+def test_an_allowance_that_is_none_is_a_fault_of_the_question(arguments: str) -> None:
+    fault = question(agent(f'S1: @AGENT_SOLVE ("g", {arguments}) > $a')).allowed.fault
+    assert fault.startswith(arguments.partition("=")[0])
+
+
+# ---------------------------------------------------------------- failures and limits
+
+
+def test_a_question_that_fails_is_asked_again_in_its_turn_and_no_call_is_repeated() -> None:
+    bench = agent('S1: @AGENT_SOLVE ("g", tools=["write"]) > $a ON_FAIL @RETRY(1, delay=2)')
+    bench.ok("S1.0.1/t1", act("write", x=1))
+    bench.ok("S1.0.1/t1c1", "paid")
+    bench.fail("S1.0.1/t2", "no answer")
+    assert bench.waiting == {"S1.0.2": Sleep("S1.0.2", "S1", 2.0)}
+    bench.fire("S1.0.2")
+    assert bench.keys == ["S1.0.2/t2"]
+    assert question(bench).turns[0].seen[0].value == "paid"
+    bench.ok("S1.0.2/t2", act("write", x=2))
+    assert bench.keys == ["S1.0.2/t2c1"]
+
+
+def test_a_model_that_fails_is_a_failure_of_the_step() -> None:
+    bench = agent(
+        'S1: @AGENT_SOLVE ("g") > $a ON_FAIL GOTO S3\nS2: @RESPOND ("no")\nS3: @RESPOND ("failed: $a")'
+    )
+    bench.ok("S1.0.1/t1", act("read", x=1))
+    bench.ok("S1.0.1/t1c1")
+    bench.fail("S1.0.1/t2", "the model is gone")
+    assert bench.result.response == "failed: the model is gone"
+
+
+def test_with_two_calls_left_an_agent_never_makes_a_third() -> None:
+    bench = agent(limits=Limits(max_calls=2))
+    bench.ok("S1.0.1/t1", act("read", x=1))
+    bench.ok("S1.0.1/t1c1")
+    assert bench.result.status is Status.FAILED
+    assert bench.result.refusal is not None
+    assert bench.result.refusal.budget == "max_calls"
+    assert bench.result.usage.calls == 2
+
+
+def test_a_cap_on_a_tool_holds_within_an_agent() -> None:
+    bench = agent(limits=Limits(max_calls_by_tool={"write": 1}))
+    bench.ok("S1.0.1/t1", act("write", x=1))
+    bench.ok("S1.0.1/t1c1")
+    bench.ok("S1.0.1/t2", act("write", x=2))
+    assert bench.result.refusal is not None
+    assert bench.result.refusal.tool == "WRITE"
+
+
+def test_every_question_counts_against_the_limit_of_model_calls() -> None:
+    bench = agent(limits=Limits(max_model_calls=1))
+    bench.ok("S1.0.1/t1", act("read", x=1))
+    bench.ok("S1.0.1/t1c1")
+    assert bench.result.refusal is not None
+    assert bench.result.refusal.budget == "max_model_calls"
+
+
+def test_calls_under_way_are_waited_for_when_the_next_one_is_refused() -> None:
+    bench = agent('S1: @AGENT_SOLVE ("g", parallel=3) > $a', limits=Limits(max_calls=3))
+    bench.ok("S1.0.1/t1", acts(act("read", x=1), act("read", x=2), act("read", x=3)))
+    assert bench.keys == ["S1.0.1/t1c1", "S1.0.1/t1c2"]
+    bench.ok("S1.0.1/t1c2")
+    assert bench.machine.result is None
+    bench.ok("S1.0.1/t1c1")
+    assert bench.result.refusal is not None
+
+
+def test_cancelling_ends_an_agent_between_two_calls() -> None:
+    bench = agent()
+    bench.ok("S1.0.1/t1", act("read", x=1))
+    bench.cancel()
+    assert bench.result.status is Status.CANCELLED
+    assert bench.machine.open_keys() == ()
+
+
+# ---------------------------------------------------------------- in loops and groups
+
+
+def test_agents_of_a_loop_work_one_after_another() -> None:
+    bench = agent("S1: ?FOREACH $i IN $l THEN @AGENT_SOLVE ($i) > $a", inputs={"l": ["x", "y"]})
+    assert bench.keys == ["S1.0.1/t1"]
+    bench.ok("S1.0.1/t1", done(1))
+    assert question(bench).inputs == ["y"]
+    assert bench.keys == ["S1.1.1/t1"]
+    bench.ok("S1.1.1/t1", done(2))
+    assert bench.result.variables["a"] == [1, 2]
+
+
+def test_agents_of_a_group_work_side_by_side() -> None:
+    bench = agent(
+        '@PARALLEL {\n  S1: @AGENT_SOLVE ("a") > $a\n  S2: @AGENT_SOLVE ("b") > $b\n}\nS3: @RESPOND ("$a$b")'
+    )
+    assert bench.keys == ["S1.0.1/t1", "S2.0.1/t1"]
+    bench.ok("S2.0.1/t1", act("read", x=1))
+    bench.ok("S1.0.1/t1", done("A"))
+    bench.ok("S2.0.1/t1c1")
+    bench.ok("S2.0.1/t2", done("B"))
+    assert bench.result.response == "AB"
+
+
+def test_the_story_tells_each_turn() -> None:
+    bench = agent()
+    bench.ok("S1.0.1/t1", act("read", x="a b"))
+    bench.ok("S1.0.1/t1c1")
+    bench.ok("S1.0.1/t2", done(1))
+    told = [note.detail for note in bench.notes if note.kind is NoteKind.TURN]
+    assert told == ["turn 1: calls READ (x=a b)", "turn 2: is done"]
+
+
+def test_an_event_of_a_turn_that_is_over_changes_nothing() -> None:
+    bench = agent()
+    bench.ok("S1.0.1/t1", act("read", x=1))
+    assert bench.ok("S1.0.1/t1", done(0)) == []
+    assert bench.keys == ["S1.0.1/t1c1"]
+    assert isinstance(question(agent()), AgentTurn)
+
+
+def test_what_goes_turn_by_turn_starts_in_its_turn() -> None:
+    plan = "S1: @WRITE (1)\nS2: @SELF_REFINE (1, rounds=2) > $a\nS3: @AGENT_SOLVE (2)\nS4: @READ (2)"
+    bench = agent(plan, limits=Limits(schedule="auto"))
+    assert bench.keys == ["S1.0.1"]
