@@ -147,6 +147,10 @@ class Machine(Run):
         """What the run has used so far, but for the time, which drivers know."""
         return self.budget.usage()
 
+    def awaits(self, key: str) -> bool:
+        """Whether an outcome of this key would be taken; otherwise it changes nothing."""
+        return self.result is None and self.is_open(key)
+
     def open_keys(self) -> tuple[str, ...]:
         """The keys of all that is under way."""
         plans = () if self.planning is None else (self.planning.key,)

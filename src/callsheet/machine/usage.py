@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 
@@ -94,7 +94,9 @@ class Usage:
 
     def to_json(self) -> dict[str, Any]:
         """The usage as JSON data; the cost is null where nothing is known of it."""
-        return {**asdict(self), "cost": None if self.unpriced and not self.cost else self.cost}
+        data = {name: getattr(self, name) for name in _NAMES}
+        cost = None if self.unpriced and not self.cost else self.cost
+        return {**data, "calls_by_tool": dict(self.calls_by_tool), "cost": cost}
 
     def describe(self) -> str:
         """The usage in one line; what is zero is left out but for steps and calls."""
@@ -121,6 +123,7 @@ class Usage:
         return " · ".join(part for part in parts if part)
 
 
+_NAMES = tuple(f.name for f in fields(Usage))
 _MOST_TOOLS = 6
 
 
