@@ -20,13 +20,16 @@ from callsheet.machine.events import (
 )
 from callsheet.machine.frames import Attempt
 from callsheet.machine.notes import NoteKind
+from callsheet.machine.program import Kind
 from callsheet.machine.run import Run
 
 
 def doubted(run: Run, event: Doubted, out: list[Command]) -> None:
     """A call that falls into doubt stays open until it is decided."""
+    if event.spent is not None and run.is_open(event.key):
+        run.budget.spend(event.spent)
     attempt = run.call(event.key)
-    if attempt is None:
+    if attempt is None or attempt.code.kind is Kind.MODEL or attempt.code.loop is not None:
         return
     following = next_about(attempt)
     attempt.is_probing = isinstance(following, Probe)
