@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
+from callsheet.api.agents import AgentRules
 from callsheet.api.checking import Means
 from callsheet.api.models import Agent, Compiler, Model, Replan
 from callsheet.api.planning import GraphPlanner, Planner
@@ -21,6 +22,7 @@ from callsheet.diagnostics import Source
 from callsheet.ir import OnInDoubt
 from callsheet.machine import Limits
 from callsheet.ports.builtin import BuiltinSettings
+from callsheet.ports.models.agents import AskTurn
 from callsheet.ports.tools import Tool
 from callsheet.runtime.asking import OnAsk
 from callsheet.runtime.gateway import AgentPort, ModelPort
@@ -50,6 +52,7 @@ class RuntimeOptions(TypedDict, total=False):
     approve: Iterable[str]
     on_approval: OnAsk | None
     on_in_doubt: Literal["ask", "fail", "retry"]
+    agent_tools: Iterable[str] | None
     schedule: Literal["sequential", "auto"] | None
 
 
@@ -76,6 +79,10 @@ class Kit:
     approve: tuple[str, ...] = ()
     on_ask: OnAsk | None = None
     schedule: Literal["sequential", "auto"] | None = None
+    agents: AgentRules | None = None
+    """How the machine drives agents, None where it does not."""
+    complete: AskTurn | None = None
+    """Who is asked what such an agent does next."""
 
     def bounds(self, limits: Limits | None) -> Limits:
         """The limits of a run: those that it is given or the runtime's, on the schedule that was named."""
@@ -85,7 +92,8 @@ class Kit:
     @property
     def means(self) -> Means:
         """Who carries out, beside tools, what a plan asks for."""
-        return Means(self.model is not None, self.agent is not None, self.replan is not None)
+        drives = self.agents is not None and self.agents.drives_agents
+        return Means(self.model is not None, self.agent is not None or drives, self.replan is not None)
 
     @property
     def files(self) -> Path:

@@ -19,6 +19,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.ir import Plan as Steps
 from callsheet.machine import CallModel, Compile, RunAgent, to_text
+from callsheet.ports.models.agents import AskTurn, constrained, unconstrained
 from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.models.operations import Complete, ModelAnswer, ModelOperations, text_of
 from callsheet.ports.models.prompts import Messages
@@ -116,6 +117,17 @@ def model_port(model: Model) -> ModelPort:
     if isinstance(model, ChatModel):
         return ModelOperations(completing(model), strict=model.strict)
     return ModelOperations(completing(model))
+
+
+def turn_asker(model: Model | None) -> AskTurn | None:
+    """How a model is asked for an agent's next action; None for one that takes no conversations."""
+    if model is None or isinstance(model, OperationModel):
+        return None
+    if isinstance(model, str):
+        model = cast("LanguageModel", opened(model))
+    if isinstance(model, LanguageModel):
+        return constrained(model)
+    return unconstrained(completing(model))
 
 
 def agent_port(agent: Agent) -> AgentPort:

@@ -5,11 +5,12 @@ In: plans, tools and a registry. Out: names, facts, pins, and the registry of wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from callsheet.ir import Call, CallKind, Effect, OnInDoubt, Plan
+from callsheet.api.agents import AgentRules, agent_steps, loops_of, names_for_agents
+from callsheet.ir import Call, CallKind, Effect, OnInDoubt, Plan, call_kind
 from callsheet.machine import ToolFacts
 from callsheet.ports.asking import asking_tool
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
@@ -38,6 +39,16 @@ def local_registry(given: Iterable[Tool], builtins: BuiltinSettings | None) -> R
     return Registry([*own, *(tool for tool in others if tool.spec.name not in taken)])
 
 
+def spec_lookup(registry: Registry) -> Callable[[str], ToolSpec | None]:
+    """The declaration of a tool by one of its names, as tools come and go."""
+
+    def spec_of(name: str) -> ToolSpec | None:
+        tool = registry.get(name)
+        return None if tool is None else replace(tool.spec, name=name)
+
+    return spec_of
+
+
 def take_in(registry: Registry, tool: Tool, alias: str) -> None:
     """Add a server's tool; where its name is taken by a local tool, under its qualified name."""
     held = registry.get(tool.spec.name)
@@ -52,31 +63,39 @@ def called_names(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(c.tool for c in calls if isinstance(c, Call) and c.kind in _LOCAL_KINDS))
 
 
-def absent_tools(plan: Plan, registry: Registry) -> tuple[str, ...]:
-    """The tools that a plan calls and that are not in the registry."""
+def absent_tools(plan: Plan, registry: Registry, agents: AgentRules | None = None) -> tuple[str, ...]:
+    """The tools that a plan calls, or its agents may, and that are not in the registry."""
     calls = (step.action for step in plan.steps)
     names = dict.fromkeys(c.tool for c in calls if isinstance(c, Call) and c.kind is CallKind.TOOL)
+    named = names_for_agents(plan, registry, agents)
+    names |= dict.fromkeys(name for name in named if call_kind(name) is CallKind.TOOL)
     return tuple(name for name in names if registry.get(name) is None)
 
 
-def pins_of(plan: Plan, registry: Registry) -> dict[str, str]:
-    """The hashes of the declarations of the tools that a plan calls."""
-    tools = ((name, registry.get(name)) for name in called_names(plan))
+def pins_of(plan: Plan, registry: Registry, agents: AgentRules | None = None) -> dict[str, str]:
+    """The hashes of the declarations of the tools that a plan calls, or its agents may."""
+    names = (*called_names(plan), *names_for_agents(plan, registry, agents))
+    tools = ((name, registry.get(name)) for name in names)
     return {name: tool.spec.pin for name, tool in tools if tool is not None and tool.spec.pin is not None}
 
 
-def facts_of(plan: Plan, registry: Registry, on_in_doubt: OnInDoubt = OnInDoubt.ASK) -> dict[str, ToolFacts]:
-    """What a run needs to know of the tools that a plan calls.
+def facts_of(
+    plan: Plan,
+    registry: Registry,
+    on_in_doubt: OnInDoubt = OnInDoubt.ASK,
+    agents: AgentRules | None = None,
+) -> dict[str, ToolFacts]:
+    """What a run needs to know of the tools that a plan calls, or its agents may.
 
-    `on_in_doubt` is the run's policy for calls in doubt, where a tool has none of its own.
+    `on_in_doubt` is the run's policy for calls in doubt, where a tool has none of its own. Without rules for
+    `agents` the machine drives none.
     """
-    tools = ((name, registry.get(name)) for name in called_names(plan))
+    names = (*called_names(plan), *names_for_agents(plan, registry, agents))
+    tools = ((name, registry.get(name)) for name in dict.fromkeys(names))
     facts = {name: _facts(tool.spec, on_in_doubt) for name, tool in tools if tool is not None}
     if on_in_doubt is OnInDoubt.FAIL:  # an agent's effect is nobody's word: it is never repeated unasked
-        agents = (step.action for step in plan.steps)
-        names = (c.tool for c in agents if isinstance(c, Call) and c.kind is CallKind.AGENT)
-        facts.update((name, ToolFacts(on_in_doubt=on_in_doubt)) for name in names)
-    return facts
+        facts.update((call.tool, ToolFacts(on_in_doubt=on_in_doubt)) for _, call in agent_steps(plan))
+    return facts | loops_of(plan, registry, agents)
 
 
 def parameters_of(plan: Plan, registry: Registry) -> dict[str, tuple[str, ...]]:

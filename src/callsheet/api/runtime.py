@@ -10,12 +10,23 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from callsheet.api.agents import AgentRules
 from callsheet.api.dryrun import DryRun, NeedsApproval
 from callsheet.api.findings import Findings
 from callsheet.api.given import InDoubt, assumed_results, id_of_run, names_of, values_of, verdict_of
 from callsheet.api.handle import RunHandle
 from callsheet.api.kit import Kit, Servers, builtin_settings, read_servers
-from callsheet.api.models import Agent, Compiler, Model, agent_port, model_port, opened, replan_by
+from callsheet.api.models import (
+    Agent,
+    Compiler,
+    Model,
+    OperationModel,
+    agent_port,
+    model_port,
+    opened,
+    replan_by,
+    turn_asker,
+)
 from callsheet.api.opening import Opening, require_loop
 from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.api.planning import Planner, graph_planner
@@ -94,6 +105,7 @@ class Runtime(Opening):
         approve: Iterable[str] = (),
         on_approval: OnAsk | None = None,
         schedule: Literal["sequential", "auto"] | None = None,
+        agent_tools: Iterable[str] | None = None,
     ) -> None:
         if schedule not in (None, *SCHEDULES):
             raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
@@ -113,6 +125,8 @@ class Runtime(Opening):
             approve=tuple(map(canonical_tool_name, names_of(approve))),
             on_ask=on_approval,
             schedule=schedule,
+            agents=_agent_rules(model, agent, agent_tools),
+            complete=None if agent is not None else turn_asker(model),
         )
         super().__init__(kit)
 
@@ -473,6 +487,14 @@ class Runtime(Opening):
     def _require_journal(self) -> None:
         if not self._is_recorded:
             raise ValueError("this runtime has no journal to resume from: Runtime(journal=PATH)")
+
+
+def _agent_rules(model: Model | None, agent: Agent | None, tools: Iterable[str] | None) -> AgentRules | None:
+    """How the machine drives agents: none without a model that takes conversations."""
+    if model is None or isinstance(model, OperationModel):
+        return None
+    allowed = None if tools is None else tuple(map(canonical_tool_name, names_of(tools)))
+    return AgentRules(allowed, drives_agents=agent is None)
 
 
 def _result(outcome: RunOutcome, log: StepLog | None) -> RunResult:

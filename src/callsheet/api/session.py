@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from callsheet.api.advice import advised, in_words_of_the_library
+from callsheet.api.agents import asks_for_all_tools, wrong_tools
 from callsheet.api.checking import check_plan, idle_rules
 from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
 from callsheet.api.findings import Findings
@@ -22,7 +23,7 @@ from callsheet.api.kit import Kit
 from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner, refused
 from callsheet.api.prepared import Prepared, PreparedPlans
-from callsheet.api.reach import absent_tools, facts_of, pins_of, take_in
+from callsheet.api.reach import absent_tools, facts_of, pins_of, spec_lookup, take_in
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import EventStream
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
@@ -34,7 +35,7 @@ from callsheet.ports.tools import CallContext, Registry, ToolFailed, ToolSpec
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
-from callsheet.runtime.gateway import CompilePort, Ports, Route
+from callsheet.runtime.gateway import CompilePort, Ports, Route, TurnPort
 from callsheet.runtime.runs import (
     Launch,
     Watch,
@@ -116,6 +117,7 @@ class Session:
         """What is wrong with a plan on the tools that this session reaches."""
         doubts = await self._reach(plan.ir)
         found = check_plan(plan.ir, self._registry, inputs.keys(), means=self._kit.means)
+        found = (*found, *wrong_tools(plan.ir, self._registry, self._kit.agents))
         return Findings(
             (*doubts, *advised(plan.ir, found), *idle_rules(plan.ir, self._kit.approve)), plan.source
         )
@@ -136,7 +138,7 @@ class Session:
         found = check_plan(plan.ir, self._registry, inputs.keys(), not_asked=not_asked, means=self._kit.means)
         findings = Findings((*doubts, *advised(plan.ir, found)), plan.source)
         findings.raise_for_errors()
-        facts = facts_of(plan.ir, self._registry)
+        facts = facts_of(plan.ir, self._registry, agents=self._kit.agents)
         asks = either(self._kit.approve, needs_approval)
         return dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
 
@@ -146,11 +148,16 @@ class Session:
         Gives what is doubtful about them: an error only where a tool of the plan is missing.
         """
         async with self._opening:
-            if not self._servers_are_open and (plan is None or absent_tools(plan, self._registry)):
+            if not self._servers_are_open and (plan is None or self._needs_servers(plan)):
                 await self._open_servers()
-        if plan is not None and absent_tools(plan, self._registry):
+        if plan is not None and absent_tools(plan, self._registry, self._kit.agents):
             return self._doubts
         return tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in self._doubts)
+
+    def _needs_servers(self, plan: Steps) -> bool:
+        """Whether a tool that a plan needs is not here, or its agents may call whatever there is."""
+        rules = self._kit.agents
+        return bool(absent_tools(plan, self._registry, rules)) or asks_for_all_tools(plan, rules)
 
     async def _open_servers(self) -> None:
         from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - only where servers are opened
@@ -205,8 +212,10 @@ class Session:
         """Check a plan and make it ready to run, so that its further runs need none of that."""
         findings = await self.examine(plan, inputs)
         findings.raise_for_errors()
-        facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt)
-        ready = Prepared(facts, pins_of(plan.ir, self._registry), compile_plan(plan.ir, facts))
+        facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt, self._kit.agents)
+        ready = Prepared(
+            facts, pins_of(plan.ir, self._registry, self._kit.agents), compile_plan(plan.ir, facts)
+        )
         self._ready.put(plan.ir, inputs.keys(), ready)
         return ready
 
@@ -234,12 +243,14 @@ class Session:
         @asynccontextmanager
         async def ports_for(start: Start, plan: Steps) -> AsyncGenerator[Ports]:
             doubts = await self._reach(None)
-            gone = [self._registry.missing(name) for name in absent_tools(plan, self._registry)]
+            gone = [
+                self._registry.missing(name) for name in absent_tools(plan, self._registry, self._kit.agents)
+            ]
             if gone:
                 raise CallsheetError([*doubts, *gone])
             if not accepts_changed_tools:
                 with in_words_of_the_library():
-                    check_pins(start, pins_of(plan, self._registry))
+                    check_pins(start, pins_of(plan, self._registry, self._kit.agents))
             yield self._ports(ears)
 
         def change(before: Limits) -> Limits:
@@ -276,7 +287,16 @@ class Session:
             return None if tool is None else Route(tool.handler, probe=tool.probe)
 
         has_none = self._kit.replan is None and self._kit.planner is None
-        return Ports(route, self._kit.model, self._kit.agent, None if has_none else self._compiler(ears))
+        compiler = None if has_none else self._compiler(ears)
+        return Ports(route, self._kit.model, self._kit.agent, compiler, self._turns())
+
+    def _turns(self) -> TurnPort | None:
+        """Who answers the questions of agents that the machine drives."""
+        if self._kit.complete is None:
+            return None
+        from callsheet.ports.models.agents import AgentTurns  # noqa: PLC0415 - only where agents are asked
+
+        return AgentTurns(self._kit.complete, spec_lookup(self._registry))
 
     def _compiler(self, ears: Ears) -> CompilePort:
         async def compile_again(
@@ -287,7 +307,7 @@ class Session:
             if errors:
                 raise CallsheetError(errors)
             ears.compiled(command, plan)
-            return plan, facts_of(plan, self._registry, self._kit.on_in_doubt)
+            return plan, facts_of(plan, self._registry, self._kit.on_in_doubt, self._kit.agents)
 
         return compile_again
 

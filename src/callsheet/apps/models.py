@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from callsheet.api.agents import AgentRules, asks_for_all_tools, wrong_tools
 from callsheet.api.checking import Means, check_plan
-from callsheet.api.models import ChatModel, Model, Replan, called, model_port, replan_by
+from callsheet.api.models import ChatModel, Model, Replan, called, model_port, replan_by, turn_asker
 from callsheet.api.plan import Plan
 from callsheet.api.planning import GraphPlanner, graph_planner, refused
-from callsheet.api.reach import facts_of
+from callsheet.api.reach import facts_of, spec_lookup
 from callsheet.apps.session import Setup
 from callsheet.apps.settings import load_settings
 from callsheet.diagnostics import CallsheetError
@@ -23,12 +24,13 @@ from callsheet.ir import Call, CallKind, OnInDoubt, Order
 from callsheet.ir import Plan as Steps
 from callsheet.ir import Replan as ReplanAction
 from callsheet.machine import Compile, Limits, ToolFacts
+from callsheet.ports.models.agents import AgentTurns, AskTurn
 from callsheet.ports.models.opening import open_model
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.models.settings import named_model
 from callsheet.ports.python_tools import load_function
 from callsheet.ports.tools import CallContext, Registry, ToolFailed
-from callsheet.runtime.gateway import CompilePort, ModelPort
+from callsheet.runtime.gateway import CompilePort, ModelPort, TurnPort
 
 _WAY_OUT = (
     "set `model` in [model] of config.toml, or pass --model provider:model or --model FILE.py:FUNCTION; "
@@ -86,15 +88,24 @@ class Asked:
     model: ModelPort | None = None
     replan: Replan | None = None
     planner: GraphPlanner | None = None
+    complete: AskTurn | None = None
+    agents: AgentRules | None = None
+    """How the machine drives agents, None where there is no model."""
 
     @property
     def means(self) -> Means:
         """What a plan can ask for besides tools."""
-        return Means(model=self.model is not None, compiler=self.replan is not None)
+        has_model = self.model is not None
+        return Means(model=has_model, agent=self.agents is not None, compiler=self.replan is not None)
 
     def knows_all_tools(self, plan: Steps) -> bool:
-        """Whether new plans may call any tool, so that all have to be there."""
-        return self.planner is not None or (self.replan is not None and _replans(plan))
+        """Whether new plans or agents may call any tool, so that all have to be there."""
+        replans = self.planner is not None or (self.replan is not None and _replans(plan))
+        return replans or asks_for_all_tools(plan, self.agents)
+
+    def turns(self, registry: Registry) -> TurnPort | None:
+        """Who answers the questions of agents; None where there is no model."""
+        return None if self.complete is None else AgentTurns(self.complete, spec_lookup(registry))
 
     def compiler(self, registry: Registry, on_in_doubt: str) -> CompilePort | None:
         """Makes new plans, checked against these tools; None where nobody does."""
@@ -106,12 +117,16 @@ class Asked:
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
             if command.progress is None:
                 steps = await self._replanned(command, context)
-                wrong = [d for d in check_plan(steps, registry, command.variables) if d.is_error]
+                found = (
+                    *check_plan(steps, registry, command.variables),
+                    *wrong_tools(steps, registry, self.agents),
+                )
+                wrong = [d for d in found if d.is_error]
                 if wrong:
                     raise CallsheetError(wrong)
             else:
                 steps = await self._revised(command, registry, context)
-            return steps, facts_of(steps, registry, OnInDoubt(on_in_doubt))
+            return steps, facts_of(steps, registry, OnInDoubt(on_in_doubt), self.agents)
 
         return compile_again
 
@@ -143,7 +158,8 @@ def asked_by(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = Tru
     if model is None:
         return Asked()
     planner = graph_planner(None, model) if plans_anew else None
-    return Asked(model_port(model), replan_by(None, model), planner)
+    rules = AgentRules(setup.settings.agent_tools)
+    return Asked(model_port(model), replan_by(None, model), planner, turn_asker(model), rules)
 
 
 def _asks(plan: Steps) -> bool:

@@ -23,8 +23,9 @@ from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.tools import Registry, Tool
 
 if TYPE_CHECKING:
+    from callsheet.api.agents import AgentRules
     from callsheet.ports.mcp import McpServerConfig, ServerStatus
-    from callsheet.runtime.gateway import CompilePort, ModelPort, Ports, Route
+    from callsheet.runtime.gateway import CompilePort, ModelPort, Ports, Route, TurnPort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,15 +103,23 @@ class Toolbox:
     servers: tuple[ServerStatus, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
 
-    def ports(self, model: ModelPort | None = None, compiler: CompilePort | None = None) -> Ports:
-        """What the commands of a run go out through: `model` for operations, `compiler` for new plans."""
+    def ports(
+        self,
+        model: ModelPort | None = None,
+        compiler: CompilePort | None = None,
+        turn: TurnPort | None = None,
+    ) -> Ports:
+        """What the commands of a run go out through.
+
+        `model` is for operations, `compiler` for new plans, `turn` for the questions of agents.
+        """
         from callsheet.runtime.gateway import Ports, Route  # noqa: PLC0415 - brings asyncio
 
         def route(name: str) -> Route | None:
             tool = self.registry.get(name)
             return None if tool is None else Route(tool.handler, probe=tool.probe)
 
-        return Ports(route, model, compiler=compiler)
+        return Ports(route, model, compiler=compiler, turn=turn)
 
 
 def local_tools(setup: Setup) -> Registry:
@@ -185,14 +194,18 @@ def _needed(
 
 
 @asynccontextmanager
-async def open_toolbox(setup: Setup, plan: Plan | None = None) -> AsyncGenerator[Toolbox]:
+async def open_toolbox(
+    setup: Setup, plan: Plan | None = None, agents: AgentRules | None = None
+) -> AsyncGenerator[Toolbox]:
     """Open the tools that a plan calls, or all that are reachable; servers end with the context.
+
+    With rules for `agents` those that its agents may call count among them.
 
     A server that cannot be opened is a diagnostic: an error where a tool of the plan is missing,
     else a warning.
     """
     registry = local_tools(setup)
-    chosen = choose_servers(setup, None if plan is None else absent_tools(plan, registry))
+    chosen = choose_servers(setup, None if plan is None else absent_tools(plan, registry, agents))
     if not chosen.configs:
         yield Toolbox(registry, diagnostics=chosen.diagnostics)
         return
@@ -202,7 +215,7 @@ async def open_toolbox(setup: Setup, plan: Plan | None = None) -> AsyncGenerator
         found = await pool.connect(keep_going=True)
         for tool, alias in pool.tools():
             take_in(registry, tool, alias)
-        if plan is not None and not absent_tools(plan, registry):
+        if plan is not None and not absent_tools(plan, registry, agents):
             found = tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in found)
         origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
         yield Toolbox(registry, origins, tuple(pool.status()), (*chosen.diagnostics, *found))

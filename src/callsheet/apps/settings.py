@@ -30,11 +30,13 @@ class Settings:
     """The tables of the file: `[fetch]`, `[search]`, `[execution]`, `[model]`, `[limits]`; and the rest.
 
     `on_in_doubt` is what becomes of calls that may have taken place, where their tools say nothing;
-    `approve` names tools before each of whose calls a person is asked.
+    `approve` names tools before each of whose calls a person is asked, `agent_tools` the only ones that
+    agents may call (without it: those that only read, and what a step names).
     """
 
     on_in_doubt: Literal["ask", "fail", "retry"] = "ask"
     approve: tuple[str, ...] = ()
+    agent_tools: tuple[str, ...] | None = None
     fetch: FetchSettings = field(default_factory=FetchSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)

@@ -2,7 +2,7 @@
 
 Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans, CHK what the
 checks find in a plan, TOL tools and servers, RUN what can end a run, JRN the journal, CFG
-configuration and usage, PLN the plan library and its planner, MDL the models that are asked.
+configuration and usage, AGT agents, PLN the plan library and its planner, MDL the models that are asked.
 """
 
 from __future__ import annotations
@@ -230,6 +230,8 @@ CODES: dict[str, Code] = _table(
     PLN010="an answer of a model that holds no plan",
     PLN011="nobody is there to make a plan",
     PLN012="a model that cannot be asked",
+    AGT001="tools of an agent that are not written in the plan",
+    AGT002="a tool that agents may not call",
     PLN020="a plan inside a plan on one budget",
     RUN001="a graph of dependencies cannot be run",
     RUN010="a step that nobody is there to carry out",

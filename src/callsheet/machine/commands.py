@@ -58,7 +58,8 @@ class AgentTurn(NamedTuple):
     """Ask a model what an agent does next: a call of its tools, or its answer.
 
     `inputs` and `args` are what the step gives it, `allowed` is what it may do, `turns` are those
-    before this one. The model's answer, a text or data, is the value of the outcome.
+    before this one. The model's answer, a text or data, is the value of the outcome. `may_fail` is as in
+    `CallModel`.
     """
 
     key: str
@@ -68,6 +69,7 @@ class AgentTurn(NamedTuple):
     args: dict[str, Any]
     allowed: Allowance
     turns: tuple[Turn, ...]
+    may_fail: bool = False
 
 
 class Sleep(NamedTuple):

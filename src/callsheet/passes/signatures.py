@@ -92,7 +92,9 @@ OPERATIONS: Mapping[str, Operation] = {
     "AGENT_CRITIQUE": Operation(("criteria",), expected=("criteria",)),
     "CONSENSUS": Operation(("topic",)),
     "SELF_REFINE": Operation(("goal", "rounds")),
-    "AGENT_SOLVE": Operation(("goal", "agent", "max_turns"), needs_data=False, expected=("goal",)),
+    "AGENT_SOLVE": Operation(
+        ("goal", "agent", "max_turns", "tools", "max_calls", "parallel"), needs_data=False, expected=("goal",)
+    ),
 }
 """The operations and the arguments that the language reference gives them.
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, Effect, Plan
 from callsheet.machine import (
+    AgentTurn,
     CallModel,
     CallTool,
     Compile,
@@ -133,15 +134,17 @@ def unanswered_calls(folded: Folded) -> tuple[DoubtfulCall, ...]:
     return tuple(
         _unanswered(folded, key, command)
         for key, command in folded.waiting.items()
-        if isinstance(command, CallModel | Compile) and key in folded.asked and key in folded.launched
+        if isinstance(command, CallModel | AgentTurn | Compile)
+        and key in folded.asked
+        and key in folded.launched
     )
 
 
-def _unanswered(folded: Folded, key: str, call: CallModel | Compile) -> DoubtfulCall:
+def _unanswered(folded: Folded, key: str, call: CallModel | AgentTurn | Compile) -> DoubtfulCall:
     _, item, attempt = place_of_key(key)
-    is_model = isinstance(call, CallModel)
-    args: dict[str, JSON] = {"inputs": call.inputs, **call.args} if is_model else {"reason": call.reason}
-    tool = call.tool if is_model else REPLAN
+    is_plan = isinstance(call, Compile)
+    args: dict[str, JSON] = {"reason": call.reason} if is_plan else {"inputs": call.inputs, **call.args}
+    tool = REPLAN if is_plan else call.tool
     return DoubtfulCall(key, call.step, tool, args, folded.launched[key], item, attempt, folded.asked[key])
 
 
@@ -151,7 +154,8 @@ def _undecided(folded: Folded) -> dict[str, CallTool | RunAgent]:
 
 def _decidable(folded: Folded) -> list[str]:
     """The keys of the calls that a person may decide about: those in doubt, and those without an answer."""
-    unanswered = (key for key in folded.waiting if isinstance(folded.waiting[key], CallModel))
+    asks = CallModel | AgentTurn
+    unanswered = (key for key in folded.waiting if isinstance(folded.waiting[key], asks))
     return [*_undecided(folded), *(key for key in unanswered if key in folded.asked)]
 
 

@@ -173,8 +173,9 @@ class Gateway:
         else it stays open, and is made again when the run goes on, which stands still where nothing else is
         left to do.
         """
-        may_fail = isinstance(command, CallModel) and command.may_fail
-        if self._facts is None or may_fail or not isinstance(command, CallModel | RunAgent | Compile):
+        may_fail = isinstance(command, CallModel | AgentTurn) and command.may_fail
+        asks = isinstance(command, CallModel | AgentTurn | RunAgent | Compile)
+        if self._facts is None or may_fail or not asks:
             return Failed(command.key, str(as_error(error)), context.remarks, context.spent)
         return Doubted(command.key, str(as_error(error)), context.spent)
 

@@ -165,13 +165,15 @@ async def _ports_of(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator
 
     setup = carried_on(Setup.from_note(start.launch), job.model)
     asked = asked_by(setup, plan, job.limits(start.limits), must_plan=False)
-    async with open_toolbox(setup, None if asked.knows_all_tools(plan) else plan) as toolbox:
-        gone = [toolbox.registry.missing(name) for name in absent_tools(plan, toolbox.registry)]
+    needed = None if asked.knows_all_tools(plan) else plan
+    async with open_toolbox(setup, needed, asked.agents) as toolbox:
+        absent = absent_tools(plan, toolbox.registry, asked.agents)
+        gone = [toolbox.registry.missing(name) for name in absent]
         if gone:
             raise CallsheetError([*toolbox.diagnostics, *gone])
         if not job.quiet:
             print_diagnostics(toolbox.diagnostics, None)
         if not job.accepts_changed_tools:
-            check_pins(start, pins_of(plan, toolbox.registry))
+            check_pins(start, pins_of(plan, toolbox.registry, asked.agents))
         compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
-        yield toolbox.ports(asked.model, compiler)
+        yield toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))

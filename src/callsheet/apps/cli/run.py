@@ -25,7 +25,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import Order, Plan
 
 if TYPE_CHECKING:
-    from callsheet.api.checking import Means
+    from callsheet.apps.models import Asked
     from callsheet.apps.session import Setup, Toolbox
     from callsheet.machine.limits import Limits
     from callsheet.runtime.doubt import RunOutcome
@@ -201,10 +201,12 @@ async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
 
     present = Respondents(waits=job.waits)
     asked = asked_by(job.setup, job.plan, job.limits)
-    async with open_toolbox(job.setup, None if asked.knows_all_tools(job.plan) else job.plan) as toolbox:
-        diagnostics = _check(job, toolbox, asked.means)
+    plan = None if asked.knows_all_tools(job.plan) else job.plan
+    async with open_toolbox(job.setup, plan, asked.agents) as toolbox:
+        diagnostics = _check(job, toolbox, asked)
         compiler = asked.compiler(toolbox.registry, job.on_in_doubt)
-        launch, ports = _launch(job, toolbox), toolbox.ports(asked.model, compiler)
+        launch = _launch(job, toolbox, asked)
+        ports = toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
         watch = Watch(observer=job.progress.note)
         job.progress.begin()
         if job.journal is None:
@@ -216,13 +218,15 @@ async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
     return outcome, diagnostics
 
 
-def _check(job: Job, toolbox: Toolbox, means: Means) -> tuple[Diagnostic, ...]:
+def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
     """Refuse a plan with errors; else print the warnings, and which servers were opened."""
+    from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - as above
     from callsheet.api.checking import check_plan, idle_rules  # noqa: PLC0415 - as above
 
     found = (
         *toolbox.diagnostics,
-        *check_plan(job.plan, toolbox.registry, job.inputs, means=means),
+        *check_plan(job.plan, toolbox.registry, job.inputs, means=asked.means),
+        *wrong_tools(job.plan, toolbox.registry, asked.agents),
         *idle_rules(job.plan, set(job.approve) - set(_rules(job.setup.settings.approve))),
     )
     if any(d.is_error for d in found):
@@ -236,15 +240,15 @@ def _check(job: Job, toolbox: Toolbox, means: Means) -> tuple[Diagnostic, ...]:
     return warnings
 
 
-def _launch(job: Job, toolbox: Toolbox) -> Launch:
+def _launch(job: Job, toolbox: Toolbox, asked: Asked) -> Launch:
     from callsheet.api.reach import facts_of, pins_of  # noqa: PLC0415 - as above
     from callsheet.apps.session import setup_of_run  # noqa: PLC0415
     from callsheet.ir import OnInDoubt  # noqa: PLC0415
     from callsheet.runtime.runs import Launch  # noqa: PLC0415
 
     return Launch(
-        facts=facts_of(job.plan, toolbox.registry, OnInDoubt(job.on_in_doubt)),
-        pins=pins_of(job.plan, toolbox.registry),
+        facts=facts_of(job.plan, toolbox.registry, OnInDoubt(job.on_in_doubt), asked.agents),
+        pins=pins_of(job.plan, toolbox.registry, asked.agents),
         inputs=job.inputs,
         limits=job.limits,
         source=job.text.source.text,

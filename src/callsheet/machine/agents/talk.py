@@ -126,9 +126,10 @@ def read_actions(talk: Talk, answer: JSON) -> tuple[tuple[Action, ...], str]:
 def asked_in(question: InnerCall) -> CallModel | AgentTurn:
     """The command that asks what a talk needs to know next."""
     talk, code, key = question.talk, question.code, question.key
+    may_fail = code.heeds_failure(talk.number)
     if code.kind is Kind.MODEL:
         inputs = [talk.turns[-1].answer, *talk.inputs[1:]] if talk.turns else talk.inputs
         args = {name: value for name, value in talk.args.items() if name != "rounds"}
-        return CallModel(key, code.id, code.tool, inputs, args)
+        return CallModel(key, code.id, code.tool, inputs, args, may_fail)
     args = {name: value for name, value in talk.args.items() if name not in OWN_ARGUMENTS}
-    return AgentTurn(key, code.id, code.tool, talk.inputs, args, talk.allowed, tuple(talk.turns))
+    return AgentTurn(key, code.id, code.tool, talk.inputs, args, talk.allowed, tuple(talk.turns), may_fail)

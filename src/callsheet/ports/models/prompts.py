@@ -131,11 +131,11 @@ def prompt_for(tool: str, inputs: list[JSON], args: Mapping[str, Any], most: int
         _Piece.of(f"argument {name}", to_text(args[name]), most) for name in operation.inputs if name in args
     ]
     pieces = [*data, *(piece for _, piece in told)]
-    mark = _mark(piece.text for piece in pieces)
+    mark = mark_for(piece.text for piece in pieces)
     rule = (_DATA_RULE if len(data) == 1 else _NUMBERED_RULE).format(name=mark)
     lines = [f"{label}: {piece.text}" for label, piece in told]
     lines += [line for line in (operation.request, _JSON_ONLY if asks_for_json(args) else "") if line]
-    parts = [*_marked(mark, [piece.text for piece in data]), "\n".join(lines)]
+    parts = [*marked(mark, [piece.text for piece in data]), "\n".join(lines)]
     messages = [
         {"role": "system", "content": f"{operation.task} {rule}" if data else operation.task},
         {"role": "user", "content": "\n\n".join(part for part in parts if part) or operation.task},
@@ -196,13 +196,14 @@ def _argument(value: JSON) -> str:
     return ", ".join(items)
 
 
-def _marked(mark: str, texts: list[str]) -> list[str]:
+def marked(mark: str, texts: list[str]) -> list[str]:
+    """Texts between marks; numbered ones where there are several."""
     if len(texts) == 1:
         return [f"<{mark}>\n{texts[0]}\n</{mark}>"]
     return [f"<{mark} {n}>\n{text}\n</{mark} {n}>" for n, text in enumerate(texts, 1)]
 
 
-def _mark(texts: Iterable[str]) -> str:
+def mark_for(texts: Iterable[str]) -> str:
     """A name for the marks around inputs that nothing in them opens or closes, in any spelling."""
     used = {int(n or 1) for text in texts for n in _MARK.findall(text)}
     number = next(n for n in range(1, len(used) + 2) if n not in used)

@@ -1,0 +1,110 @@
+"""What the agents of a plan may call, where the machine drives them: the operator's word and the plan's.
+
+In: a plan, the tools that are reachable, rules. Out: names of tools, and the facts by which a run drives
+agents turn by turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from callsheet.diagnostics import Diagnostic, Severity
+from callsheet.ir import Call, CallKind, Effect, Plan, Step, call_kind
+from callsheet.machine import Loop, ToolFacts
+from callsheet.machine.agents.allowance import names_its_tools, tools_named
+from callsheet.ports.tools import Registry
+
+REFINE = "SELF_REFINE"
+_READS = frozenset({Effect.PURE, Effect.READ})
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRules:
+    """How the machine drives agents and refinements.
+
+    `tools` are what agents may call whose steps name nothing, and then the most that any step may name; None
+    is all that only read, and whatever a step names. Without `drives_agents` somebody else carries agents
+    out as a whole.
+    """
+
+    tools: tuple[str, ...] | None = None
+    drives_agents: bool = True
+
+    def default(self, registry: Registry) -> tuple[str, ...]:
+        """The tools of an agent whose step names none."""
+        if self.tools is not None:
+            return tuple(name for name in self.tools if registry.get(name) is not None)
+        return tuple(
+            name
+            for name, tool in zip(registry.names(), registry, strict=True)
+            if tool.spec.effect in _READS and call_kind(name) is CallKind.TOOL
+        )
+
+
+def agent_steps(plan: Plan) -> Iterator[tuple[Step, Call]]:
+    """The steps that ask an agent."""
+    for step in plan.steps:
+        if isinstance(step.action, Call) and step.action.kind is CallKind.AGENT:
+            yield step, step.action
+
+
+def asks_for_all_tools(plan: Plan, rules: AgentRules | None) -> bool:
+    """Whether an agent may call whatever only reads, so that all tools have to be there."""
+    if rules is None or not rules.drives_agents or rules.tools is not None:
+        return False
+    return any(not names_its_tools(call) for _, call in agent_steps(plan))
+
+
+def names_for_agents(plan: Plan, registry: Registry, rules: AgentRules | None) -> tuple[str, ...]:
+    """The tools that the agents of a plan may call, as far as the plan and the operator name them."""
+    if rules is None or not rules.drives_agents:
+        return ()
+    names: dict[str, None] = {}
+    for _, call in agent_steps(plan):
+        own = tools_named(call) if names_its_tools(call) else None
+        if own is not None:
+            names |= dict.fromkeys(own if rules.tools is None else (n for n in own if n in rules.tools))
+        elif not names_its_tools(call):
+            names |= dict.fromkeys(rules.tools or rules.default(registry))
+    return tuple(names)
+
+
+def loops_of(plan: Plan, registry: Registry, rules: AgentRules | None) -> dict[str, ToolFacts]:
+    """The facts that say of which operations of a plan the machine drives the turns."""
+    if rules is None:
+        return {}
+    loops: dict[str, ToolFacts] = {}
+    if rules.drives_agents:
+        loop = Loop(rules.default(registry), rules.tools is not None)
+        loops = {call.tool: ToolFacts(Effect.LLM, loop=loop) for _, call in agent_steps(plan)}
+    if any(isinstance(step.action, Call) and step.action.tool == REFINE for step in plan.steps):
+        loops[REFINE] = ToolFacts(Effect.LLM, loop=Loop())
+    return loops
+
+
+def wrong_tools(plan: Plan, registry: Registry, rules: AgentRules | None) -> Iterator[Diagnostic]:
+    """What is wrong with the tools that steps name for their agents.
+
+    AGT001 where they do not stand in the plan, AGT002 for one that the operator does not let agents call,
+    TOL001 or TOL003 for one that is not there.
+    """
+    if rules is None or not rules.drives_agents:
+        return
+    for step, call in agent_steps(plan):
+        value = next((value for name, value in call.named if name == "tools"), None)
+        if value is None:
+            continue
+        span, names = value.span or call.span or step.span, tools_named(call)
+        if names is None:
+            message = f"the tools of @{call.tool} must stand in the plan: data chooses no tool"
+            way_out = 'write their names: tools=["web_search", "read_file"]'
+            yield Diagnostic("AGT001", Severity.ERROR, message, span, help=way_out, step=step.id)
+        for name in names or ():
+            if registry.get(name) is None:
+                yield replace(registry.missing(name), span=span, step=step.id)
+            elif rules.tools is not None and name not in rules.tools:
+                allowed = ", ".join(f"@{tool}" for tool in rules.tools) or "no tool"
+                message = f"agents may not call @{name} here"
+                way_out = f"the operator lets them call {allowed}"
+                yield Diagnostic("AGT002", Severity.ERROR, message, span, help=way_out, step=step.id)
