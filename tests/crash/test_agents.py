@@ -17,9 +17,10 @@ from callsheet.store import EventType, Journal
 
 pytestmark = pytest.mark.crash
 ROOT = Path(__file__).parents[2]
+POINTS = ["before:1", "after:2", "after:3", "before:4", "after:4", "after:5", "after:6", "after:7"]
 
 
-@pytest.mark.parametrize("where", ["before:1", "after:2", "after:3", "before:4", "after:4", "after:5", "after:6", "after:7"])
+@pytest.mark.parametrize("where", POINTS)
 def test_a_killed_agent_goes_on_in_its_turn_and_no_finished_call_is_made_again(
     tmp_path: Path, where: str
 ) -> None:
