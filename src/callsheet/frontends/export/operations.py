@@ -10,7 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from callsheet.frontends.export.numbers import integers
-from callsheet.frontends.export.rules import Many, Node, chars, choice, optional, separated, seq
+from callsheet.frontends.export.rules import (
+    Choice,
+    Many,
+    Node,
+    Text,
+    chars,
+    choice,
+    optional,
+    separated,
+    seq,
+)
 from callsheet.frontends.export.scope import Rules, Scope
 from callsheet.frontends.export.values import arguments
 
@@ -82,7 +92,7 @@ def _argument(name: str, rules: Rules, scope: Scope) -> Node:
             listed = separated(rules.text(Scope(), 1, 40), ", ", 2, _MOST_CATEGORIES)
             return seq("[", listed or "", "]")
         case "rounds" | "max_turns":
-            return rules.number(integers(1, 20) or seq("1"))
+            return rules.shared("number", integers(1, 20), is_token=True) or seq("1")
         case _:
             return rules.text(scope, 1)
 
@@ -92,35 +102,46 @@ def _argument(name: str, rules: Rules, scope: Scope) -> Node:
 
 def _query(rules: Rules) -> Node:
     """A part of JMESPath: fields, indexes, one filter, a choice of fields, and functions around them."""
-    word = rules.sure("word", _WORD, is_token=True)
-    number = rules.sure("decimal", _decimal(), is_token=True)
+    word = rules.sure("word", lambda: _WORD, is_token=True)
+    number = rules.sure("decimal", lambda: _DECIMAL, is_token=True)
+    path = rules.sure("query-path", lambda: _query_path(word, number), is_token=True)
+
+    def make() -> Node:
+        one = _words("length", "sum", "avg", "min", "max", "sort", "reverse", "keys", "values", "unique")
+        by = _words("sort_by", "max_by", "min_by", "group_by")
+        joined = Many(chars("A-Za-z,;:/ -"), 0, 4)
+        return Choice(
+            (
+                path,
+                seq(one, "(", path, ")"),
+                seq(by, "(", Choice((path, Text("@"))), ", &", word, ")"),
+                seq("join('", joined, "', ", path, ")"),
+            )
+        )
+
+    return rules.sure("query", make, is_token=True)
+
+
+def _query_path(word: Node, number: Node) -> Node:
     plain = Many(chars("A-Za-z0-9 _.:/@%+-"), 0, 60)
-    literal = (
-        choice(seq("'", plain, "'"), seq("`", optional(seq("-")), number, "`"), "`true`", "`false`") or word
+    written = Choice(
+        (seq("'", plain, "'"), seq("`", optional(Text("-")), number, "`"), _words("`true`", "`false`"))
     )
-    compare = choice(" == ", " != ", " >= ", " <= ", " > ", " < ") or word
-    test = choice(seq(word, compare, literal), seq("contains(", word, ", '", plain, "')")) or word
-    tests = seq(test, Many(seq(choice(" && ", " || ") or word, test), 0, 1))
+    compared = seq(word, _words(" == ", " != ", " >= ", " <= ", " > ", " < "), written)
+    test = Choice((compared, seq("contains(", word, ", '", plain, "')")))
+    tests = seq(test, optional(seq(_words(" && ", " || "), test)))
     fields = seq(word, Many(seq(".", word), 0, 2))
-    items = choice("[]", "[*]", seq("[?", tests, "]")) or word
-    index = choice("[0]", "[-1]", seq("[:", chars("1-9"), "]")) or word
+    items = Choice((Text("[]"), Text("[*]"), seq("[?", tests, "]")))
+    index = Choice((Text("[0]"), Text("[-1]"), seq("[:", chars("1-9"), "]")))
     field = seq(word, ": ", fields)
     shape = seq("{", field, Many(seq(", ", field), 0, 3), "}")
-    picked = optional(seq(".", choice(fields, shape) or word))
-    path = rules.sure(
-        "query-path",
-        choice(seq(fields, optional(seq(choice(items, index) or word, picked))), seq(items, picked), index)
-        or word,
-        is_token=True,
-    )
-    one = choice("length", "sum", "avg", "min", "max", "sort", "reverse", "keys", "values", "unique") or word
-    by = choice("sort_by", "max_by", "min_by", "group_by") or word
-    called = choice(
-        seq(one, "(", path, ")"),
-        seq(by, "(", choice(path, "@") or path, ", &", word, ")"),
-        seq("join('", Many(chars("A-Za-z,;:/ -"), 0, 4), "', ", path, ")"),
-    )
-    return rules.sure("query", choice(path, called) or path, is_token=True)
+    picked = optional(seq(".", Choice((fields, shape))))
+    named = seq(fields, optional(seq(Choice((items, index)), picked)))
+    return Choice((named, seq(items, picked), index))
+
+
+def _words(*words: str) -> Node:
+    return Choice(tuple(Text(word) for word in words))
 
 
 # ---------------------------------------------------------------- arithmetic
@@ -128,22 +149,25 @@ def _query(rules: Rules) -> Node:
 
 def _expression(rules: Rules, scope: Scope) -> Node:
     """Sums, products and a function or two over numbers and references; no division by a written zero."""
-    number = rules.sure("decimal", _decimal(), is_token=True)
+    return rules.sure(f"expression-{scope.name}", lambda: _sum(rules, scope), is_token=True)
+
+
+def _sum(rules: Rules, scope: Scope) -> Node:
+    number = rules.sure("decimal", lambda: _DECIMAL, is_token=True)
     reference = rules.reference(scope)
     term = choice(number, reference) or number
-    divisor = choice(seq(chars("1-9"), Many(chars("0-9"), 0, 5)), reference) or number
-    more = choice(seq(choice(" + ", " - ", " * ") or term, term), seq(" / ", divisor)) or term
+    divisor = choice(_NOT_ZERO, reference) or _NOT_ZERO
+    signs = _words(" + ", " - ", " * ")
+    more = Choice((seq(signs, term), seq(" / ", divisor)))
     plain = seq(term, Many(more, 0, 3))
     grouped = seq("(", plain, ")", Many(more, 0, 3))
-    after = seq(term, choice(" + ", " - ", " * ") or term, "(", plain, ")")
-    total = choice(plain, grouped, after) or plain
-    several = choice("sum", "min", "max", "avg", "count") or term
+    after = seq(term, signs, "(", plain, ")")
+    several = _words("sum", "min", "max", "avg", "count")
     called = None if reference is None else seq(several, "(", reference, ")", Many(more, 0, 2))
-    inner = choice(total, called) or total
-    rounded = seq("round(", inner, ", ", chars("0-6"), ")")
-    return rules.sure(f"expression-{scope.name}", choice(inner, rounded) or inner, is_token=True)
+    inner = choice(plain, grouped, after, called) or plain
+    return Choice((inner, seq("round(", inner, ", ", chars("0-6"), ")")))
 
 
-def _decimal() -> Node:
-    whole = choice("0", seq(chars("1-9"), Many(chars("0-9"), 0, 8))) or seq("0")
-    return seq(whole, optional(seq(".", Many(chars("0-9"), 1, 4))))
+_WHOLE = Choice((Text("0"), seq(chars("1-9"), Many(chars("0-9"), 0, 8))))
+_DECIMAL = seq(_WHOLE, optional(seq(".", Many(chars("0-9"), 1, 4))))
+_NOT_ZERO = seq(chars("1-9"), Many(chars("0-9"), 0, 5))

@@ -18,6 +18,7 @@ from callsheet.frontends.ltp.words import RESERVED
 _MOST_MEMBERS = 4
 _MOST_SAID = 4
 _MOST_COMPARED = 3
+_COMMENT = seq("# ", chars("A-Za-z"), Many(chars("A-Za-z0-9 ,.'-"), 0, 59), "\n")
 _OPERATORS = ("==", "!=", ">", "<", ">=", "<=", "contains")
 
 
@@ -56,7 +57,7 @@ class _Plans:
         steps = self._from(1, 0)
         if not self._is_lean:
             steps = seq(optional(seq("# ltp: 1\n")), "PLAN_START\n", steps)
-        self._rules.sure("plan", steps)
+        self._rules.sure("plan", lambda: steps)
         return self._rules.grammar("plan")
 
     def _word(self, word: str) -> str:
@@ -76,14 +77,13 @@ class _Plans:
                 ways.append(self._group(number, bound))
             return choice(*ways) or last
 
-        return self._rules.rule(f"from-{number}-{bound}", make) or seq()
+        return self._rules.sure(f"from-{number}-{bound}", make)
 
     def _label(self, number: int) -> Node:
         label = seq(f"S{number}: ")
         if not self._options.comments:
             return label
-        comment = seq("# ", chars("A-Za-z"), Many(chars("A-Za-z0-9 ,.'-"), 0, 59), "\n")
-        return seq(optional(self._rules.sure("comment", comment, is_token=True)), label)
+        return seq(optional(self._rules.sure("comment", lambda: _COMMENT, is_token=True)), label)
 
     def _last(self, number: int, bound: int) -> Node:
         return seq(self._label(number), self._end(Scope(bound)), "" if self._is_lean else "\nPLAN_END\n")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from callsheet.frontends.export.rules import (
     Chars,
+    Choice,
     Grammar,
     Many,
     Node,
@@ -36,6 +37,10 @@ _PLAIN = Chars((*_UNSEEN, (0x22, 0x22), (0x24, 0x24), (0x5C, 0x5C)), outside=Tru
 _RAW = Chars((*_UNSEEN, (0x22, 0x22), (0x24, 0x24)), outside=True)
 _AFTER = chars(" ,;:!?()/'%+*=<>|&-")
 """What may follow a reference in a text so that the reference ends there."""
+_ESCAPE = seq("\\", chars('"\\nt$'))
+_FIELD = seq(chars("A-Za-z_"), Many(chars("A-Za-z0-9_"), 0, 30))
+_INDEX = Choice((Text("0"), seq(chars("1-9"), optional(chars("0-9")))))
+_PART = seq(".", Choice((_FIELD, _INDEX)))
 _TAIL = 100
 _MOST_REFERENCES = 4
 _MOST_PARTS = 3
@@ -61,7 +66,7 @@ class Rules:
         self.options = options
         self._rules: dict[str, Node] = {}
         self._tokens: set[str] = set()
-        self._numbers: dict[Node, str] = {}
+        self._shared: dict[Node, str] = {}
         self._without: set[str] = set()
         taken = set(options.given)
         every = (f"v{number}" for number in range(1, options.max_steps + len(taken) + 1))
@@ -87,13 +92,17 @@ class Rules:
                 self._tokens.add(name)
         return Use(name)
 
-    def token(self, name: str, make: Callable[[], Node | None]) -> Node | None:
-        """A rule that a lexer reads as one piece."""
-        return self.rule(name, make, is_token=True)
+    def sure(self, name: str, make: Callable[[], Node], *, is_token: bool = False) -> Node:
+        """As `rule`, for what can always be said."""
+        return self.rule(name, make, is_token=is_token) or Use(name)
 
-    def sure(self, name: str, node: Node, *, is_token: bool = False) -> Node:
-        """The rule of this name, which says `node`."""
-        return self.rule(name, lambda: node, is_token=is_token) or node
+    def shared(self, name: str, node: Node | None, *, is_token: bool = False) -> Node | None:
+        """A rule for this node, the same wherever it stands; what is a rule or a text already stays."""
+        if node is None or isinstance(node, Use | Text):
+            return node
+        if node not in self._shared:
+            self._shared[node] = f"{name}-{len(self._shared)}"
+        return self.rule(self._shared[node], lambda: node, is_token=is_token)
 
     # ------------------------------------------------------------ references
 
@@ -104,7 +113,7 @@ class Rules:
             names = self._names(scope)
             return None if names is None else seq("$", names, self._path())
 
-        return self.token(f"ref-{scope.name}", make)
+        return self.rule(f"ref-{scope.name}", make, is_token=True)
 
     def _names(self, scope: Scope) -> Node | None:
         own = self.outputs[: scope.bound]
@@ -113,11 +122,8 @@ class Rules:
 
     def _path(self) -> Node:
         if not self.options.paths:
-            return seq()
-        field = seq(chars("A-Za-z_"), Many(chars("A-Za-z0-9_"), 0, 30))
-        index = choice("0", seq(chars("1-9"), optional(chars("0-9")))) or field
-        part = seq(".", choice(field, index) or field)
-        return self.sure("path", Many(part, 0, _MOST_PARTS), is_token=True)
+            return Text("")
+        return self.sure("path", lambda: Many(_PART, 0, _MOST_PARTS), is_token=True)
 
     # ------------------------------------------------------------ texts
 
@@ -127,50 +133,54 @@ class Rules:
         A `$` stands in it only before a variable of the scope, or as the escape of a dollar sign.
         """
         cap = self._cap(least, most)
-        names = self._names(scope)
-        if names is None:
-            quoted = seq('"', self._chunk(least, cap), '"')
-            return self.sure(f"text-{least}-{cap}", quoted, is_token=True)
-        reference = Many(seq(self._within_text(scope, names), optional(self._tail())), 1, _MOST_REFERENCES)
-        filled = seq(self._chunk(0, cap), reference, optional(Text(".")))
-        said = choice(self._chunk(least, cap), filled) or filled
-        return self.sure(f"text-{least}-{cap}-{scope.name}", seq('"', said, '"'), is_token=True)
+        if not (scope.bound or scope.has_item or self.options.given):
+            plain = self._chunk(least, cap)
+            return self.sure(f"text-{least}-{cap}", lambda: seq('"', plain, '"'), is_token=True)
+
+        def make() -> Node:
+            references = Many(seq(self._within_text(scope), optional(self._tail())), 1, _MOST_REFERENCES)
+            filled = seq(self._chunk(0, cap), references, optional(Text(".")))
+            return seq('"', choice(self._chunk(least, cap), filled) or filled, '"')
+
+        return self.sure(f"text-{least}-{cap}-{scope.name}", make, is_token=True)
 
     def raw(self, least: int = 0, most: int | None = None) -> Node | None:
         """A raw text; a `$` may be its last character, as patterns end."""
         cap = self._cap(least, most)
         if cap <= least:
             return None
-        body = seq('r"', Many(_RAW, least, cap - 1), optional(Text("$")), '"')
-        return self.sure(f"raw-{least}-{cap}", body, is_token=True)
+
+        def make() -> Node:
+            return seq('r"', Many(_RAW, least, cap - 1), optional(Text("$")), '"')
+
+        return self.sure(f"raw-{least}-{cap}", make, is_token=True)
 
     def _cap(self, least: int, most: int | None) -> int:
         cap = max(self.options.max_text, least)
         return cap if most is None else min(most, cap)
 
-    def number(self, node: Node) -> Node:
-        """A number, read as one piece."""
-        if node not in self._numbers:
-            self._numbers[node] = f"number-{len(self._numbers)}"
-        return self.sure(self._numbers[node], node, is_token=True)
+    def _within_text(self, scope: Scope) -> Node:
+        def make() -> Node:
+            name = seq(self._names(scope) or "", self._path())
+            return Choice((seq("$", name), seq("${", name, "}")))
 
-    def _within_text(self, scope: Scope, names: Node) -> Node:
-        name = seq(names, self._path())
-        plain = seq("$", name)
-        return self.sure(f"inner-{scope.name}", choice(plain, seq("${", name, "}")) or plain, is_token=True)
+        return self.sure(f"inner-{scope.name}", make, is_token=True)
 
     def _chunk(self, least: int, most: int) -> Node:
         if not most:
             return Text("")
-        return self.sure(f"chunk-{least}-{most}", Many(self._character(), least, most), is_token=True)
+        return self.sure(f"chunk-{least}-{most}", lambda: Many(self._character(), least, most), is_token=True)
 
     def _character(self) -> Node:
-        return self.sure("char", choice(_PLAIN, self._escape()) or _PLAIN, is_token=True)
+        return self.sure("char", lambda: Choice((_PLAIN, self._escape())), is_token=True)
 
     def _escape(self) -> Node:
-        return self.sure("escape", seq("\\", chars('"\\nt$')), is_token=True)
+        return self.sure("escape", lambda: _ESCAPE, is_token=True)
 
     def _tail(self) -> Node:
-        after = choice(_AFTER, self._escape(), seq(".", choice(chars(" "), self._escape()) or _AFTER))
-        most = min(_TAIL, self.options.max_text)
-        return self.sure("tail", seq(after or _AFTER, self._chunk(0, most)), is_token=True)
+        def make() -> Node:
+            after_dot = Choice((chars(" "), self._escape()))
+            begin = Choice((_AFTER, self._escape(), seq(".", after_dot)))
+            return seq(begin, self._chunk(0, min(_TAIL, self.options.max_text)))
+
+        return self.sure("tail", make, is_token=True)

@@ -6,7 +6,7 @@ fits the schema as far as a plan can be checked before it runs; not all that fit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
 from callsheet.frontends.export.numbers import numbers, whole_numbers
@@ -31,10 +31,13 @@ class Values:
     def __init__(self, rules: Rules, root: Schema) -> None:
         self._rules = rules
         self._root = root
+        self._merged_schemas: dict[int, tuple[Schema, Schema]] = {}
+        self._numbers: dict[int, tuple[Schema, Node | None]] = {}
 
     def value(self, schema: Schema, scope: Scope, depth: int = 0) -> Node | None:
         """A value that fits the schema, or a reference."""
-        return choice(self.literal(schema, scope, depth), self._rules.reference(scope))
+        found = choice(self.literal(schema, scope, depth), self._rules.reference(scope))
+        return self._rules.shared("value", found)
 
     def literal(self, schema: Schema, scope: Scope, depth: int = 0) -> Node | None:
         """A value that fits the schema and is no reference itself, though it may hold some."""
@@ -58,9 +61,9 @@ class Values:
                     return None
                 return choice(self._rules.text(scope, least or 0, most), self._rules.raw(least or 0, most))
             case "integer":
-                return self._number(whole_numbers(schema))
+                return self._number(schema, whole_numbers)
             case "number":
-                return self._number(numbers(schema))
+                return self._number(schema, numbers)
             case "boolean":
                 return choice("true", "false")
             case "null":
@@ -72,8 +75,13 @@ class Values:
             case _:
                 return None
 
-    def _number(self, node: Node | None) -> Node | None:
-        return None if node is None else self._rules.number(node)
+    def _number(self, schema: Schema, make: Callable[[Schema], Node | None]) -> Node | None:
+        """A number, read as one piece."""
+        known = self._numbers.get(id(schema))
+        if known is None:
+            known = (schema, self._rules.shared("number", make(schema), is_token=True))
+            self._numbers[id(schema)] = known
+        return known[1]
 
     # ------------------------------------------------------------ lists and dicts
 
@@ -85,8 +93,10 @@ class Values:
         every = schema.get("items")
         item = None
         if depth < _MAX_DEPTH and most:
-            is_open = not _is_schema(every) or not every
-            item = self._anything(scope, depth + 1) if is_open else self.value(every, scope, depth + 1)
+            if _is_schema(every) and every:
+                item = self.value(every, scope, depth + 1)
+            else:
+                item = self._anything(scope, depth + 1)
         if item is None:
             return choice("[]") if least == 0 and most >= 0 else None
         items = separated(item, ", ", least, most)
@@ -151,7 +161,7 @@ class Values:
         return fields
 
     def call(self, scope: Scope) -> Node | None:
-        """The arguments of a call in parentheses, or nothing; None where it needs one that cannot be given."""
+        """What stands behind a tool's name; None where the call needs a value that cannot be said."""
         schema = self._merged(self._root)
         fields = self._fields(schema, scope, 0)
         if fields is None:
@@ -166,6 +176,13 @@ class Values:
 
     def _merged(self, schema: Schema) -> Schema:
         """The schema with what it refers to, and with all parts that must hold together."""
+        known = self._merged_schemas.get(id(schema))
+        if known is None:
+            known = (schema, self._joined(schema))
+            self._merged_schemas[id(schema)] = known
+        return known[1]
+
+    def _joined(self, schema: Schema) -> Schema:
         schema = self._resolved(schema)
         parts = [self._merged(part) for part in _schemas(schema.get("allOf"))[:_MAX_BRANCHES]]
         if not parts:
