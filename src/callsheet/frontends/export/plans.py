@@ -169,7 +169,8 @@ class _Plans:
         return f"@{name.lower() if self._is_lean else name}"
 
     def _output(self, bound: int) -> Node:
-        cast = choice(":json", ":int", ":float", ":bool", ":list") if self._options.casts else None
+        casts = choice(":json", ":int", ":float", ":bool", ":list") if self._options.casts else None
+        cast = self._rules.shared("cast", casts)
         return seq(f" > ${self._rules.outputs[bound]}", optional(cast))
 
     def _failing(self, scope: Scope) -> Node:
@@ -187,7 +188,8 @@ class _Plans:
 
     def _end(self, scope: Scope) -> Node:
         def make() -> Node | None:
-            one = choice(self._rules.text(scope, 1), self._rules.reference(scope))
+            one = choice(self._rules.reference(scope), self._rules.text(scope, 1))
+            one = self._rules.shared("value", one)
             said = None if one is None else separated(one, ", ", 1, _MOST_SAID)
             name = "@respond" if self._is_lean else "@RESPOND"
             return choice(None if said is None else seq(name, " (", said, ")"), self._terminate(scope))
@@ -207,15 +209,15 @@ class _Plans:
 
         def make() -> Node | None:
             literal = choice(self._rules.text(Scope()), self._number(), "true", "false")
-            compared = choice(*_OPERATORS) or reference
-            right = choice(literal, reference) or reference
+            compared = self._rules.shared("operator", choice(*_OPERATORS)) or reference
+            right = self._rules.shared("value", choice(literal, reference)) or reference
             test = choice(
                 seq(reference, " ", compared, " ", right),
                 seq("IS_EMPTY(", reference, ")"),
                 seq("NOT_EMPTY(", reference, ")"),
             )
-            one = self._rules.rule(f"test-{scope.name}", lambda: test) or reference
-            single = choice(one, seq("NOT (", one, ")")) or one
+            one = self._rules.shared("test", test) or reference
+            single = self._rules.shared("test", choice(one, seq("NOT (", one, ")"))) or one
             more = _MOST_COMPARED - 1
             all_, any_ = Many(seq(" AND ", single), 1, more), Many(seq(" OR ", single), 1, more)
             return seq("?IF (", single, optional(choice(all_, any_)), ") THEN ")
