@@ -13,7 +13,7 @@ from typing import NamedTuple
 from callsheet.authoring.compiler.card import CARD, CARD_VERSION, example_for
 from callsheet.authoring.compiler.catalogue import Catalogue
 from callsheet.diagnostics import Diagnostic
-from callsheet.machine import Cut, Fact, Remark
+from callsheet.machine import Cut, Remark
 from callsheet.ports.models.prompts import Messages
 
 MAX_CONTEXT = 40_000
@@ -36,6 +36,7 @@ class Question(NamedTuple):
 
     messages: Messages
     remarks: tuple[Remark, ...]
+    version: str
 
 
 def question(goal: str, context: str, catalogue: Catalogue, given: Mapping[str, str]) -> Question:
@@ -46,7 +47,9 @@ def question(goal: str, context: str, catalogue: Catalogue, given: Mapping[str, 
     example = example_for(goal)
     told = context if len(context) <= MAX_CONTEXT else f"{context[:MAX_CONTEXT]}… (cut here)"
     cut = (
-        (Cut("the context in the prompt", MAX_CONTEXT, len(context), "characters"),) if told != context else ()
+        (Cut("the context in the prompt", MAX_CONTEXT, len(context), "characters"),)
+        if told != context
+        else ()
     )
     parts: list[str] = []
     if given:
@@ -61,7 +64,7 @@ def question(goal: str, context: str, catalogue: Catalogue, given: Mapping[str, 
         {"role": "assistant", "content": example.plan},
         {"role": "user", "content": "\n\n".join(parts)},
     ]
-    return Question(messages, (Fact("prompt", f"compile/{CARD_VERSION}"), *catalogue.remarks, *cut))
+    return Question(messages, (*catalogue.remarks, *cut), f"compile/{CARD_VERSION}")
 
 
 def as_json(asked: Messages) -> Messages:
@@ -75,7 +78,9 @@ def repair(asked: Messages, answer: str, wrong: Iterable[Diagnostic]) -> Message
     shown = answer if len(answer) <= MAX_ANSWER else f"{answer[:MAX_ANSWER]}… (cut here)"
     found = list(wrong)
     lines = [f"- {_finding(diagnostic)}" for diagnostic in found[:MAX_FINDINGS]]
-    said = "\n".join(["That plan cannot be used:", *lines, "Write the whole plan again, without these faults."])
+    said = "\n".join(
+        ["That plan cannot be used:", *lines, "Write the whole plan again, without these faults."]
+    )
     if not shown.strip():  # an empty turn is refused by some models
         *before, last = asked
         return [*before, {**last, "content": f"{last['content']}\n\n{said}"}]
