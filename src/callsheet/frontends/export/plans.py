@@ -40,7 +40,7 @@ def _check(tools: Sequence[ToolShape], options: ExportOptions) -> None:
             raise ValueError(f"no plan can call a tool {name!r}")
         if names.count(name) > 1 or name in options.operations:
             raise ValueError(f"two tools are called {name}")
-    for name in options.given:
+    for name in (options.item, *options.given):
         if not is_name(name):
             raise ValueError(f"{name!r} is no name of a variable")
     if min(options.max_steps, options.max_text, options.max_items) < 1:

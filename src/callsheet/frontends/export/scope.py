@@ -70,9 +70,10 @@ def output_names(options: ExportOptions) -> list[str]:
 
 
 def item_name(options: ExportOptions) -> str:
-    """The variable of every loop: `item`, or one like it where that is given."""
-    names = ("item", *(f"item{number}" for number in range(1, len(options.given) + 1)))
-    return next(name for name in names if name not in options.given)
+    """The variable of every loop: the one that is wished for, or one like it where that is given."""
+    taken = {*options.given, *output_names(options)}
+    names = (options.item, *(f"{options.item}_{number}" for number in range(len(taken))))
+    return next(name for name in names if name not in taken)
 
 
 class Rules:
