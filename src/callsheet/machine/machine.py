@@ -152,6 +152,13 @@ class Machine(Run):
         is_early = self.ahead is not None and self.ahead.is_open(key)
         return is_early or key in self.attempts or self.asking.is_open(key)
 
+    def awaits(self, key: str) -> bool:
+        """Whether an outcome of this key would be taken; otherwise it changes nothing."""
+        if self.result is not None:
+            return False
+        plans = self.planning is not None and self.planning.key == key
+        return key in self.attempts or self.is_open(key) or key in self.compiling or plans
+
     def open_keys(self) -> tuple[str, ...]:
         """The keys of all that is under way."""
         plans = () if self.planning is None else (self.planning.key,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 
@@ -55,7 +55,8 @@ class Usage:
 
     def to_json(self) -> dict[str, Any]:
         """The usage as JSON data."""
-        return asdict(self)
+        data = {name: getattr(self, name) for name in _NAMES}
+        return {**data, "calls_by_tool": dict(self.calls_by_tool)}
 
     def describe(self) -> str:
         """The usage in one line; what is zero is left out but for steps and calls."""
@@ -79,6 +80,7 @@ class Usage:
         return " · ".join(part for part in parts if part)
 
 
+_NAMES = tuple(f.name for f in fields(Usage))
 _MOST_TOOLS = 6
 
 

@@ -39,13 +39,20 @@ class CallContext:
     same for every delivery of this call, also after a crash and when its answer was lost, and new
     for a planned retry after a failure; it is made from the run and the key of the first attempt of
     this `delivery` (by default this one) unless it is given. `remarks` are what has been told with
-    `remark`, `spent` what was reported with `spend`.
+    `remark`, `spent` what was reported with `spend`. `on_late` hears of an answer that comes after
+    the call was given up.
     """
 
-    __slots__ = ("_delivery", "_idempotency_key", "key", "remarks", "run_id", "spent")
+    __slots__ = ("_delivery", "_idempotency_key", "key", "on_late", "remarks", "run_id", "spent")
 
     def __init__(
-        self, run_id: str, key: str, idempotency_key: str | None = None, *, delivery: str = ""
+        self,
+        run_id: str,
+        key: str,
+        idempotency_key: str | None = None,
+        *,
+        delivery: str = "",
+        on_late: Callable[[CallContext, JSON | ToolFailed], None] | None = None,
     ) -> None:
         self.run_id = run_id
         self.key = key
@@ -53,6 +60,15 @@ class CallContext:
         self.spent: Spent | None = None
         self._delivery = delivery or key
         self._idempotency_key = idempotency_key
+        self.on_late = on_late
+
+    def came_late(self, outcome: JSON | ToolFailed) -> None:
+        """Tell what came after the call was given up, in the thread of its event loop.
+
+        It is noted where the run is recorded and has not ended; it changes nothing else.
+        """
+        if self.on_late is not None:
+            self.on_late(self, outcome)
 
     def remark(self, *remarks: Remark) -> None:
         """Tell what is to be known of the outcome beside its value; it is kept in the journal."""

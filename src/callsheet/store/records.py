@@ -2,12 +2,12 @@
 
 The bodies: start {inputs, facts, limits, pins, launch, approve where it names tools, ranks where an earlier
 run tells which steps are long}, intent {tool} or none, ok {value}, err {error, unsettled where that is so},
-timer {due}, ask {what is asked, due}, signal {digest, verdict, value, by, note, msg_id}, plan {plan,
-facts}, each of ok, err and plan with {remarks} where there are any: {cut, kept, whole, unit} or {fact,
-text}, and with {spent} where that is known: tokens in, out, cost; in_doubt {reason}, decided {decision} and
-{value} if that is `value`, and {by} where no person decided, cancel {reason}, reopen none, time_up
-{seconds}, limits {limits}, end {status, response, terminated, error, steps_executed, ended_at, refusal,
-usage}.
+late {outcome: ok or err, and what that has}, timer {due}, ask {what is asked, due}, signal {digest, verdict,
+value, by, note, msg_id}, plan {plan, facts}, each of ok, err and plan with {remarks} where there are any:
+{cut, kept, whole, unit} or {fact, text}, and with {spent} where that is known: tokens in, out, cost;
+in_doubt {reason}, decided {decision} and {value} if that is `value`, and {by} where no person decided,
+cancel {reason}, reopen none, time_up {seconds}, limits {limits}, end {status, response, terminated, error,
+steps_executed, ended_at, refusal, usage}.
 """
 
 from __future__ import annotations
@@ -145,6 +145,12 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
         case Started():
             raise ValueError("a start is recorded with all that the run was started with")
     assert_never(event)
+
+
+def late_record(event: Succeeded | Failed) -> dict[str, Any]:
+    """The body under which the journal keeps an outcome that came too late to change anything."""
+    kind, _, body = event_record(event)
+    return {"outcome": kind.value, **(body or {})}
 
 
 def _record_of_the_run(

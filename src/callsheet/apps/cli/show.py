@@ -21,7 +21,7 @@ from callsheet.views.columns import cut, pad
 from callsheet.views.describe import describe_action
 
 if TYPE_CHECKING:
-    from callsheet.apps.cli.account import Account, StepAccount
+    from callsheet.apps.cli.account import Account, LateAnswer, StepAccount
     from callsheet.ir import Step
     from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall
@@ -120,6 +120,8 @@ def _print(story: Story, hint: str) -> None:
         click.echo(_step_line(visit, cut(actions.get(visit.step, ""), _ACTION_WIDTH)))
     for warning in (*account.warnings, *_cuts(account)):
         print_text(f"warning: {warning}")
+    for answer in account.late:
+        print_text(_late_line(answer))
     _print_doubts(story, hint)
     _print_end(story, hint)
 
@@ -144,6 +146,26 @@ def _cuts(account: Account) -> Iterator[str]:
             yield f"{visit.step}: {cut_there}"
         if len(visit.cuts) > _MOST_CUTS:
             yield f"{visit.step}: and {len(visit.cuts) - _MOST_CUTS} more (--events has them all)"
+
+
+def _late_line(answer: LateAnswer) -> str:
+    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
+
+    said = "failed" if answer.outcome == "err" else "answered"
+    when = iso(answer.ts)
+    return f"late: {answer.key} {said} at {when}, after it was closed: {preview(answer.said, 100)}"
+
+
+def _late_json(answer: LateAnswer) -> dict[str, Any]:
+    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
+
+    return {
+        "key": answer.key,
+        "step": answer.step,
+        "time": iso(answer.ts),
+        "outcome": answer.outcome,
+        "preview": preview(answer.said, 200),
+    }
 
 
 def _beside(visit: StepAccount) -> str:
@@ -208,6 +230,7 @@ def _json(story: Story) -> dict[str, Any]:
         else {"ok": False, "event": story.bad.seq, "why": story.bad.why},
         "steps": [_step_json(visit) for visit in story.account.steps],
         "warnings": story.account.warnings,
+        "late": [_late_json(answer) for answer in story.account.late],
         "in_doubt": [doubt_json(call) for call in story.in_doubt],
         "waiting": [asks.as_json(ask) for ask in story.asks],
         "variables": folded.machine.variables(),
