@@ -19,7 +19,10 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import OnInDoubt
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile, ToolFacts
-from callsheet.ports.models.endpoint import ModelUnreachable, complete
+from callsheet.ports.models.failures import as_error
+from callsheet.ports.models.model import ModelFailed
+from callsheet.ports.models.opening import open_model
+from callsheet.ports.models.operations import ModelAnswer
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.python_tools import load_function
 from callsheet.ports.tools import CallContext, Registry, ToolFailed
@@ -38,16 +41,15 @@ def planner_of(setup: Setup) -> GraphPlanner | None:
     settings = setup.settings.model
     if not settings.is_set:
         return None
+    model = open_model("", settings)
 
     async def ask(messages: Messages) -> object:
         try:
-            return await complete(settings, messages)
-        except ModelUnreachable as error:
-            raise CallsheetError.single(
-                "PLN012",
-                f"the model at {settings.url} cannot be asked: {error}",
-                help="look whether it runs and whether [model] in config.toml is right",
-            ) from error
+            said = await model.complete(messages)
+        except ModelFailed as error:
+            raise as_error(error, model.name) from error
+        used = said.usage
+        return ModelAnswer(said.text, used.input_tokens, used.output_tokens, used.cost or 0.0)
 
     return GraphPlanner(complete=ask)
 

@@ -108,10 +108,7 @@ class Limits:
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
         """These limits with other values for some; those of single tools are added to the others."""
-        added = {
-            name: {**getattr(self, name), **changes.get(name, {})}
-            for name in _TABLES
-        }
+        added = {name: {**getattr(self, name), **changes.get(name, {})} for name in _TABLES}
         return replace(self, **{**changes, **added})
 
     def to_json(self) -> dict[str, Any]:
