@@ -29,8 +29,8 @@ def tokenizer() -> LLTokenizer:
 class Matcher:
     """One grammar as llguidance has compiled it; raises ValueError for one that it refuses."""
 
-    def __init__(self, grammar: str) -> None:
-        is_wrong, said = LLMatcher.validate_grammar_with_warnings(grammar)
+    def __init__(self, grammar: str, *, is_checked: bool = True) -> None:
+        is_wrong, said = LLMatcher.validate_grammar_with_warnings(grammar) if is_checked else (False, [])
         if is_wrong:
             raise ValueError(said)
         self._matcher = LLMatcher(tokenizer(), grammar, log_level=0)
