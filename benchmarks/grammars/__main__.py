@@ -92,7 +92,7 @@ def times() -> Iterable[str]:
         made = _least(lambda options=options: plan_lark(tools, options), 3)
         compiled = _least(lambda lark=lark: Matcher(lark, is_checked=False))
         yield (
-            f"40 tools, 12 variables, {name}: made in {made:.0f} ms, compiled by llguidance in {compiled:.0f} ms; "
+            f"40 tools, 12 variables, {name}: made in {made:.0f} ms, compiled in {compiled:.0f} ms; "
             f"Lark {len(lark) / 1024:.0f} KB, GBNF {len(plan_gbnf(tools, options)) / 1024:.0f} KB"
         )
 

@@ -1,8 +1,8 @@
 """What gold calls cost in tokens: compiled in one call of a model, and as a ReAct loop; without any model.
 
 Both are told the same lines on the same tools, and the loop is given the least: no thoughts, no wrong calls,
-results as short as they come. A token is counted as four characters. A cache
-holds what stays the same between goals (instructions and tools) and all that an earlier turn has read or written.
+results as short as they come. A token is counted as four characters. A cache holds what stays the same
+between goals (instructions and tools) and all that an earlier turn has read or written.
 """
 
 from __future__ import annotations
