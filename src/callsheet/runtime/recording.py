@@ -52,6 +52,8 @@ NEVER = sys.maxsize
 CANCEL = "cancel"
 """Topic and id of the letter that asks a run's owner to cancel it; no call has such a key."""
 _PAUSE = 0.5
+_UNSEEN = 0.05
+"""Seconds after which other processes see at the latest what a run has committed, if its loop is free."""
 
 
 def _text_of(plan: Plan) -> str:
@@ -84,6 +86,7 @@ class JournalRecorder:
         self._folded = folded
         self._policy = policy or POLICY
         self._should_prune = False
+        self._settling: asyncio.TimerHandle | None = None
         self.seconds: Callable[[], float] = lambda: 0.0 if folded is None else folded.seconds
         """How long processes have worked on the run, as its driver knows."""
         self._next_snapshot = NEVER if folded is None else self._policy.next_after(writer.last_seq, 0)
@@ -207,7 +210,14 @@ class JournalRecorder:
             self._writer.commit()
         except JournalWriteFailed as failure:
             return self._insist(failure)
+        if self._settling is None and self._writer.has_tail:
+            self._settling = asyncio.get_running_loop().call_later(_UNSEEN, self._settle)
         return None
+
+    def _settle(self) -> None:
+        """Let other processes see what is committed."""
+        self._settling = None
+        self._writer.settle()
 
     async def _insist(self, failure: JournalWriteFailed | None) -> None:
         """Write until it is written, or patience is at its end."""
