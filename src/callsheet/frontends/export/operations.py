@@ -64,7 +64,7 @@ def operation(name: str, rules: Rules, scope: Scope) -> Node | None:
         case "CALC":
             return seq(' ("', _expression(rules, scope), '")')
         case "FORMAT":
-            return seq(" (", rules.text(scope, 1), ")")
+            return seq(" (", rules.words(scope), ")")
         case _ if name in OPERATIONS:
             return _asked(OPERATIONS[name], rules, scope)
         case _:
@@ -73,8 +73,7 @@ def operation(name: str, rules: Rules, scope: Scope) -> Node | None:
 
 def _asked(shape: Shape, rules: Rules, scope: Scope) -> Node | None:
     least, most = shape.data
-    one = rules.shared("value", choice(rules.reference(scope), rules.text(scope, 1)))
-    data = separated(one, ", ", max(least, 1), most) if one is not None and most else None
+    data = separated(rules.words(scope), ", ", max(least, 1), most) if most else None
     named = arguments([(f"{name}=", _argument(name, rules, scope), must) for name, must in shape.named])
     has_required = any(must for _, must in shape.named)
     if data is None:
@@ -94,7 +93,7 @@ def _argument(name: str, rules: Rules, scope: Scope) -> Node:
         case "rounds" | "max_turns":
             return rules.shared("number", integers(1, 20), is_token=True) or seq("1")
         case _:
-            return rules.text(scope, 1)
+            return rules.words(scope)
 
 
 # ---------------------------------------------------------------- queries

@@ -14,6 +14,7 @@ from callsheet.frontends.export.scope import Rules, Scope
 from callsheet.frontends.export.shapes import ExportOptions, Form, ToolShape
 from callsheet.frontends.export.values import Values
 from callsheet.frontends.ltp.words import RESERVED
+from callsheet.frontends.values.printer import is_name
 
 _MOST_MEMBERS = 4
 _MOST_SAID = 4
@@ -26,7 +27,7 @@ def plan_grammar(tools: Sequence[ToolShape], options: ExportOptions) -> Grammar:
     """The grammar of plans that call these tools; the last step answers or ends the plan.
 
     Raises ValueError for two tools of one name, a name that no plan can call, an operation that is
-    unknown, and bounds below 1.
+    unknown, a given variable that no text can name, and bounds below 1.
     """
     _check(tools, options)
     return _Plans(tools, options).grammar()
@@ -39,6 +40,9 @@ def _check(tools: Sequence[ToolShape], options: ExportOptions) -> None:
             raise ValueError(f"no plan can call a tool {name!r}")
         if names.count(name) > 1 or name in options.operations:
             raise ValueError(f"two tools are called {name}")
+    for name in (options.item, *options.given):
+        if not is_name(name):
+            raise ValueError(f"{name!r} is no name of a variable")
     if min(options.max_steps, options.max_text, options.max_items) < 1:
         raise ValueError("max_steps, max_text and max_items are at least 1")
 
@@ -188,16 +192,14 @@ class _Plans:
 
     def _end(self, scope: Scope) -> Node:
         def make() -> Node | None:
-            one = choice(self._rules.reference(scope), self._rules.text(scope, 1))
-            one = self._rules.shared("value", one)
-            said = None if one is None else separated(one, ", ", 1, _MOST_SAID)
+            said = separated(self._rules.words(scope), ", ", 1, _MOST_SAID)
             name = "@respond" if self._is_lean else "@RESPOND"
             return choice(None if said is None else seq(name, " (", said, ")"), self._terminate(scope))
 
         return self._rules.rule(f"end-{scope.name}", make) or seq()
 
     def _terminate(self, scope: Scope) -> Node:
-        return seq(self._word("TERMINATE"), " (", self._rules.text(scope, 1), ")")
+        return seq(self._word("TERMINATE"), " (", self._rules.words(scope), ")")
 
     # ------------------------------------------------------------ conditions
 
