@@ -21,6 +21,7 @@ from callsheet.diagnostics import Source
 from callsheet.ir import OnInDoubt
 from callsheet.machine import Limits
 from callsheet.ports.builtin import BuiltinSettings
+from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.tools import Tool
 from callsheet.runtime.asking import OnAsk
 from callsheet.runtime.gateway import AgentPort, ModelPort
@@ -76,6 +77,8 @@ class Kit:
     approve: tuple[str, ...] = ()
     on_ask: OnAsk | None = None
     schedule: Literal["sequential", "auto"] | None = None
+    language: LanguageModel | None = None
+    """Who is asked for plans; None where there is no model, or one that carries out whole operations."""
 
     def bounds(self, limits: Limits | None) -> Limits:
         """The limits of a run: those that it is given or the runtime's, on the schedule that was named."""

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions, Verify
 from callsheet.api.dryrun import DryRun, NeedsApproval
 from callsheet.api.findings import Findings
 from callsheet.api.given import InDoubt, assumed_results, id_of_run, names_of, values_of, verdict_of
 from callsheet.api.handle import RunHandle
 from callsheet.api.kit import Kit, Servers, builtin_settings, read_servers
+from callsheet.api.language import language_model
 from callsheet.api.models import Agent, Compiler, Model, agent_port, model_port, replan_by
 from callsheet.api.opening import Opening, require_loop
 from callsheet.api.plan import Plan, PlanLike, as_plan
@@ -111,6 +113,7 @@ class Runtime(Opening):
             approve=tuple(map(canonical_tool_name, names_of(approve))),
             on_ask=on_approval,
             schedule=schedule,
+            language=None if model is None else language_model(model),
         )
         super().__init__(kit)
 
@@ -184,6 +187,52 @@ class Runtime(Opening):
     def create_plan_sync(self, goal: str, context: str = "") -> Plan:
         """As `create_plan`, for programs without an event loop."""
         return self._run_sync(self.create_plan(goal, context), "create_plan")
+
+    async def compile(
+        self,
+        goal: str,
+        context: str = "",
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        verify: Verify | None = None,
+        options: CompileOptions | None = None,
+    ) -> Compiled | CompileFailed:
+        """A plan for a goal: the model is asked, and once more where its answer is wrong; nothing is run.
+
+        The model is told the tools of this runtime that fit the goal, servers included, and held to a
+        grammar of them where it takes one. `context` is data about the goal; of `inputs`, the variables
+        that the run will be given, it is told names, kinds and sizes. `verify` says what speaks against a
+        plan beside the checks. Raises CallsheetError (CMP001) where no model is there that can be asked;
+        whatever else goes wrong is told by `CompileFailed`.
+
+        >>> import asyncio
+        >>> def greet(name: str) -> str: ...
+        >>> answer = 'S1: @greet (name="Ada") > $v1\\nS2: @respond ($v1)'
+        >>> made = asyncio.run(Runtime([greet], model=lambda prompt: answer).compile("Greet Ada"))
+        >>> print(made.text, end="")
+        # ltp: 1
+        # goal: Greet Ada
+        PLAN_START
+        S1: @GREET (name="Ada") > $greet
+        S2: @RESPOND ($greet)
+        PLAN_END
+        """
+        given = values_of(inputs)
+        async with self._opened() as session:
+            return await session.compile(goal, context, given, verify, options)
+
+    def compile_sync(
+        self,
+        goal: str,
+        context: str = "",
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        verify: Verify | None = None,
+        options: CompileOptions | None = None,
+    ) -> Compiled | CompileFailed:
+        """As `compile`, for programs without an event loop."""
+        work = self.compile(goal, context, inputs=inputs, verify=verify, options=options)
+        return self._run_sync(work, "compile")
 
     # ------------------------------------------------------------ running
 

@@ -16,6 +16,18 @@ from typing import NamedTuple
 
 from callsheet.api.advice import advised, in_words_of_the_library
 from callsheet.api.checking import check_plan, idle_rules
+from callsheet.api.compiling import (
+    Compiled,
+    CompileFailed,
+    CompileOptions,
+    Request,
+    Verify,
+    compiled,
+    draft_for,
+    given_in_words,
+    no_model,
+    offered,
+)
 from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
 from callsheet.api.findings import Findings
 from callsheet.api.kit import Kit
@@ -312,6 +324,24 @@ class Session:
         if wrong is not None:
             raise wrong
         return plan
+
+    async def compile(
+        self,
+        goal: str,
+        context: str,
+        inputs: Mapping[str, JSON],
+        verify: Verify | None,
+        options: CompileOptions | None,
+    ) -> Compiled | CompileFailed:
+        """A plan for a goal on the tools of this session; raises CallsheetError (CMP001) without a model."""
+        if self._kit.language is None:
+            raise no_model()
+        await self._reach(None)
+        request = Request(goal, offered(self._registry), context, given_in_words(inputs))
+        draft = await draft_for(
+            request, self._kit.language, self._registry, self._kit.means, verify=verify, options=options
+        )
+        return compiled(goal, draft)
 
     def _specs(self) -> list[ToolSpec]:
         """The declarations of all tools that are open."""

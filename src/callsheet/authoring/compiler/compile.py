@@ -6,9 +6,8 @@ is shown to people: telling names, an answer at its end, its goal in its head. O
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from callsheet.authoring.answer import read_answer_plan
 from callsheet.authoring.compiler.asking import NAME, Ask, Reading, asked
@@ -16,51 +15,18 @@ from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalog
 from callsheet.authoring.compiler.focus import parts_of
 from callsheet.authoring.compiler.naming import with_telling_names
 from callsheet.authoring.compiler.prompt import Question, as_json, question
+from callsheet.authoring.compiler.request import Check, Options, Request
 from callsheet.authoring.compiler.result import Accounting, Draft
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.frontends.export import ExportOptions, ToolShape, plan_gbnf, plan_lark
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.ir import Literal, Plan, Ref, Respond, Step, Terminate
 from callsheet.ports.models.model import Constraint, LanguageModel, Syntax
-from callsheet.ports.tools import ToolSpec
 
 MAX_GOAL = 20_000
 """Characters of a goal."""
 MANY_TOOLS = 40
 """How many tools a model is told that takes no grammar: such models are large, and choose well."""
-
-Check: TypeAlias = "Callable[[Plan], Sequence[Diagnostic]]"
-"""What is wrong with a plan, or could be better: the passes, and whatever else has to agree."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is to be compiled: a goal, data about it, and what a plan may use.
-
-    `tools` are declarations under the names by which plans call them, `given` the variables that are set
-    before the plan runs, each with words on what it is.
-    """
-
-    goal: str
-    tools: tuple[ToolSpec, ...]
-    context: str = ""
-    given: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a goal is compiled.
-
-    `max_tools` bounds how many tools the model is told; None: few where it is held to a grammar, which small
-    models are, and more where not. `max_steps` bounds a plan that is held to a grammar, `max_tokens` one
-    answer. `constrained` False asks for plain text whatever the model accepts, `repairs` False asks once.
-    """
-
-    max_tools: int | None = None
-    max_steps: int = 12
-    max_tokens: int | None = 1_500
-    constrained: bool = True
-    repairs: bool = True
 
 
 def prompt_for(request: Request, accepts: Sequence[Syntax] = (), options: Options | None = None) -> Question:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from callsheet.diagnostics import Diagnostic, Source
 from callsheet.ir import Plan
-from callsheet.machine import Remark
-from callsheet.ports.models.model import Completion, Usage
+from callsheet.machine import Fact, Remark
+from callsheet.ports.models.model import Completion, ModelFailed, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,13 @@ class Accounting:
     model: str = ""
     prompt: str = ""
     remarks: tuple[Remark, ...] = ()
+
+    @property
+    def facts(self) -> tuple[Remark, ...]:
+        """What is to be known beside numbers: the prompt, what was cut, whether an answer was repaired."""
+        prompt = (Fact("prompt", self.prompt),) if self.prompt else ()
+        again = (Fact("asked again", "the first answer was wrong"),) if self.repaired else ()
+        return (*prompt, *self.remarks, *again)
 
     def with_answer(self, completion: Completion) -> Accounting:
         """The accounting with one more answer."""
@@ -50,6 +57,8 @@ class Draft:
     diagnostics: tuple[Diagnostic, ...]
     source: Source
     accounting: Accounting
+    failure: ModelFailed | None = None
+    """What kept the model from answering, where it gave no answer at all."""
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
