@@ -95,8 +95,8 @@ def constraint_for(
 
 
 def _most_steps(goal: str) -> int:
-    """How many steps a plan for a goal may have: two for each of its parts, and some to decide and answer."""
-    return 2 * len(parts_of(goal)) + 2
+    """How many steps a plan for a goal may have: one for each of its parts, and some to decide and answer."""
+    return len(parts_of(goal)) + 3
 
 
 def _catalogue(request: Request, accepts: Sequence[Syntax], options: Options) -> Catalogue:

@@ -32,7 +32,8 @@ _ALIKE = (
     "remove delete erase drop",
     "create make open new add start",
     "find search look query",
-    "get fetch load read show give download open",
+    "get fetch load read show give take download open",
+    "last latest newest recent log history",
     "change update edit modify set adjust",
     "run execute start",
     "answer reply respond",
@@ -51,7 +52,7 @@ _ALIKE = (
 _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\bhttps?://", re.IGNORECASE), "url web page fetch"),
     (re.compile(r"[\w.+-]+@[\w-]+\.\w+"), "mail email address"),
-    (re.compile(r"(?<![\w/.@])(?:[\w*~.-]+/)*[\w*-]+\.[A-Za-z]\w{0,4}(?![\w.]|/)"), "file path"),
+    (re.compile(r"(?<![\w/.@])(?:[\w*~.-]+/)*[\w*-]+\.[A-Za-z]\w{0,4}(?![\w.]|/)"), "file path read"),
     (re.compile(r"(?<!\w)#[A-Za-z]\w*"), "channel message"),
     (re.compile(r"\b\d{4}-\d{2}-\d{2}\b"), "date"),
     (re.compile(r"(?<![\w/])/\w+(?:/\w+)*"), "path"),
