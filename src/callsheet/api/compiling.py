@@ -18,8 +18,8 @@ from callsheet.authoring.compiler.request import Options as CompileOptions
 from callsheet.authoring.compiler.request import Request
 from callsheet.authoring.compiler.result import Accounting, Draft
 from callsheet.authoring.shapes import Shared, told
-from callsheet.diagnostics import CallsheetError, Diagnostic
-from callsheet.ir import JSON
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.ir import JSON, CallKind, call_kind
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile
 from callsheet.ports.models.model import LanguageModel
@@ -76,9 +76,10 @@ class CompileFailed:
         raise PlanError(self.findings.diagnostics, self.findings.source)
 
 
-def compiled(goal: str, draft: Draft) -> Compiled | CompileFailed:
-    """What came of a goal, for users."""
-    findings = Findings(draft.diagnostics, draft.source)
+def compiled(goal: str, draft: Draft, registry: Registry) -> Compiled | CompileFailed:
+    """What came of a goal, for users; that there is no tool is told with it (CMP004)."""
+    has_tools = any(call_kind(name) is CallKind.TOOL for name in registry.names())
+    findings = Findings((*draft.diagnostics, *(() if has_tools else (_without_tools(),))), draft.source)
     if draft.plan is None:
         return CompileFailed(goal=goal, text=draft.answer, findings=findings, accounting=draft.accounting)
     return Compiled(
@@ -88,6 +89,15 @@ def compiled(goal: str, draft: Draft) -> Compiled | CompileFailed:
         findings=findings,
         answer=draft.answer,
         accounting=draft.accounting,
+    )
+
+
+def _without_tools() -> Diagnostic:
+    return Diagnostic(
+        "CMP004",
+        Severity.WARNING,
+        "nobody offers a tool here: the plan can only answer, compute and ask models",
+        help="give tools with --tools or --mcp-config",
     )
 
 

@@ -341,7 +341,7 @@ class Session:
         draft = await draft_for(
             request, self._kit.language, self._registry, self._kit.means, verify=verify, options=options
         )
-        return compiled(goal, draft)
+        return compiled(goal, draft, self._registry)
 
     def _specs(self) -> list[ToolSpec]:
         """The declarations of all tools that are open."""

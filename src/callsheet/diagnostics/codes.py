@@ -1,8 +1,9 @@
 """The table of diagnostic codes; each has a page in `pages/` with an example and the repair.
 
 Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans, CHK what the
-checks find in a plan, TOL tools and servers, RUN what can end a run, JRN the journal, CFG
-configuration and usage, PLN the plan library and its planner, MDL the models that are asked.
+checks find in a plan, CMP what can keep a goal from becoming a plan, TOL tools and servers, RUN what can
+end a run, JRN the journal, CFG configuration and usage, PLN the plan library and its planner, MDL the
+models that are asked.
 """
 
 from __future__ import annotations
@@ -176,6 +177,14 @@ CODES: dict[str, Code] = _table(
     DAG020="a reference that cannot be read",
     DAG070="a plan that a JSON plan cannot say",
     DAG071="a failure that means something else in the other spelling",
+    CMP001="no model to ask for a plan",
+    CMP002="an empty goal",
+    CMP003="a goal that is too long",
+    CMP004="no tool to plan with",
+    CMP005="an empty answer of a model",
+    CMP006="an answer that holds no plan",
+    CMP007="a plan that is wrong after its repair",
+    CMP008="an answer that was cut off",
     CFG001="a plan that is not in canonical JSON",
     CFG010="a command line that cannot be read",
     CFG011="a variable that cannot be given so",

@@ -64,7 +64,21 @@ async def compile_goal(
         most_tokens=chosen.max_tokens,
         repairs=chosen.repairs,
     )
-    return await asked(ask, model)
+    return _headed(await asked(ask, model))
+
+
+def _headed(draft: Draft) -> Draft:
+    """The draft with a head over what is wrong with its plan, where the answer is one."""
+    if draft.plan is not None or draft.failure is not None or draft.errors[0].code.startswith("CMP"):
+        return draft
+    again = ", also after one repair" if draft.accounting.repaired else ""
+    head = Diagnostic(
+        "CMP007",
+        Severity.ERROR,
+        f"the plan is wrong{again}: {draft.errors[0].message}",
+        help="say the goal more exactly, or try another model",
+    )
+    return replace(draft, diagnostics=(head, *draft.diagnostics))
 
 
 def goal_fault(goal: str) -> Diagnostic | None:
