@@ -2,7 +2,8 @@
 
 Each life of the run is a forked process that counts the moments of its journal's writes: before
 a write, at the start of each statement that SQLite is given in it (so also inside a transaction,
-before its COMMIT), and after the write is durable but before anybody hears of it. It kills
+before its COMMIT), around what is done with a tail, and after the write is durable but before
+anybody hears of it. It kills
 itself at the n-th; n goes from 1 until a life meets no such moment any more. The life that
 resumes is killed too, at a moment that goes round all those there are.
 """
@@ -27,7 +28,7 @@ from callsheet.machine import Decision, Limits
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.runs import Launch, resume_run, start_run
-from callsheet.store import Durability, Journal, ledger
+from callsheet.store import Durability, Journal, ledger, tail
 from callsheet.store.records import Start
 from crashes.oracle import History, read_history
 from crashes.subject import RUN_ID, Answer, answer_of
@@ -70,6 +71,8 @@ class _Points:
         ledger.connect_writing = connect_watched
         for name in ("write", "write_own", "claim"):
             setattr(ledger.Ledger, name, self._around(getattr(ledger.Ledger, name)))
+        for name in ("append", "clear", "close"):
+            setattr(tail.Tail, name, self._around(getattr(tail.Tail, name)))
 
     def _around(self, write: Callable[..., Any]) -> Callable[..., Any]:
         def watched(*arguments: Any) -> Any:

@@ -49,7 +49,7 @@ def test_a_full_disk_loses_nothing(journal: Journal, small: RunWriter) -> None:
     failed = _fill(small)
     assert "full" in failed.reason
     assert small.blocked is failed
-    assert small.durable_seq == small.last_seq - 1 == journal.find_run("r").events
+    assert small.durable_seq == small.last_seq - 1
     small.append(EventType.END)
     small.set_status(RunStatus.DONE)
     with pytest.raises(JournalWriteFailed, match="JRN006"):
@@ -95,7 +95,7 @@ import resource
 journal = Journal.open(PATH, Durability.{durability.name})
 with journal.create_run("r", PLAN, "", {{}}) as writer:
     writer.commit()
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, resource.RLIM_INFINITY))
     failures = 0
     for n in range(400):
         writer.append(EventType.OK, key=str(n), body={{"v": "x" * 900}})

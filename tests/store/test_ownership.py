@@ -252,7 +252,7 @@ sys.stdin.read()
 """)
         assert child.stdout is not None
         assert child.stdout.readline() == "locked\n"
-        writer.append(EventType.OK, key="k")
+        writer.append(EventType.OK, key="k", body={"v": "x" * 2_000})
         with pytest.raises(JournalWriteFailed, match="another process has been writing"):
             writer.commit()
         child.kill()

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 from callsheet.api.checking import Means
-from callsheet.api.models import Agent, Compiler, Model, Replan
+from callsheet.api.models import Agent, Compiler, Model
 from callsheet.api.planning import GraphPlanner, Planner
 from callsheet.api.reach import default_data
+from callsheet.api.replanning import Replan
 from callsheet.api.tools import ToolSource
+from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import Source
 from callsheet.ir import OnInDoubt
 from callsheet.machine import Limits
@@ -46,6 +48,7 @@ class RuntimeOptions(TypedDict, total=False):
     agent: Agent | None
     compiler: Compiler | None
     planner: Planner | None
+    share_values: Shared
     journal: Journal | str | os.PathLike[str] | None
     limits: Limits | None
     approve: Iterable[str]

@@ -10,16 +10,13 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from callsheet.api.plan import Plan
-from callsheet.authoring.answer import read_answer_plan
-from callsheet.authoring.prompt import replan_prompt
-from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
-from callsheet.ir import Plan as Steps
-from callsheet.machine import CallModel, Compile, RunAgent, to_text
-from callsheet.ports.models.operations import Complete, ModelAnswer, ModelOperations, text_of
+from callsheet.machine import CallModel, RunAgent, to_text
+from callsheet.ports.models.model import LanguageModel
+from callsheet.ports.models.operations import Complete, ModelAnswer, ModelOperations
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.python_tools import to_json
 from callsheet.ports.tools import CallContext
@@ -67,8 +64,8 @@ class ModelRequest:
     step: str
 
 
-Model: TypeAlias = "PromptFunction | ChatModel | OperationModel"
-"""What `Runtime(model=…)` takes."""
+Model: TypeAlias = "str | LanguageModel | PromptFunction | ChatModel | OperationModel"
+"""What `Runtime(model=…)` takes; a text is `provider:model` or the address of a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +92,14 @@ class ReplanRequest:
 Compiler: TypeAlias = "Callable[[ReplanRequest], Plan | str | Awaitable[Plan | str]]"
 """What `Runtime(compiler=…)` takes: gives the new plan, or its text."""
 
-Replan: TypeAlias = "Callable[[Compile, CallContext], Awaitable[Steps]]"
-"""Makes a plan, not checked yet, for a RE-PLAN."""
+
+def opened(model: Model | None) -> Model | None:
+    """The model, where it was named the one of that name; raises CallsheetError as `open_model` does."""
+    if not isinstance(model, str):
+        return model
+    from callsheet.ports.models.opening import open_model  # noqa: PLC0415 - only where a model is named
+
+    return open_model(model)
 
 
 def model_port(model: Model) -> ModelPort:
@@ -121,23 +124,6 @@ def agent_port(agent: Agent) -> AgentPort:
     return solve
 
 
-def replan_by(compiler: Compiler | None, model: Model | None) -> Replan | None:
-    """How a RE-PLAN gets its plan: by the compiler, else by a model that takes prompts."""
-    if compiler is not None:
-        return _by_compiler(compiler)
-    if model is None or isinstance(model, OperationModel):
-        return None
-    complete = completing(model)
-
-    async def ask(command: Compile, context: CallContext) -> Steps:
-        prompt = replan_prompt(command.reason, command.variables)
-        context.remark(*prompt.remarks)
-        answer = text_of(await complete(prompt.messages), context)
-        return read_answer_plan(answer, command.variables).require()
-
-    return ask
-
-
 async def called(function: Callable[..., Any], *arguments: object) -> Any:
     """What a function gives, async or not; one that is not runs in a thread."""
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
@@ -156,8 +142,12 @@ def _without_stop(function: Callable[..., Any], arguments: tuple[object, ...]) -
         raise RuntimeError("the function raised StopIteration") from error
 
 
-def completing(model: PromptFunction | ChatModel) -> Complete:
+def completing(model: str | LanguageModel | PromptFunction | ChatModel) -> Complete:
     """How a model that takes prompts or conversations is asked."""
+    if isinstance(model, str):
+        model = cast("LanguageModel", opened(model))
+    if isinstance(model, LanguageModel):
+        return model.complete
     if isinstance(model, ChatModel):
         chat = model.complete
         return lambda messages: called(chat, messages)
@@ -184,16 +174,3 @@ def _operation_port(model: OperationModel) -> ModelPort:
         return to_json(await called(model.carry_out, request))
 
     return carry_out
-
-
-def _by_compiler(compiler: Compiler) -> Replan:
-    async def compile_again(command: Compile, context: CallContext) -> Steps:
-        given = await called(compiler, ReplanRequest(command.reason, command.variables))
-        if isinstance(given, Plan):
-            return given.ir
-        result = read_answer_plan(given, command.variables)
-        if result.plan is None:
-            raise CallsheetError(result.diagnostics, result.source)
-        return result.plan
-
-    return compile_again

@@ -17,16 +17,18 @@ from callsheet.api.given import InDoubt, assumed_results, id_of_run, names_of, v
 from callsheet.api.handle import RunHandle
 from callsheet.api.kit import Kit, Servers, builtin_settings, read_servers
 from callsheet.api.language import language_model
-from callsheet.api.models import Agent, Compiler, Model, agent_port, model_port, replan_by
+from callsheet.api.models import Agent, Compiler, Model, agent_port, model_port, opened
 from callsheet.api.opening import Opening, require_loop
 from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.api.planning import Planner, graph_planner
 from callsheet.api.reach import local_registry
+from callsheet.api.replanning import replan_by
 from callsheet.api.result import RunResult
 from callsheet.api.session import Ears
 from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
 from callsheet.api.tools import ToolSource, read_tools
+from callsheet.authoring.shapes import Shared
 from callsheet.ir import OnInDoubt, canonical_tool_name
 from callsheet.machine import Limits
 from callsheet.machine.limits import SCHEDULES
@@ -50,10 +52,13 @@ class Runtime(Opening):
       start when a plan first needs them.
     - `builtins`: True for the built-in tools in the folder `workspace` (the working directory),
       or their `BuiltinSettings`; `data` is the folder of memory and received files.
-    - `model`: carries out `@LLM_…` and the like: a function from prompt to answer, a `ChatModel`
-      or an `OperationModel`. `agent` carries out `@AGENT_SOLVE`. `compiler` makes the plan of a
+    - `model`: carries out `@LLM_…` and the like: the name of a model (`provider:model`, or the address
+      of a server), a `LanguageModel`, a function from prompt to answer, a `ChatModel` or an
+      `OperationModel`. `agent` carries out `@AGENT_SOLVE`. `compiler` makes the plan of a
       RE-PLAN, `planner` those of `create_plan` and of graphs that have failed
       (`Limits(replans_on_failure=…)`); without them the model is asked. All may be async or not.
+    - `share_values` names the variables whose values a model that plans anew may be told, or is a function
+      that says it of a name; of all others it is told names, kinds and sizes.
     - `journal`: the path of a journal, or an open `Journal`. Without one nothing is recorded,
       and no run can be resumed.
     - `limits` bound each run.
@@ -89,6 +94,7 @@ class Runtime(Opening):
         agent: Agent | None = None,
         compiler: Compiler | None = None,
         planner: Planner | None = None,
+        share_values: Shared = (),
         journal: Journal | str | os.PathLike[str] | None = None,
         limits: Limits | None = None,
         on_in_doubt: Literal["ask", "fail", "retry"] = "ask",
@@ -99,13 +105,14 @@ class Runtime(Opening):
         if schedule not in (None, *SCHEDULES):
             raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
         own_data = None if data is None else Path(data)
+        model = opened(model)
         kit = Kit(
             tools=tuple(local_registry(read_tools(tools), builtin_settings(builtins, workspace, own_data))),
             servers=() if mcp is None else read_servers(mcp),
             model=None if model is None else model_port(model),
             agent=None if agent is None else agent_port(agent),
-            replan=replan_by(compiler, model),
-            planner=graph_planner(planner, model),
+            replan=replan_by(compiler, model, share_values),
+            planner=graph_planner(planner, model, share_values),
             journal=journal if isinstance(journal, Journal) or journal is None else Path(journal),
             limits=limits or Limits(),
             on_in_doubt=OnInDoubt(on_in_doubt),

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Answered, Ask, Question, Verdict
+from callsheet.ports.waiting import give_up
 from callsheet.runtime.answers import Answer, PendingAsk, answered, found, misfit, pending
 from callsheet.runtime.crew import Crew
-from callsheet.runtime.gateway import give_up
 from callsheet.store.inbox import Letter
 from callsheet.store.replay import Posed
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, TypeAlias
 
 from callsheet.machine import Awaited, Event
-from callsheet.runtime.gateway import give_up
+from callsheet.ports.waiting import give_up
 
 Begin: TypeAlias = "Callable[[Awaited], Coroutine[Any, Any, Event]]"
 """Makes the coroutine that carries out a command."""

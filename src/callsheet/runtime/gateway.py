@@ -30,9 +30,12 @@ from callsheet.machine import (
 from callsheet.machine.progress import with_own_ids
 from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
 from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, left_out
+from callsheet.ports.models.failures import as_error
+from callsheet.ports.models.model import ModelFailed
 from callsheet.ports.probes import Prober
 from callsheet.ports.slots import Slots
 from callsheet.ports.tools import CallContext, Handler, ToolFailed
+from callsheet.ports.waiting import within
 
 ModelPort: TypeAlias = "Callable[[CallModel, CallContext], Awaitable[JSON]]"
 """Carries out a model operation."""
@@ -40,6 +43,7 @@ AgentPort: TypeAlias = "Callable[[RunAgent, CallContext], Awaitable[JSON]]"
 """Lets a sub-agent solve a goal."""
 CompilePort: TypeAlias = "Callable[[Compile, CallContext], Awaitable[tuple[Plan, Mapping[str, ToolFacts]]]]"
 """Makes a new, checked plan for a RE-PLAN, with the facts about its tools."""
+Late: TypeAlias = "Succeeded | Failed"
 Outcome: TypeAlias = "Succeeded | Failed | PlanCompiled | Doubted | Decided"
 _T = TypeVar("_T")
 _Asking = TypeVar("_Asking", CallModel, RunAgent)
@@ -71,8 +75,6 @@ class Ports:
 
 _PROBE_SECONDS = 60.0
 """How long a probe may take."""
-_GRACE = 0.2
-"""Seconds that a call which was given up has to end before it is left to itself."""
 
 
 class Gateway:
@@ -80,7 +82,8 @@ class Gateway:
 
     With `facts`, a call of a tool that must not be repeated unasked falls into doubt where it is
     not known whether it happened; without them every call that gives no value has failed. `at_once` says of
-    single tools how many of their calls may be under way.
+    single tools how many of their calls may be under way. `on_late` hears of outcomes that came after
+    their calls were given up.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class Gateway:
         self._run_id = run_id
         self._facts = None if facts is None else dict(facts)
         self._routes: dict[str, Route] = {}
+        self.on_late: Callable[[Late], None] | None = None
         self._slots = {tool: Slots(most) for tool, most in (at_once or {}).items()}
 
     async def carry_out(self, command: Remote) -> Outcome:
@@ -102,7 +106,7 @@ class Gateway:
         Raises only asyncio.CancelledError, when the caller itself is cancelled.
         """
         key = command.key
-        context = CallContext(self._run_id, key)
+        context = CallContext(self._run_id, key, on_late=self._came_late)
         try:
             if not isinstance(command, CallTool):
                 return await self._carry_out_other(command, context)
@@ -110,9 +114,9 @@ class Gateway:
             if command.wants_data and command.tool in LISTED_TOOLS:
                 route = self._find(command.tool, as_data=True)
             if command.delivery:
-                context = CallContext(self._run_id, key, delivery=command.delivery)
+                context = CallContext(self._run_id, key, delivery=command.delivery, on_late=self._came_late)
             call = route.handler(own_copy(command.args), context)
-            value = await (call if route.timeout is None else _within(route.timeout, call))
+            value = await (call if route.timeout is None else within(route.timeout, call, context.came_late))
             if type(value) is not str:
                 value = await as_json_in_turns(value) if type(value) is list else as_json(value)
                 if type(value) is dict and value.get("success") is False:
@@ -128,6 +132,8 @@ class Gateway:
             if task is not None and task.cancelling():
                 raise
             return Failed(key, "the call was cancelled from inside the tool", context.remarks, context.spent)
+        except ModelFailed as error:
+            return self._unanswered(command, error, context)
         except CallsheetError as error:
             return Failed(key, str(error), context.remarks, context.spent)
         except (KeyboardInterrupt, GeneratorExit):
@@ -135,11 +141,36 @@ class Gateway:
         except BaseException as error:
             return Failed(key, describe(error), context.remarks, context.spent)
 
+    def _came_late(self, context: CallContext, outcome: JSON | ToolFailed) -> None:
+        """Tell of an outcome that nothing waits for any more."""
+        if self.on_late is None:
+            return
+        key, remarks, spent = context.key, context.remarks, context.spent
+        try:
+            if isinstance(outcome, ToolFailed):
+                raise outcome
+            late: Late = Succeeded(key, as_json(outcome), remarks, spent)
+        except ToolFailed as error:
+            late = Failed(key, str(error) or "the tool failed without saying why", remarks, spent)
+        self.on_late(late)
+
     def _unknown(self, command: CallTool, reason: str, context: CallContext) -> Outcome:
         """The outcome of a call that may have happened: in doubt, or a failure if it may be repeated."""
         if self._facts is not None and not self._facts.get(command.tool, ToolFacts()).effect.may_rerun:
             return Doubted(command.key, reason)
         return Failed(command.key, reason, context.remarks, context.spent, unsettled=True)
+
+    def _unanswered(self, command: Remote, error: ModelFailed, context: CallContext) -> Outcome:
+        """The outcome of a call whose model gave no answer.
+
+        The call fails where the plan says what to do then, or where the run could not be taken up again;
+        else it stays open, and is made again when the run goes on, which stands still where nothing else is
+        left to do.
+        """
+        may_fail = isinstance(command, CallModel) and command.may_fail
+        if self._facts is None or may_fail or not isinstance(command, CallModel | RunAgent | Compile):
+            return Failed(command.key, str(as_error(error)), context.remarks, context.spent)
+        return Doubted(command.key, str(as_error(error)), context.spent)
 
     async def _look(self, command: Probe) -> Decided | Doubted:
         """What a probe finds out about a call; one that fails, or cannot tell, leaves it in doubt."""
@@ -149,7 +180,7 @@ class Gateway:
             probe = self._find(call.tool).probe
             if probe is None:
                 return Doubted(key, f"@{call.tool} has no probe that could tell whether it took place")
-            found = await _within(_PROBE_SECONDS, probe(own_copy(call.args), context))
+            found = await within(_PROBE_SECONDS, probe(own_copy(call.args), context))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -214,33 +245,6 @@ def _cleaning(tool: str, handler: Handler, as_data: bool) -> Handler:
         return cleaned
 
     return call
-
-
-async def _within(seconds: float, call: Awaitable[_T]) -> _T:
-    """The call's value, or ToolFailed when it takes too long, also where it will not be cancelled."""
-    task = asyncio.ensure_future(call)
-    try:
-        await asyncio.wait({task}, timeout=seconds)
-        if task.done():
-            return task.result()
-    finally:
-        if not task.done():
-            await give_up({task}, _GRACE)
-    raise ToolFailed(f"no answer within {seconds:g} s", in_doubt=True)
-
-
-async def give_up(tasks: set[asyncio.Future[Any]], seconds: float) -> None:
-    """Cancel tasks and wait so long for them to end; one that does not is left to itself."""
-    for task in tasks:
-        task.cancel()
-        task.add_done_callback(_forget)
-    await asyncio.wait(tasks, timeout=seconds)
-
-
-def _forget(task: asyncio.Future[Any]) -> None:
-    """Look at the outcome of a task that nobody waits for, so that it is not reported as lost."""
-    if not task.cancelled():
-        task.exception()
 
 
 def describe(error: BaseException) -> str:

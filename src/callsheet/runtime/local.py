@@ -19,10 +19,12 @@ from callsheet.machine import (
     Cancelled,
     Command,
     Event,
+    Failed,
     Finish,
     Machine,
     Result,
     Sleep,
+    Succeeded,
     TimerFired,
     TimeUp,
 )
@@ -45,6 +47,9 @@ class Recorder(Protocol):
     def event(self, event: Event) -> Event:
         """Something happened; gives what the machine is to be told of it."""
         ...
+
+    def late(self, event: Succeeded | Failed) -> None:
+        """An outcome came after its call was given up; the machine is not told of it."""
 
     def commit(self, is_idle: bool) -> Awaitable[None] | None:
         """Make all of that durable: at once (None), or when what is given has been awaited.
@@ -72,6 +77,7 @@ class LocalDriver:
     ) -> None:
         self._machine = machine
         self._gateway = gateway
+        gateway.on_late = self._note_late
         self._recorder = recorder
         self._after_batch = after_batch
         self._crew = Crew(self._begin)
@@ -92,6 +98,12 @@ class LocalDriver:
     def cancel(self, reason: str = "cancelled") -> None:
         """End the run: calls under way are cancelled, none is made any more."""
         self._end_by(Cancelled(reason))
+
+    def _note_late(self, event: Succeeded | Failed) -> None:
+        """Write down, while the run goes on, what came after its call was given up."""
+        if self._recorder is not None and self._driving is not None and self._machine.result is None:
+            self._recorder.late(event)
+            self._crew.wake()  # so that it is committed, also where nothing else happens for long
 
     def _end_by(self, ending: Cancelled | TimeUp) -> None:
         self._ending = self._ending or ending

@@ -42,7 +42,7 @@ from callsheet.store import (
     RunStatus,
     RunWriter,
 )
-from callsheet.store.records import event_record, result_body
+from callsheet.store.records import event_record, late_record, result_body
 from callsheet.store.replay import Folded, Place, note_event
 from callsheet.store.snapshots import Policy, body_of
 
@@ -52,6 +52,8 @@ NEVER = sys.maxsize
 CANCEL = "cancel"
 """Topic and id of the letter that asks a run's owner to cancel it; no call has such a key."""
 _PAUSE = 0.5
+_UNSEEN = 0.05
+"""Seconds after which other processes see at the latest what a run has committed, if its loop is free."""
 
 
 def _text_of(plan: Plan) -> str:
@@ -84,6 +86,7 @@ class JournalRecorder:
         self._folded = folded
         self._policy = policy or POLICY
         self._should_prune = False
+        self._settling: asyncio.TimerHandle | None = None
         self.seconds: Callable[[], float] = lambda: 0.0 if folded is None else folded.seconds
         """How long processes have worked on the run, as its driver knows."""
         self._next_snapshot = NEVER if folded is None else self._policy.next_after(writer.last_seq, 0)
@@ -141,6 +144,9 @@ class JournalRecorder:
     def _note(self, event: Event) -> None:
         if type(event) is PlanCompiled:
             self._writer.add_plan(event.plan, _text_of(event.plan))
+        if isinstance(event, Succeeded | Failed) and self._is_closed(event.key):
+            self._append(EventType.LATE, event.key, late_record(event))
+            return
         kind, key, body = event_record(event)
         if key is None:
             self._writer.append(kind, body=body)
@@ -155,6 +161,19 @@ class JournalRecorder:
             self._should_prune |= note_event(self._folded.book, event, place)
             if type(event) is Doubted:
                 self._folded.book.asked[event.key] = event.reason
+
+    def _is_closed(self, key: str) -> bool:
+        """Whether an outcome of this key is a repeated or late one."""
+        return self._folded is not None and not self._folded.machine.awaits(key)
+
+    def late(self, event: Succeeded | Failed) -> None:
+        """Note an outcome that came after its call was given up; it is durable with the next commit."""
+        try:
+            body = late_record(event)
+            self._append(EventType.LATE, event.key, body)
+        except NotStorable as error:
+            failure = Failed(event.key, f"the result is not JSON data: {error}", spent=event.spent)
+            self._append(EventType.LATE, event.key, late_record(failure))
 
     def _take_snapshot(self, folded: Folded) -> None:
         """Write down what the run has come to, unless that cannot be said at this event."""
@@ -191,7 +210,14 @@ class JournalRecorder:
             self._writer.commit()
         except JournalWriteFailed as failure:
             return self._insist(failure)
+        if self._settling is None and self._writer.has_tail:
+            self._settling = asyncio.get_running_loop().call_later(_UNSEEN, self._settle)
         return None
+
+    def _settle(self) -> None:
+        """Let other processes see what is committed."""
+        self._settling = None
+        self._writer.settle()
 
     async def _insist(self, failure: JournalWriteFailed | None) -> None:
         """Write until it is written, or patience is at its end."""

@@ -42,6 +42,8 @@ class EventType(StrEnum):
     INTENT = "intent"
     OK = "ok"
     ERR = "err"
+    LATE = "late"
+    """An outcome that came when its call was closed; it changes nothing."""
     IN_DOUBT = "in_doubt"
     DECIDED = "decided"
     TIMER = "timer"

@@ -7,6 +7,7 @@ that it owns, and one that reads.
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,9 +22,10 @@ from callsheet.store.ids import check_run_id
 from callsheet.store.inbox import Letter, encode_payload
 from callsheet.store.ledger import Ledger, run_exists
 from callsheet.store.lock import RunLock
+from callsheet.store.looking import connect_to_look
 from callsheet.store.pending import Pending, RunRow, plan_row
 from callsheet.store.place import Place, place_of
-from callsheet.store.reader import BadEvent, Reader, RunInfo, connect_to_look
+from callsheet.store.reader import BadEvent, Reader, RunInfo
 from callsheet.store.schema import Durability, prepare
 from callsheet.store.timing import step_seconds
 from callsheet.store.writer import RunStatus, RunWriter
@@ -50,7 +52,7 @@ class Journal:
         durability: Durability,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
-        reader: Reader | None = None,
+        connection: sqlite3.Connection | None = None,
     ) -> None:
         self._place = place
         self._durability = durability
@@ -58,7 +60,7 @@ class Journal:
         self._monotonic = monotonic
         self._pid = os.getpid()
         self._ledger = Ledger(place, durability, clock)
-        self._reader = reader or Reader(place)
+        self._reader = Reader(place, connection, self._ledger.settle)
         self._owned: set[str] = set()
         self._group: GroupWriter | None = None
         self._group_mutex = threading.Lock()
@@ -91,8 +93,8 @@ class Journal:
         format), JRN010 (no file, or one that cannot be read).
         """
         place = place_of(path)
-        reader = Reader(place, connect_to_look(place.database))
-        return cls(place, Durability.FULL, time.time, time.monotonic, reader)
+        connection = connect_to_look(place)
+        return cls(place, Durability.FULL, time.time, time.monotonic, connection)
 
     @property
     def parts(self) -> Parts:

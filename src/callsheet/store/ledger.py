@@ -9,17 +9,19 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from callsheet.store import inbox
 from callsheet.store.blobs import ROW_LIMIT, blob_path, insert_blob, write_blob_file
 from callsheet.store.errors import Fenced, JournalError, JournalWriteFailed, WrongProcess
 from callsheet.store.events import GENESIS
-from callsheet.store.lock import WriteLock
+from callsheet.store.lock import RunLock, WriteLock
 from callsheet.store.pending import PLAIN_ROWS, Blob, Pending, Portion, Row, RunRow
 from callsheet.store.place import Place, require_room
 from callsheet.store.schema import SEQ_BITS, Durability, connect_writing
+from callsheet.store.tail import Kept, Tail, fits, left_tails
 
 _T = TypeVar("_T")
 
@@ -44,6 +46,8 @@ _INSERT_RUN = (
 )
 
 
+_MOST_TAILED = 100
+"""So many runs may have entries in the tail; a fold takes them all in one transaction."""
 _FAILURES = (sqlite3.DatabaseError, OSError, UnicodeDecodeError)
 """What a disk or a damaged file can bring; the last is the name of a table that is no text."""
 
@@ -60,8 +64,13 @@ class Ledger:
         self._place = place
         self._durability = durability
         self._clock = clock
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()
         self._pid = os.getpid()
+        self._waits = durability is not Durability.FULL
+        """Whether entries may wait in a tail: only where no sync is asked for."""
+        self._tail: Tail | None = None
+        self._tailed: dict[Pending, None] = {}
+        """The runs with entries in the tail, in the order in which they came."""
         self._lock: WriteLock | None = None
         self._cursor: sqlite3.Cursor | None = None
         self._is_closed = False
@@ -78,15 +87,23 @@ class Ledger:
         """
         with self._mutex:
             errors = self._write([_Due(pending, pending.take(upto)) for pending, upto in dues])
-        for (pending, _), error in zip(dues, errors, strict=True):
-            if error is not None:
-                pending.blocked = error
+            for (pending, _), error in zip(dues, errors, strict=True):
+                if error is not None:
+                    pending.blocked = error
+            if self._tailed:
+                self._after_write([pending for pending, _ in dues])
         return errors
 
-    def write_own(self, pending: Pending) -> None:
-        """Write all that a run has pending, for the thread that appends to it; raises the JournalError."""
+    def write_own(self, pending: Pending, lock: RunLock) -> None:
+        """Write all that a run has pending, for the thread that appends to it; raises the JournalError.
+
+        Entries go to the tail where no sync is asked for. One who has lost the run's `lock` may not
+        rely on that: the database says whose the run is.
+        """
         with self._mutex:
-            rows = pending.plain_rows()
+            if self._waits and lock.is_named and self._put_into_tail(pending):
+                return
+            rows = None if pending.tailed else pending.plain_rows()
             if rows is not None and self._write_plain(pending, rows):
                 pending.written_plain()
                 return
@@ -95,6 +112,72 @@ class Ledger:
         (error,) = self.write([(pending, pending.last_seq)])
         if error is not None:
             raise error
+
+    def settle(self) -> None:
+        """Bring what waits in tails into the database: in this process's, and in those of dead processes.
+
+        What cannot be brought now stays where it is.
+        """
+        if os.getpid() != self._pid or self._is_closed:
+            return
+        with self._mutex:
+            if self._cursor is not None and self._cursor.connection.in_transaction:
+                return
+            if self._tailed:
+                self._fold()
+            with suppress(*_FAILURES):
+                self._bring_in_left()
+
+    def release(self, pending: Pending) -> bool:
+        """Whether nothing of a run waits in the tail any more, so that another process may own it."""
+        if pending.tailed:
+            self.write([(pending, pending.durable_seq)])
+        return not pending.tailed
+
+    def _put_into_tail(self, pending: Pending) -> bool:
+        """Let the entries that are due wait in the tail; False where they must go into the database."""
+        entries = pending.for_the_tail()
+        if entries is None or len(self._tailed) > _MOST_TAILED:
+            return False
+        if not entries:
+            return True
+        try:
+            if self._tail is None:
+                self.check_process()
+                self._tail = Tail(self._place.run_locks)
+            self._tail.append(pending.number, entries)
+        except OSError:
+            return False  # the database will say what is wrong with the disk
+        pending.put_into_tail()
+        self._tailed[pending] = None
+        return True
+
+    def _fold(self) -> None:
+        """Bring this process's tail into the database; what fails is noted with the runs."""
+        self.write([(pending, pending.durable_seq) for pending in self._tailed])
+
+    def _after_write(self, pendings: Iterable[Pending]) -> None:
+        for pending in pendings:
+            if isinstance(pending.blocked, Fenced):
+                pending.tailed = 0
+            if not pending.tailed:
+                self._tailed.pop(pending, None)
+        if not self._tailed and self._tail is not None and not self._tail.is_empty:
+            self._tail.clear()
+
+    def _bring_in_left(self) -> None:
+        """Bring in the tails of dead processes; raises what a disk or a damaged file can bring."""
+        for left in left_tails(self._place.run_locks):
+            is_done = False
+            try:
+                entries = list(left.entries())
+                if not os.access(self._place.database, os.W_OK):
+                    continue  # who only looks reads a copy
+                if entries:
+                    self._transact(lambda cursor, kept=entries: insert_left(cursor, kept))
+                is_done = True
+            finally:
+                left.close(is_done=is_done)
 
     def _write_plain(self, pending: Pending, rows: list[Row]) -> bool:
         """Insert a few rows by one statement, which checks the epoch and is a transaction of its own.
@@ -137,16 +220,12 @@ class Ledger:
             if run is None:
                 return None
             number, epoch = run
-            base = number << SEQ_BITS
-            last = cursor.execute(
-                "SELECT id + covers - 1, hash FROM events WHERE id > ? AND id < ? ORDER BY id DESC LIMIT 1",
-                (base, base + (1 << SEQ_BITS)),
-            ).fetchone()
-            seq, hashed = (last[0] - base, last[1]) if last else (0, GENESIS)
+            seq, hashed = _last_of(cursor, number)
             return Pending(run_id, number=number, epoch=epoch, last_seq=seq, last_hash=hashed)
 
         with self._mutex:
             try:
+                self._bring_in_left()
                 return self._transact(work)
             except _FAILURES as error:
                 raise JournalWriteFailed(run_id, _reason(error)) from error
@@ -195,6 +274,11 @@ class Ledger:
     def close(self) -> None:
         """Close the connection; SQLite checkpoints with it if it is the database's last."""
         with self._mutex:
+            if self._tailed:
+                self._fold()
+            if self._tail is not None:
+                self._tail.close()
+                self._tail = None
             self._is_closed = True
             cursor, lock = self._cursor, self._lock
             self._cursor = self._lock = None
@@ -286,8 +370,7 @@ class Ledger:
                 self._write_file(blob)  # it was collected since: nothing named it yet
             insert_blob(cursor, blob.name, blob.data, self._clock())
         base = number << SEQ_BITS
-        for row in portion.rows:
-            cursor.execute(_INSERT_EVENT, (base, *row))
+        cursor.executemany(_INSERT_EVENT, [(base, *row) for row in portion.rows])
         if portion.taken:
             cursor.executemany(inbox.TAKE, [(run_id, letter.msg_id) for letter in portion.taken])
         if portion.records_head:
@@ -301,6 +384,45 @@ class Ledger:
             sets += ", status = ?, wake_at = ?"
             values += [portion.status.status, portion.status.wake_at]
         cursor.execute(f"UPDATE runs SET {sets} WHERE number = ?", [*values, number])
+
+
+def insert_left(cursor: sqlite3.Cursor, entries: Iterable[Kept]) -> None:
+    """Insert what a tail kept and the database does not have; what does not follow from it is lost.
+
+    After a loss of power the database may lack what came before, and a run that another process has
+    taken over since has gone on without it.
+    """
+    ends: dict[int, tuple[str, int, int, bytes] | None] = {}
+    for number, row in entries:
+        if number not in ends:
+            ends[number] = _end_of(cursor, number)
+        end = ends[number]
+        if end is None:
+            continue
+        run_id, epoch, last, prev = end
+        if row[0] <= last:
+            continue
+        if row[1] != epoch or not fits(run_id, prev, last + 1, row):
+            ends[number] = None
+            continue
+        cursor.execute(_INSERT_EVENT, (number << SEQ_BITS, *row))
+        ends[number] = run_id, epoch, last + row[11], row[13]
+
+
+def _end_of(cursor: sqlite3.Cursor, number: int) -> tuple[str, int, int, bytes] | None:
+    """Id and epoch of a run, its last event and the hash of that; None if there is no such run."""
+    run = cursor.execute("SELECT run_id, epoch FROM runs WHERE number = ?", (number,)).fetchone()
+    return None if run is None else (*run, *_last_of(cursor, number))
+
+
+def _last_of(cursor: sqlite3.Cursor, number: int) -> tuple[int, bytes]:
+    """The last event of a run and the hash of its entry."""
+    base = number << SEQ_BITS
+    last = cursor.execute(
+        "SELECT id + covers - 1, hash FROM events WHERE id > ? AND id < ? ORDER BY id DESC LIMIT 1",
+        (base, base + (1 << SEQ_BITS)),
+    ).fetchone()
+    return (last[0] - base, last[1]) if last else (0, GENESIS)
 
 
 def _insert_run(cursor: sqlite3.Cursor, run_id: str, run: RunRow) -> int:

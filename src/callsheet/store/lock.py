@@ -11,15 +11,30 @@ import os
 import time
 import weakref
 from pathlib import Path
+from typing import Protocol
 
 from callsheet.store.errors import JournalError
 
 _WAIT_SECONDS = 10.0
-_open_locks: weakref.WeakSet[RunLock | WriteLock] = weakref.WeakSet()
+
+
+class Copied(Protocol):
+    """What a forked child has a copy of, and must let go."""
+
+    def close_copy(self) -> None:
+        """Close the child's descriptor, and do nothing else."""
+        ...
+
+
+_open_locks: weakref.WeakSet[Copied] = weakref.WeakSet()
+
+
+def let_go_in_child(lock: Copied) -> None:
+    """Have a forked child close its copy: it would keep the parent's lock alive after its death."""
+    _open_locks.add(lock)
 
 
 def _let_go_in_child() -> None:
-    """Close a forked child's copies: they would keep the parent's locks alive after its death."""
     for lock in list(_open_locks):
         lock.close_copy()
 
@@ -40,7 +55,7 @@ class RunLock:
         since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, f"process {os.getpid()} since {since}\n".encode(), 0)
-        _open_locks.add(self)
+        let_go_in_child(self)
 
     def _take(self, run_id: str) -> int:
         while True:
@@ -74,6 +89,11 @@ class RunLock:
         """Whether this process still has the lock."""
         return self._fd >= 0
 
+    @property
+    def is_named(self) -> bool:
+        """Whether the lock still has its file: else somebody took it away, and another may have the run."""
+        return os.fstat(self._fd).st_nlink > 0
+
     def close(self) -> None:
         """Free the run; the lock file goes first, while nobody else can have it."""
         if self._fd >= 0:
@@ -96,7 +116,7 @@ class WriteLock:
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        _open_locks.add(self)
+        let_go_in_child(self)
 
     def __enter__(self) -> None:
         try:

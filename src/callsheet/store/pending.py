@@ -21,6 +21,8 @@ from callsheet.store.events import NO_BODY, EventType, Head, encode_body, encode
 
 PLAIN_ROWS = 4
 _RECORD_EVERY = 256
+_MOST_TAIL_BYTES = 1_000
+"""Of a body whose event may wait in a tail."""
 MOST_INTENTS = 128
 """The most intents of one entry."""
 
@@ -69,6 +71,7 @@ class Blob(NamedTuple):
     data: bytes
 
 
+_WORDS = {kind: kind.value for kind in EventType}
 _seq = itemgetter(0)
 
 Row: TypeAlias = """tuple[
@@ -109,6 +112,7 @@ class Pending:
     `last_seq` is the last event, `last_hash` the end of the chain up to the last sealed entry,
     written or not; `durable_seq` is the last event that the journal has. `number` is 0 until the
     run's row is in the journal. `blocked` is why the last transaction failed, None if it did not.
+    `lines` identify its `rows`, entry by entry; `tailed` is how many of the first stand in the tail.
     `last_ts` is the time of the last event, `last_body` its body's digest and how many bytes it has.
     One thread appends while another may write: it appends only at the ends of the lists, the
     other takes from their fronts.
@@ -121,6 +125,8 @@ class Pending:
         self.last_seq = self.durable_seq = self.recorded_seq = last_seq
         self.last_hash = self.durable_hash = last_hash
         self.rows: list[Row] = []
+        self.lines: list[bytes] = []
+        self.tailed = 0
         self._open: _Open | None = None
         self._intents: list[bytes] = []
         self.blobs: list[Blob] = []
@@ -145,7 +151,7 @@ class Pending:
     ) -> int:
         """Buffer an event and give its sequence number; raises NotStorable and then changes nothing."""
         seq = self.last_seq + 1
-        what = kind.value
+        what = _WORDS[kind]
         data: bytes | None = None
         name: str | None = None
         digest = NO_BODY
@@ -165,7 +171,8 @@ class Pending:
                 name = digest.hex()
                 self.blobs.append(Blob(seq, name, data))
                 data = None
-        self.seal()
+        if self._open is not None:
+            self.seal()
         self.last_ts = ts
         self._open = _Open(head, data, name, digest, line)
         self.last_seq = seq
@@ -198,6 +205,7 @@ class Pending:
             self._intents = []
         self.last_hash = hashed = link(self.last_hash, head, digest, line, intents)
         self.rows.append((*head, data, blob, count, intents, hashed))
+        self.lines.append(line)
 
     @property
     def is_empty(self) -> bool:
@@ -206,20 +214,35 @@ class Pending:
 
     def plain_rows(self) -> list[Row] | None:
         """The entries due if there are only a few and nothing else is: the common case, made cheap."""
-        if (
-            self.status
-            or self.blobs
-            or self.taken
-            or self.plans
-            or self.run
-            or not 0 < len(self.rows) <= PLAIN_ROWS
-        ):
+        return self.rows if 0 < len(self.rows) <= PLAIN_ROWS and self._is_plain() else None
+
+    def for_the_tail(self) -> list[tuple[Row, bytes]] | None:
+        """The entries that may wait in a tail and do not yet, each with the line that identifies it.
+
+        None where a transaction is due, as it is for a large body: that is not written twice.
+        """
+        if self.blocked is not None or not self.number or not self._is_plain():
             return None
-        return None if self.last_seq - self.recorded_seq >= _RECORD_EVERY else self.rows
+        if self.last_body[1] > _MOST_TAIL_BYTES:
+            return None
+        first = self.tailed
+        return list(zip(self.rows[first:], self.lines[first:], strict=True))
+
+    def _is_plain(self) -> bool:
+        """Whether entries are all that is due, and the end of the chain needs no noting."""
+        if self.status or self.blobs or self.taken or self.plans or self.run:
+            return False
+        return self.last_seq - self.recorded_seq < _RECORD_EVERY
+
+    def put_into_tail(self) -> None:
+        """Know that all entries stand in the tail: this process's death takes none of them."""
+        self.tailed = len(self.rows)
+        self.durable_seq = self.last_seq
 
     def written_plain(self) -> None:
         """Let go of all entries: `plain_rows` are in the journal now."""
         self.rows = []
+        self.lines = []
         self.durable_seq = self.last_seq
         self.durable_hash = self.last_hash
         self.blocked = None
@@ -251,6 +274,8 @@ class Pending:
         self.durable_hash = portion.hash
         self.blocked = None
         del self.rows[: len(portion.rows)]
+        del self.lines[: len(portion.rows)]
+        self.tailed = max(0, self.tailed - len(portion.rows))
         if portion.blobs:
             del self.blobs[: len(portion.blobs)]
         if portion.taken:

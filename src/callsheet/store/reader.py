@@ -9,10 +9,9 @@ from __future__ import annotations
 import sqlite3
 import struct
 import threading
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.diagnostics import did_you_mean
@@ -36,7 +35,7 @@ from callsheet.store.ids import may_begin_run_id
 from callsheet.store.inbox import UNREAD, Letter, read_letter
 from callsheet.store.pending import MOST_INTENTS
 from callsheet.store.place import Place
-from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, SEQ_BITS, connect_reading
+from callsheet.store.schema import SEQ_BITS, connect_reading
 from callsheet.store.writer import RunStatus
 
 _PAGE = 500
@@ -93,10 +92,19 @@ class BadEvent(NamedTuple):
 
 
 class Reader:
-    """Reads a journal through one connection; for any thread."""
+    """Reads a journal through one connection; for any thread.
 
-    def __init__(self, place: Place, connection: sqlite3.Connection | None = None) -> None:
+    `settle` is called before each read: it brings into the database what is committed and not there yet.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        connection: sqlite3.Connection | None = None,
+        settle: Callable[[], None] = lambda: None,
+    ) -> None:
         self._place = place
+        self._settle = settle
         self._mutex = threading.Lock()
         self._connection = connection or connect_reading(place.database)
 
@@ -406,6 +414,7 @@ class Reader:
 
     @contextmanager
     def _reading(self) -> Generator[None]:
+        self._settle()
         with self._mutex:
             try:
                 yield
@@ -413,76 +422,6 @@ class Reader:
                 raise
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of a table's or column's name
                 raise _damaged(f"{self._place.database} cannot be read: {error}") from error
-
-
-def connect_to_look(path: Path) -> sqlite3.Connection:
-    """A connection to a journal that may be one this process can only read.
-
-    Raises JournalError: JRN008 for another program's file, JRN009 for a newer journal, JRN010
-    for one that is not there or cannot be read.
-    """
-    try:
-        with path.open("rb"):
-            pass
-        connection, application, version = _looked_at(path)
-    except (OSError, sqlite3.OperationalError) as error:
-        raise _unreadable(path, error) from error
-    except sqlite3.DatabaseError:
-        connection, application, version = None, 0, 0
-    if connection is not None and (application, version) == (APPLICATION_ID, SCHEMA_VERSION):
-        return connection
-    if connection is not None:
-        connection.close()
-    if application != APPLICATION_ID:
-        raise JournalError("JRN008", f"{path} is not a journal of callsheet", "name another file")
-    raise JournalError(
-        "JRN009",
-        f"the journal {path} has format {version}; this callsheet reads format {SCHEMA_VERSION}",
-        "use the callsheet that wrote it, or a newer one",
-    )
-
-
-def _looked_at(path: Path) -> tuple[sqlite3.Connection, int, int]:
-    """A connection, and whose file of which format it is."""
-    connection = connect_reading(path)
-    try:
-        return connection, *_format_of(connection)
-    except sqlite3.OperationalError:
-        connection.close()
-        log = path.with_name(f"{path.name}-wal")
-        if log.exists() and log.stat().st_size > 0:
-            raise
-    except BaseException:
-        connection.close()
-        raise
-    # SQLite wants to make files beside it. All is in this one, which nobody writes now.
-    lenient = connection.text_factory
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False
-    )
-    connection.text_factory = lenient
-    try:
-        return connection, *_format_of(connection)
-    except BaseException:
-        connection.close()
-        raise
-
-
-def _format_of(connection: sqlite3.Connection) -> tuple[int, int]:
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return application, version
-
-
-def _unreadable(path: Path, error: Exception) -> JournalError:
-    if isinstance(error, FileNotFoundError):
-        return JournalError(
-            "JRN010", f"there is no journal {path}", "name the one that runs were recorded in: --journal PATH"
-        )
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return JournalError(
-        "JRN010", f"the journal {path} cannot be read: {reason}", "name a journal that you can read"
-    )
 
 
 _Place: TypeAlias = "tuple[str, str, int, int]"

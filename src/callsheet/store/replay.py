@@ -51,7 +51,7 @@ from callsheet.store.events import EventType
 from callsheet.store.records import PlanOf, Start, facts_from_json, facts_to_json, recorded_event
 from callsheet.store.snapshots import FORMAT, Book, Fetch, Given, Posed, Unfit, Values, book_of
 
-_WORDS = frozenset({EventType.SIGNAL, EventType.CANCEL})
+_WORDS = frozenset({EventType.SIGNAL, EventType.CANCEL, EventType.LATE})
 """What may come while a process waits for people."""
 
 

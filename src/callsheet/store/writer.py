@@ -175,7 +175,7 @@ class RunWriter:
         Raises JournalWriteFailed if the disk did not take it (what was appended is kept, a
         later commit may succeed) and Fenced if another process has taken the run over.
         """
-        self._ledger.write_own(self._begin())
+        self._ledger.write_own(self._begin(), self._lock)
 
     async def flush(self) -> None:
         """As `commit`, without blocking the event loop, and sharing the sync with all who flush now."""
@@ -184,10 +184,23 @@ class RunWriter:
             await self._group().submit(pending)
 
     def close(self) -> None:
-        """Free the run for other owners; what was not committed is dropped."""
-        if self._lock.is_held:
+        """Free the run for other owners; what was not committed is dropped.
+
+        A run of which committed events could not be brought into the database yet stays owned by this
+        process: whoever takes it over after its end finds them.
+        """
+        if self._lock.is_held and self._ledger.release(self._pending):
             self._owned.discard(self.run_id)
-        self._lock.close()
+            self._lock.close()
+
+    @property
+    def has_tail(self) -> bool:
+        """Whether committed events wait in the tail, where other processes do not see them."""
+        return self._pending.tailed > 0
+
+    def settle(self) -> None:
+        """Bring what waits in the tail into the database; what fails is told by the next commit."""
+        self._ledger.settle()
 
     def _begin(self) -> Pending:
         self._ledger.check_process()

@@ -51,6 +51,28 @@ class StepAccount:
         lists[note.kind].append(note.detail)
 
 
+@dataclass(frozen=True, slots=True)
+class LateAnswer:
+    """An outcome that came when its call was closed; it changed nothing.
+
+    `outcome` is `ok` or `err`, `said` the value or the error.
+    """
+
+    key: str
+    step: str
+    ts: float
+    outcome: str
+    said: JSON
+
+    @classmethod
+    def of(cls, row: Event) -> LateAnswer:
+        """The late answer that an event of the journal tells of."""
+        body = row.body or {}
+        outcome = str(body.get("outcome", ""))
+        said = body.get("value" if outcome == EventType.OK else "error")
+        return cls(row.key or "", row.step or "", row.ts, outcome, said)
+
+
 @dataclass(slots=True)
 class Account:
     """What happened: the visits of steps in their order, and the run as its events leave it."""
@@ -58,6 +80,7 @@ class Account:
     folded: Folded
     steps: list[StepAccount]
     warnings: list[str]
+    late: list[LateAnswer]
 
 
 @dataclass(slots=True)
@@ -70,6 +93,7 @@ class _Scribe:
     open: dict[str, StepAccount] = field(default_factory=dict[str, StepAccount])
     early: dict[str, StepAccount] = field(default_factory=dict[str, StepAccount])
     """Visits whose calls have left and whose turn has not come."""
+    late: list[LateAnswer] = field(default_factory=list[LateAnswer])
 
     def watched(self, rows: Iterable[Event]) -> Iterator[Event]:
         """The events, each seen before the machine is told of it."""
@@ -78,6 +102,8 @@ class _Scribe:
             visit = self.early.get(row.step or "") or self.open.get(row.step or "")
             if row.type is EventType.INTENT and visit is not None:
                 visit.calls += 1
+            elif row.type is EventType.LATE:
+                self.late.append(LateAnswer.of(row))
             yield row
 
     def note(self, note: Note) -> None:
@@ -134,4 +160,4 @@ def account_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Account:
     if folded.machine.result is not None:
         for visit in scribe.steps:
             visit.outcome = "stopped" if visit.outcome == "running" else visit.outcome
-    return Account(folded, scribe.steps, scribe.warnings)
+    return Account(folded, scribe.steps, scribe.warnings, scribe.late)

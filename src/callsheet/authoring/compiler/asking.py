@@ -95,7 +95,7 @@ async def _answered(ask: Ask, model: LanguageModel, messages: Messages) -> Draft
         if error.kind is Failure.EMPTY:
             completion = Completion("", model=model.name)
         else:
-            return replace(_draft(ask, "", [diagnose(error, model.name)], accounting), failure=error)
+            return replace(_draft(ask, "", [diagnose(error)], accounting), failure=error)
     return _read(ask, completion, constraint)
 
 

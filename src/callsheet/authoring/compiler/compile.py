@@ -17,6 +17,7 @@ from callsheet.authoring.compiler.naming import with_telling_names
 from callsheet.authoring.compiler.prompt import Question, as_json, question
 from callsheet.authoring.compiler.request import Check, Options, Request
 from callsheet.authoring.compiler.result import Accounting, Draft
+from callsheet.authoring.compiler.stutter import without_stutter
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.frontends.export import ExportOptions, ToolShape, plan_gbnf, plan_lark
 from callsheet.frontends.ltp import format_plan, parse
@@ -110,7 +111,7 @@ def constraint_for(
 
 def _most_steps(goal: str) -> int:
     """How many steps a plan for a goal may have: one for each of its parts, and some to decide and answer."""
-    return len(parts_of(goal)) + 3
+    return max(len(parts_of(goal)) + 2, 4)
 
 
 def _catalogue(request: Request, accepts: Sequence[Syntax], options: Options) -> Catalogue:
@@ -142,7 +143,7 @@ def _checked(request: Request, reading: Reading, check: Check) -> Reading:
     """The plan as it is shown to people, with what is doubtful about it; or what is wrong with the answer."""
     if reading.plan is None:
         return reading
-    plan = with_answer(reading.plan)
+    plan = with_answer(without_stutter(reading.plan, request.goal))
     found = tuple(check(plan))
     if any(d.is_error for d in found):
         return Reading(None, (*_errors(reading.diagnostics), *found), reading.source)

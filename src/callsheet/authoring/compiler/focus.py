@@ -57,15 +57,15 @@ _ALIKE = (
 )
 """Words that say nearly the same of tools: each stands for the others of its line."""
 
-_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\bhttps?://", re.IGNORECASE), "url web page fetch"),
-    (re.compile(r"[\w.+-]+@[\w-]+\.\w+"), "mail email address"),
-    (re.compile(r"(?<![\w/.@])(?:[\w*~.-]+/)*[\w*-]+\.[A-Za-z]\w{0,4}(?![\w.]|/)"), "file path read"),
-    (re.compile(r"(?<!\w)#[A-Za-z]\w*"), "channel message"),
-    (re.compile(r"\b\d{4}-\d{2}-\d{2}\b"), "date"),
-    (re.compile(r"(?<![\w/])/\w+(?:/\w+)*"), "path"),
-    (re.compile(r"\bselect\s.+\sfrom\b", re.IGNORECASE), "sql query database"),
-    (re.compile(r"\d\s*%|\d\s*[-+*/×]\s*\d"), "compute"),
+_SHAPES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
+    (re.compile(r"\bhttps?://", re.IGNORECASE), ("url web page", "fetch")),
+    (re.compile(r"[\w.+-]+@[\w-]+\.\w+"), ("mail email address",)),
+    (re.compile(r"(?<![\w/.@])(?:[\w*~.-]+/)*[\w*-]+\.[A-Za-z]\w{0,4}(?![\w.]|/)"), ("file path", "read")),
+    (re.compile(r"(?<!\w)#[A-Za-z]\w*"), ("channel", "message")),
+    (re.compile(r"\b\d{4}-\d{2}-\d{2}\b"), ("date",)),
+    (re.compile(r"(?<![\w/])/\w+(?:/\w+)*"), ("path",)),
+    (re.compile(r"\bselect\s.+\sfrom\b", re.IGNORECASE), ("sql", "query database")),
+    (re.compile(r"\d\s*%|\d\s*[-+*/×]\s*\d"), ("compute",)),
 )
 """Things by which a tool is known though the goal does not call them by their kind."""
 
@@ -130,5 +130,5 @@ def wanted_by(text: str) -> list[Wanted]:
         {word: weight, **dict.fromkeys(_ALIKE_OF.get(word, ()), weight * _KIN_COUNTS)}
         for word, weight in {**said, **quoted}.items()
     ]
-    shapes = (words_of(words) for shape, words in _SHAPES if shape.search(text))
-    return [*wanted, *(dict.fromkeys(words, _SHAPE_COUNTS) for words in shapes)]
+    shapes = (words for shape, all_words in _SHAPES if shape.search(text) for words in all_words)
+    return [*wanted, *(dict.fromkeys(words_of(words), _SHAPE_COUNTS) for words in shapes)]

@@ -90,7 +90,7 @@ def with_telling_names(plan: Plan, taken: Collection[str] = ()) -> Plan:
     if not names:
         return plan
     return replace(
-        plan, steps=tuple(_renamed(step, lambda name: names.get(name, name)) for step in plan.steps)
+        plan, steps=tuple(renamed(step, lambda name: names.get(name, name)) for step in plan.steps)
     )
 
 
@@ -134,7 +134,8 @@ def _free(word: str, used: Collection[str]) -> str:
     return name
 
 
-def _renamed(step: Step, rename: Rename) -> Step:
+def renamed(step: Step, rename: Rename) -> Step:
+    """A step with other names for the variables that it sets and reads, but for that of its own loop."""
     inner = rename if step.foreach is None else _but(step.foreach.var, rename)
     foreach = step.foreach
     on_fail = step.on_fail

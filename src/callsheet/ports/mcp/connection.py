@@ -10,14 +10,16 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from callsheet.ports.mcp.config import HttpServer, McpServerConfig
 from callsheet.ports.mcp.declarations import pin_of
 from callsheet.ports.mcp.failures import because, is_lost, not_opened
+from callsheet.ports.mcp.late import LateAnswers, heard
 from callsheet.ports.mcp.process import ServerProcess
-from callsheet.ports.mcp.transport import http_transport, process_transport
+from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY, http_transport, process_transport
 from callsheet.ports.tools import ToolFailed
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class Connection:
         self._over = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stale = False
+        self._late = LateAnswers()
         self._logger = logging.getLogger(f"callsheet.mcp.{config.name}")
 
     @classmethod
@@ -94,11 +97,17 @@ class Connection:
             raise
 
     async def call(
-        self, name: str, args: dict[str, Any], meta: dict[str, Any], seconds: float
+        self,
+        name: str,
+        args: dict[str, Any],
+        meta: dict[str, Any],
+        seconds: float,
+        on_late: Callable[[CallToolResult | ToolFailed], None] | None = None,
     ) -> CallToolResult:
         """Call a tool and wait up to `seconds`; raises ToolFailed if no result comes.
 
-        Cancelling the caller tells the server that the answer is not wanted any more.
+        Cancelling the caller tells the server that the answer is not wanted any more. If it answers all
+        the same after its time, and the call has an idempotency key in its `meta`, `on_late` hears of it.
         """
         client = self._client
         if client is None or self.ended:
@@ -109,10 +118,24 @@ class Connection:
                 return await client.call_tool(name, args, meta=meta or None)  # pyright: ignore[reportArgumentType]
         except TimeoutError:
             if scope.expired():
+                if on_late is not None and IDEMPOTENCY_KEY in meta:
+                    self._late.expect(meta[IDEMPOTENCY_KEY], lambda r, e: on_late(self._result(r, e)))
                 raise ToolFailed(f"no answer within {seconds:g} s", in_doubt=True) from None
             raise ToolFailed("the connection timed out", in_doubt=True) from None
         except Exception as error:
             raise await self._failed(error) from error
+
+    def _result(self, result: dict[str, Any] | None, error: str) -> CallToolResult | ToolFailed:
+        """What a late answer says."""
+        from mcp_types import CallToolResult  # noqa: PLC0415 - a session is open
+
+        if result is None:
+            return ToolFailed(error)
+        try:
+            return CallToolResult.model_validate(result, by_name=False)
+        except ValueError as misfit:
+            name = f"the MCP server {self.config.name!r}"
+            return ToolFailed(f"{name} answered with what is no result: {because(misfit)}")
 
     async def _failed(self, error: Exception) -> ToolFailed:
         """What a plan sees of an exception of the session."""
@@ -159,7 +182,7 @@ class Connection:
                     await self.process.stop()
                     raise
                 streams = process_transport(self.process, self._over.set)
-            async with self._new_client(streams) as client:
+            async with self._new_client(heard(streams, self._late)) as client:
                 self._client = client
                 await self.list_tools()
                 self.refusal = None

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON
@@ -24,6 +24,9 @@ from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY
 from callsheet.ports.probes import Probed, Prober, probed_json
 from callsheet.ports.slots import Slots
 from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSpec
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
 
 START_TIMEOUT = 30.0
 """Seconds a server may take to start, agree on a protocol and list its tools."""
@@ -219,8 +222,17 @@ class _Server:
                 f"the tool {spec.executor!r} of the MCP server {self.config.name!r} {what}; not called"
             )
         meta = {IDEMPOTENCY_KEY: context.idempotency_key} if context.idempotency_key else {}
-        result = await connection.call(spec.executor, args, meta, spec.timeout or self.config.timeout)
         schema = connection.declarations[spec.executor].get("outputSchema")
+
+        def note_late(answer: CallToolResult | ToolFailed) -> None:
+            try:
+                value = answer if isinstance(answer, ToolFailed) else value_of(answer, schema, None)
+            except ToolFailed as error:
+                value = error
+            context.came_late(value)
+
+        seconds = spec.timeout or self.config.timeout
+        result = await connection.call(spec.executor, args, meta, seconds, note_late)
         untold = 0 if result.is_error else untold_texts(result, schema)
         if untold:
             context.remark(Fact("left out", f"texts beside the structured content: {untold}"))

@@ -10,6 +10,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast, overload
 
@@ -22,6 +23,7 @@ from callsheet.ports.python_tools.results import to_json
 from callsheet.ports.python_tools.signature import Signature, cannot, read_signature
 from callsheet.ports.slots import Slots
 from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSpec
+from callsheet.ports.waiting import within
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -240,13 +242,13 @@ def _handler(function: Callable[..., Any], signature: Signature, declared: Decla
         return call(arguments(args, context))
 
     async def run_in_thread(args: dict[str, Any], context: CallContext) -> JSON:
-        return await asyncio.to_thread(call, arguments(args, context))
+        return await _in_thread(call, arguments(args, context), context)
 
     if inspect.iscoroutinefunction(function):
         handler: Handler = run_async
     else:
         handler = run_inline if declared.inline else run_in_thread
-    return handler if declared.timeout is None else _within(handler, declared.timeout)
+    return handler if declared.timeout is None else _limited(handler, declared.timeout)
 
 
 def _prober(function: Callable[..., Any], key_argument: str | None) -> Prober:
@@ -269,17 +271,39 @@ def _prober(function: Callable[..., Any], key_argument: str | None) -> Prober:
     return look
 
 
-def _within(handler: Handler, seconds: float) -> Handler:
-    """The handler with a limit of time; a thread that is late goes on, its answer is dropped."""
+async def _in_thread(
+    call: Callable[[dict[str, Any]], JSON], bound: dict[str, Any], context: CallContext
+) -> JSON:
+    """Call a function in a thread; one that is given up goes on, and its answer is told as a late one."""
+    loop = asyncio.get_running_loop()
+    is_given_up = False
+
+    def tell(outcome: JSON | ToolFailed) -> None:
+        with suppress(RuntimeError):  # the loop is closed by now
+            loop.call_soon_threadsafe(context.came_late, outcome)
+
+    def work() -> JSON:
+        try:
+            value = call(bound)
+        except ToolFailed as error:
+            if is_given_up:
+                tell(error)
+            raise
+        if is_given_up:
+            tell(value)
+        return value
+
+    try:
+        return await asyncio.to_thread(work)
+    except asyncio.CancelledError:
+        is_given_up = True
+        raise
+
+
+def _limited(handler: Handler, seconds: float) -> Handler:
+    """The handler with a limit of time."""
 
     async def limited(args: dict[str, Any], context: CallContext) -> JSON:
-        scope = asyncio.timeout(seconds)
-        try:
-            async with scope:
-                return await handler(args, context)
-        except TimeoutError:
-            if scope.expired():
-                raise ToolFailed(f"no answer within {seconds:g} s", in_doubt=True) from None
-            raise
+        return await within(seconds, handler(args, context), context.came_late)
 
     return limited

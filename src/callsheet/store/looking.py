@@ -1,0 +1,106 @@
+"""Connections for one who only looks: to a journal that may lie where nothing can be written.
+
+In: a journal's place. Out: a connection that reads, or a JournalError that says why there is none.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from callsheet.store.errors import JournalError
+from callsheet.store.ledger import insert_left
+from callsheet.store.place import Place
+from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_reading
+from callsheet.store.tail import left_tails
+
+
+def connect_to_look(place: Place) -> sqlite3.Connection:
+    """A connection to a journal that may be one this process can only read.
+
+    Where a dead process left a tail beside a file that cannot be written, it is one to a copy in
+    memory that has the tail's entries.
+
+    Raises JournalError: JRN008 for another program's file, JRN009 for a newer journal, JRN010
+    for one that is not there or cannot be read.
+    """
+    path = place.database
+    try:
+        with path.open("rb"):
+            pass
+        connection, application, version = _looked_at(path)
+    except (OSError, sqlite3.OperationalError) as error:
+        raise _unreadable(path, error) from error
+    except sqlite3.DatabaseError:
+        connection, application, version = None, 0, 0
+    if connection is not None and (application, version) == (APPLICATION_ID, SCHEMA_VERSION):
+        return connection if os.access(path, os.W_OK) else _with_left(connection, place)
+    if connection is not None:
+        connection.close()
+    if application != APPLICATION_ID:
+        raise JournalError("JRN008", f"{path} is not a journal of callsheet", "name another file")
+    raise JournalError(
+        "JRN009",
+        f"the journal {path} has format {version}; this callsheet reads format {SCHEMA_VERSION}",
+        "use the callsheet that wrote it, or a newer one",
+    )
+
+
+def _with_left(connection: sqlite3.Connection, place: Place) -> sqlite3.Connection:
+    """The connection, or one to a copy of its journal with what dead processes left beside it."""
+    for left in left_tails(place.run_locks):
+        if not connection.execute("PRAGMA database_list").fetchone()[2]:
+            copy = connection
+        else:
+            copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            copy.text_factory = connection.text_factory
+            connection.backup(copy)
+            connection.close()
+        insert_left(copy.cursor(), left.entries())
+        left.close(is_done=False)
+        connection = copy
+    return connection
+
+
+def _looked_at(path: Path) -> tuple[sqlite3.Connection, int, int]:
+    """A connection, and whose file of which format it is."""
+    connection = connect_reading(path)
+    try:
+        return connection, *_format_of(connection)
+    except sqlite3.OperationalError:
+        connection.close()
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size > 0:
+            raise
+    except BaseException:
+        connection.close()
+        raise
+    # SQLite wants to make files beside it. All is in this one, which nobody writes now.
+    lenient = connection.text_factory
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False
+    )
+    connection.text_factory = lenient
+    try:
+        return connection, *_format_of(connection)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _format_of(connection: sqlite3.Connection) -> tuple[int, int]:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return application, version
+
+
+def _unreadable(path: Path, error: Exception) -> JournalError:
+    if isinstance(error, FileNotFoundError):
+        return JournalError(
+            "JRN010", f"there is no journal {path}", "name the one that runs were recorded in: --journal PATH"
+        )
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return JournalError(
+        "JRN010", f"the journal {path} cannot be read: {reason}", "name a journal that you can read"
+    )

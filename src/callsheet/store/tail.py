@@ -1,0 +1,209 @@
+"""The tail: entries that a process has put into a plain file and not yet into the database.
+
+Appending to a file costs a tenth of a transaction, and what the kernel has been given outlives the
+process, though no loss of power: so entries wait there wherever no sync is asked for, and many go into
+the database together. A tail belongs to the process that made it, which holds an `flock` on it; one
+whose lock is free was left by a process that died, and whoever finds it may bring it in.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from callsheet.store.events import NO_BODY, decode_intents, identify, link
+from callsheet.store.lock import let_go_in_child
+from callsheet.store.pending import Row
+
+SUFFIX = ".tail"
+
+_HEAD = struct.Struct(">IqqqddIIii")
+"""Length of all that follows it; run number, seq, epoch; ts, mono; covers; lengths of line, body, intents."""
+_LENGTH = struct.Struct(">I")
+_HASH_BYTES = 32
+
+
+class Kept(NamedTuple):
+    """An entry as a tail keeps it: the number of its run, and its row."""
+
+    number: int
+    row: Row
+
+
+class Tail:
+    """The tail of this process for one journal, from construction to `close`; raises OSError."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        self._path, self._fd = _make(folder)
+        self._size = 0
+        let_go_in_child(self)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits in it."""
+        return self._size == 0
+
+    def append(self, number: int, entries: list[tuple[Row, bytes]]) -> None:
+        """Add entries of a run, each with the line that identifies it, all or none.
+
+        Raises OSError for a disk that does not take them.
+        """
+        data = b"".join([_packed(number, row, line) for row, line in entries])
+        try:
+            written = os.write(self._fd, data)
+            if written != len(data):
+                raise OSError(28, "No space left on device")
+        except OSError:
+            os.ftruncate(self._fd, self._size)
+            raise
+        self._size += written
+
+    def clear(self) -> None:
+        """Forget all entries: they are in the database."""
+        self._size = 0
+        os.ftruncate(self._fd, 0)
+
+    def close(self) -> None:
+        """Close it; the file is removed if nothing waits in it, else left to whoever finds it."""
+        if self._fd >= 0:
+            if self.is_empty:
+                self._path.unlink(missing_ok=True)
+            self.close_copy()
+
+    def close_copy(self) -> None:
+        """Close the descriptor alone."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class Left(NamedTuple):
+    """The tail of a dead process, kept by its lock from others until `close`."""
+
+    path: Path
+    fd: int
+
+    def entries(self) -> Iterator[Kept]:
+        """What it holds, up to the first entry that is not whole."""
+        with open(self.fd, "rb", closefd=False) as file:
+            file.seek(0)
+            data = file.read()
+        return _unpacked(data)
+
+    def close(self, *, is_done: bool) -> None:
+        """Let go of it, and remove it if all of it is in the database."""
+        if is_done:
+            self.path.unlink(missing_ok=True)
+        os.close(self.fd)
+
+
+def left_tails(folder: Path) -> list[Left]:
+    """The tails in a folder whose processes are dead; of those that cannot be read, none."""
+    try:
+        with os.scandir(folder) as listed:
+            paths = [Path(entry.path) for entry in listed if entry.name.endswith(SUFFIX)]
+    except OSError:
+        return []
+    return [left for path in sorted(paths) if (left := _taken(path)) is not None]
+
+
+def fits(run_id: str, prev: bytes, expected: int, row: Row) -> bool:
+    """Whether an entry is whole and follows the entry with the hash `prev` as event `expected`."""
+    data, covers, intents, hashed = row[9], row[11], row[12], row[13]
+    digest = NO_BODY if data is None else sha256(data).digest()
+    head = row[:9]
+    if row[0] != expected or link(prev, head, digest, identify(run_id, head), intents) != hashed:
+        return False
+    return covers == 1 + (0 if intents is None else len(decode_intents(intents)))
+
+
+def _make(folder: Path) -> tuple[Path, int]:
+    while True:
+        path = folder / f"{os.getpid()}-{os.urandom(4).hex()}{SUFFIX}"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(path, flags, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            if os.fstat(fd).st_nlink:
+                return path, fd
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)  # another process took it for a dead one's between our open and our lock
+
+
+def _taken(path: Path) -> Left | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(fd).st_nlink:
+            return Left(path, fd)
+    except OSError:
+        pass  # its process lives, or another brings it in now
+    os.close(fd)
+    return None
+
+
+def _packed(number: int, row: Row, line: bytes) -> bytes:
+    seq, epoch, _, _, _, _, _, ts, mono, data, _, covers, intents, hashed = row
+    body = b"%b%b%b%b" % (line, data or b"", intents or b"", hashed)
+    return (
+        _HEAD.pack(
+            _HEAD.size - _LENGTH.size + len(body),
+            number,
+            seq,
+            epoch,
+            ts,
+            mono,
+            covers,
+            len(line),
+            -1 if data is None else len(data),
+            -1 if intents is None else len(intents),
+        )
+        + body
+    )
+
+
+def _unpacked(data: bytes) -> Iterator[Kept]:
+    at = 0
+    while at + _HEAD.size <= len(data):
+        length, number, seq, epoch, ts, mono, covers, line_size, *sizes = _HEAD.unpack_from(data, at)
+        end, place = at + _LENGTH.size + length, at + _HEAD.size + line_size
+        line = data[at + _HEAD.size : place]
+        parts: list[bytes | None] = []
+        for size in sizes:
+            parts.append(None if size < 0 else data[place : place + size])
+            place += max(size, 0)
+        if end > len(data) or place + _HASH_BYTES != end:
+            return
+        try:
+            kind, item, attempt, key, step = _identified(line)
+        except ValueError:
+            return
+        body, intents = parts
+        hashed = data[place:end]
+        row = (seq, epoch, kind, key, step, item, attempt, ts, mono, body, None, covers, intents, hashed)
+        yield Kept(number, row)
+        at = end
+
+
+def _identified(line: bytes) -> tuple[str, int | None, int | None, str | None, str | None]:
+    """Type, item, attempt, key and step of the line that `identify` made; raises ValueError."""
+    _, kind, item, attempt, key_size, step_size, texts = line.decode().split(" ", 6)
+    key, step = int(key_size), int(step_size)
+    return (
+        kind,
+        None if item == "None" else int(item),
+        None if attempt == "None" else int(attempt),
+        None if key < 0 else texts[:key],
+        None if step < 0 else texts[key if key >= 0 else len("None") :],
+    )

@@ -1,0 +1,285 @@
+"""Where no sync is asked for, committed events wait in a tail: nothing of it is lost, nothing seen twice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from callsheet.ir import Plan
+from callsheet.store import Durability, EventType, Journal, JournalError, RunStatus
+from callsheet.store.place import place_of
+from callsheet.store.tail import left_tails
+
+Spawn = Callable[[str], "subprocess.Popen[str]"]
+
+
+def _rows(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute("SELECT count(*) FROM events").fetchone()[0]
+
+
+def _tails(path: Path) -> list[Path]:
+    return sorted(place_of(path).run_locks.glob("*.tail"))
+
+
+def _killed(path: Path, spawn: Spawn, events: int) -> None:
+    """Leave a run whose writer was killed after so many commits."""
+    child = spawn(f"""
+journal = Journal.open(PATH, Durability.NORMAL)
+writer = journal.create_run("r", PLAN, "", {{}})
+writer.commit()
+for n in range({events}):
+    writer.append(EventType.OK, key=f"k{{n}}", step="S1", index=0, attempt=1, body={{"value": n}})
+    writer.intend(f"S2.{{n}}.1", "DO")
+    writer.commit()
+os.kill(os.getpid(), signal.SIGKILL)
+""")
+    assert child.wait(timeout=60) == -9
+
+
+def test_a_small_commit_waits_in_the_tail_until_somebody_looks(journal: Journal, plan: Plan) -> None:
+    with journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+        for n in range(20):
+            writer.append(EventType.OK, key=f"k{n}", body={"value": n})
+            writer.commit()
+        assert writer.has_tail
+        assert (writer.durable_seq, _rows(journal.path)) == (21, 1)
+        assert [event.key for event in journal.events("r")] == [None, *(f"k{n}" for n in range(20))]
+        assert not writer.has_tail
+        assert _rows(journal.path) == 21
+    assert journal.verify("r") is None
+
+
+def test_with_a_sync_asked_for_nothing_waits(path: Path, plan: Plan) -> None:
+    with Journal.open(path, Durability.FULL) as journal, journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+        writer.append(EventType.OK, key="k", body={"value": 1})
+        writer.commit()
+        assert not writer.has_tail
+        assert _tails(path) == []
+        assert _rows(path) == 2
+
+
+def test_a_large_body_is_written_once(journal: Journal, plan: Plan) -> None:
+    with journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+        writer.append(EventType.OK, key="a", body={"value": 1})
+        writer.commit()
+        writer.append(EventType.OK, key="b", body={"value": "x" * 5_000})
+        writer.commit()
+        assert not writer.has_tail
+        assert _rows(journal.path) == 3
+
+
+def test_a_tail_never_grows_long(journal: Journal, plan: Plan) -> None:
+    with journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+        for n in range(1_000):
+            writer.append(EventType.OK, key=f"k{n}", body={"value": n})
+            writer.commit()
+            assert writer.last_seq - _rows(journal.path) < 256
+
+
+def test_nothing_waits_after_the_end_or_a_close(journal: Journal, plan: Plan) -> None:
+    for name, status in (("ended", RunStatus.DONE), ("closed", None)):
+        with journal.create_run(name, plan, "", {}) as writer:
+            writer.commit()
+            writer.append(EventType.OK, key="k", body={"value": 1})
+            writer.commit()
+            if status is not None:
+                writer.append(EventType.END)
+                writer.set_status(status)
+                writer.commit()
+    assert _rows(journal.path) == 5
+    journal.close()
+    assert _tails(journal.path) == []
+
+
+@pytest.mark.crash
+def test_the_tail_of_a_killed_process_is_brought_in_by_whoever_looks(path: Path, spawn: Spawn) -> None:
+    _killed(path, spawn, 30)
+    assert _rows(path) == 1
+    with Journal.open_to_read(path) as journal:
+        assert journal.find_run("r").events == 61
+        assert journal.verify("r") is None
+        (*_, last) = journal.events("r")
+        assert (last.type, last.key, last.body) == (EventType.INTENT, "S2.29.1", {"tool": "DO"})
+    assert _tails(path) == []
+    assert _rows(path) == 31
+
+
+@pytest.mark.crash
+def test_who_takes_a_killed_run_over_goes_on_after_its_tail(path: Path, spawn: Spawn) -> None:
+    _killed(path, spawn, 10)
+    with Journal.open(path, Durability.NORMAL) as journal:
+        with journal.claim("r") as writer:
+            assert writer.last_seq == 21
+            writer.append(EventType.OK, key="mine", body={"value": 1})
+            writer.commit()
+        assert [event.key for event in journal.events("r", 21)] == ["mine"]
+        assert journal.verify("r") is None
+
+
+@pytest.mark.crash
+def test_a_tail_that_is_in_the_database_already_changes_nothing(path: Path, spawn: Spawn) -> None:
+    _killed(path, spawn, 5)
+    (tail,) = _tails(path)
+    copy = tail.with_name("copy")
+    shutil.copy(tail, copy)
+    with Journal.open_to_read(path) as journal:
+        before = [event.hash for event in journal.events("r")]
+    copy.rename(tail)
+    with Journal.open(path) as journal:
+        assert [event.hash for event in journal.events("r")] == before
+        assert journal.verify("r") is None
+    assert _tails(path) == []
+
+
+@pytest.mark.crash
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.data())
+def test_a_torn_or_flipped_tail_gives_the_events_before_the_damage(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("torn")
+    path = folder / "journal.db"
+    whole = _left_behind(path)
+    (tail,) = _tails(path)
+    content = tail.read_bytes()
+    at = data.draw(st.integers(0, len(content) - 1))
+    if data.draw(st.booleans()):
+        tail.write_bytes(content[:at])
+    else:
+        bit = 1 << data.draw(st.integers(0, 7))
+        tail.write_bytes(content[:at] + bytes([content[at] ^ bit]) + content[at + 1 :])
+    with Journal.open(path, Durability.NORMAL) as journal:
+        assert journal.verify("r") is None
+        found = [event.hash for event in journal.events("r")]
+        assert found == whole[: len(found)]
+        with journal.claim("r") as writer:
+            writer.append(EventType.END)
+            writer.commit()
+        assert journal.verify("r") is None
+
+
+def _left_behind(path: Path) -> list[bytes]:
+    """A journal as a process leaves it that dies with eight events in its tail; their hashes."""
+    copied = path.with_name("source") / "journal.db"
+    with (
+        Journal.open(copied, Durability.NORMAL) as journal,
+        journal.create_run("r", Plan(()), "", {}) as writer,
+    ):
+        writer.commit()
+        for n in range(8):
+            writer.append(EventType.OK, key=f"k{n}", body={"value": "é" * n})
+            writer.commit()
+        path.parent.mkdir(exist_ok=True)
+        for file in copied.parent.glob("journal.db*"):
+            (shutil.copytree if file.is_dir() else shutil.copy)(file, path.parent / file.name)
+        return [event.hash for event in journal.events("r")]
+
+
+@pytest.mark.crash
+def test_what_does_not_follow_from_the_database_is_left_out(path: Path, spawn: Spawn) -> None:
+    """As after a loss of power that took the end of the database and left the tail."""
+    _killed(path, spawn, 10)
+    (tail,) = _tails(path)
+    content = tail.read_bytes()
+    first = int.from_bytes(content[:4], "big") + 4
+    tail.write_bytes(content[first:])
+    with Journal.open(path) as journal:
+        assert journal.find_run("r").events == 1
+        assert journal.verify("r") is None
+
+
+def test_the_tail_of_a_process_that_lives_is_left_alone(path: Path, plan: Plan, spawn: Spawn) -> None:
+    child = spawn("""
+journal = Journal.open(PATH, Durability.NORMAL)
+writer = journal.create_run("r", PLAN, "", {})
+writer.commit()
+writer.append(EventType.OK, key="k", body={"value": 1})
+writer.commit()
+print("ready")
+sys.stdin.readline()
+writer.append(EventType.OK, key="l", body={"value": 2})
+writer.commit()
+writer.close()
+journal.close()
+""")
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    with Journal.open_to_read(path) as journal:
+        assert journal.find_run("r").events == 1
+        assert left_tails(place_of(path).run_locks) == []
+        child.communicate("\n", timeout=60)
+        assert [event.key for event in journal.events("r")] == [None, "k", "l"]
+        assert journal.verify("r") is None
+
+
+@pytest.mark.crash
+def test_a_tail_is_read_by_one_who_may_not_write(
+    path: Path, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _killed(path, spawn, 10)
+    path.chmod(0o400)
+    monkeypatch.setattr("os.access", lambda *_: False)  # who runs the tests may be the superuser
+    with Journal.open_to_read(path) as journal:
+        assert journal.find_run("r").events == 21
+        assert journal.verify("r") is None
+    assert len(_tails(path)) == 1
+
+
+def test_a_run_whose_tail_cannot_be_brought_in_stays_owned(journal: Journal, plan: Plan) -> None:
+    writer = journal.create_run("r", plan, "", {})
+    writer.commit()
+    for n in range(20):
+        writer.append(EventType.OK, key=f"k{n}", body={"value": "x" * 900})
+        writer.commit()
+    cursor = writer._ledger._cursor  # pyright: ignore[reportPrivateUsage]
+    assert cursor is not None
+    (pages,) = cursor.execute("PRAGMA page_count").fetchone()
+    cursor.execute(f"PRAGMA max_page_count = {pages}").fetchone()
+    writer.close()
+    assert writer.has_tail
+    with pytest.raises(JournalError, match="JRN004"):
+        journal.claim("r")
+    cursor.execute("PRAGMA max_page_count = 100000").fetchone()
+    writer.close()
+    assert not writer.has_tail
+    with journal.claim("r") as again:
+        assert again.last_seq == 21
+
+
+def test_a_forked_process_keeps_no_tail_alive(journal: Journal, plan: Plan) -> None:
+    with journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+        writer.append(EventType.OK, key="k", body={"value": 1})
+        writer.commit()
+        (tail,) = _tails(journal.path)
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            held = [fd for fd in os.listdir("/proc/self/fd") if _names(fd, tail)]
+            os.write(write, str(len(held)).encode())
+            os._exit(0)
+        os.waitpid(pid, 0)
+        assert os.read(read, 10) == b"0"
+        for end in (read, write):
+            os.close(end)
+
+
+def _names(fd: str, path: Path) -> bool:
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}") == str(path)
+    except OSError:
+        return False
