@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from callsheet.api.checking import ALL_MEANS, check_plan
 from callsheet.api.compiling import Compiled, CompileFailed, compiled, draft_for, offered
 from callsheet.api.language import language_model
+from callsheet.api.reach import pin_lookup
 from callsheet.apps.models import model_of
 from callsheet.apps.session import Setup, open_toolbox
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.diagnostics import CallsheetError, Diagnostic
-from callsheet.frontends.spelling import Syntax, format_as
 from callsheet.ir import Plan
 from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.tools import Registry
 from callsheet.store.library import PlanLibrary
+from callsheet.store.library.goals import GoalMatch, find_by_goal
 
 _WAY_OUT = (
     "name one: --model provider:model, CALLSHEET_MODEL, or [model] in config.toml; "
@@ -30,10 +31,13 @@ _WAY_OUT = (
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A plan of the library for a goal: its id, goal and text."""
+    """A plan of the library for a goal: its id, the goal it was saved for, how near that is, and its text."""
 
     id: str
     goal: str
+    score: float
+    is_exact: bool
+    described: str
     text: str
     plan: Plan
 
@@ -45,6 +49,13 @@ class Made:
     kept: Kept | None
     result: Compiled | CompileFailed | None
     doubts: tuple[Diagnostic, ...] = ()
+
+    @property
+    def text(self) -> str | None:
+        """The text of the plan, if there is one."""
+        if self.kept is not None:
+            return self.kept.text
+        return self.result.text if isinstance(self.result, Compiled) else None
 
 
 def language_of(setup: Setup) -> LanguageModel:
@@ -79,6 +90,36 @@ async def compiled_for(
         request = Request(goal, offered(registry), context)
         draft = await draft_for(request, model, registry, ALL_MEANS)
         return Made(None, compiled(goal, draft, registry), toolbox.diagnostics)
+
+
+def _kept(
+    library: PlanLibrary, goal: str, registry: Registry, takes: Callable[[Kept], bool]
+) -> Kept | None:
+    """The plan of the library that is taken for a goal; one that could not run here never is."""
+    found = find_by_goal(library, goal, pin_lookup(registry))
+    if found.exact is not None:
+        kept = _loaded(library, found.exact)
+        if kept is not None and _can_run(kept.plan, registry, found.exact):
+            return kept
+    for match in found.near:
+        kept = _loaded(library, match) if match.is_usable else None
+        if kept is not None and _can_run(kept.plan, registry, match) and takes(kept):
+            return kept
+    return None
+
+
+def _loaded(library: PlanLibrary, match: GoalMatch) -> Kept | None:
+    try:
+        stored = library.load(match.name)
+        plan = stored.require()
+    except CallsheetError:  # changed since it was found
+        return None
+    return Kept(match.name, match.goal, match.score, match.is_exact, str(match), stored.text, plan)
+
+
+def _can_run(plan: Plan, registry: Registry, match: GoalMatch) -> bool:
+    given = [param.name for param in match.params]
+    return not any(d.is_error for d in check_plan(plan, registry, given, means=ALL_MEANS))
 
 
 async def prompt_of(goal: str, context: str, setup: Setup) -> list[dict[str, str]]:

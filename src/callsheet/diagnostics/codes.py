@@ -1,9 +1,9 @@
 """The table of diagnostic codes; each has a page in `pages/` with an example and the repair.
 
-Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans, CHK what the
-checks find in a plan, CMP what can keep a goal from becoming a plan, TOL tools and servers, RUN what can
-end a run, JRN the journal, CFG configuration and usage, PLN the plan library and its planner, MDL the
-models that are asked.
+Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans, GRM flat plans
+of models, CHK what the checks find in a plan, CMP what can keep a goal from becoming a plan, TOL tools
+and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, PLN the plan library
+and its planner, MDL models.
 """
 
 from __future__ import annotations
@@ -185,6 +185,8 @@ CODES: dict[str, Code] = _table(
     CMP006="an answer that holds no plan",
     CMP007="a plan that is wrong after its repair",
     CMP008="an answer that was cut off",
+    GRM001="an answer that is no flat plan",
+    GRM002="an argument of a flat plan that cannot be read",
     CFG001="a plan that is not in canonical JSON",
     CFG010="a command line that cannot be read",
     CFG011="a variable that cannot be given so",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from callsheet.diagnostics import Diagnostic, Source
 from callsheet.ir import Plan
-from callsheet.machine import Fact, Remark
+from callsheet.machine import Fact, Remark, describe_remark
 from callsheet.ports.models.model import Completion, ModelFailed, Usage
 
 
@@ -32,6 +33,22 @@ class Accounting:
         prompt = (Fact("prompt", self.prompt),) if self.prompt else ()
         again = (Fact("asked again", "the first answer was wrong"),) if self.repaired else ()
         return (*prompt, *self.remarks, *again)
+
+    def to_json(self) -> dict[str, Any]:
+        """The accounting as JSON data; `cost` is null where it is not known."""
+        usage = self.usage
+        return {
+            "calls": self.calls,
+            "repaired": self.repaired,
+            "model": self.model,
+            "prompt": self.prompt,
+            "input_tokens": usage.input_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost": usage.cost,
+            "seconds": round(usage.seconds, 3),
+            "remarks": [describe_remark(remark) for remark in self.remarks],
+        }
 
     def with_answer(self, completion: Completion) -> Accounting:
         """The accounting with one more answer."""

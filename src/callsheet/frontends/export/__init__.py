@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from callsheet.frontends.export.flat import plan_schema
+from callsheet.frontends.export.flat_reader import read_flat
 from callsheet.frontends.export.plans import plan_grammar
 from callsheet.frontends.export.shapes import ExportOptions, Form, ToolShape
 from callsheet.frontends.export.syntaxes import as_gbnf, as_lark
 
-__all__ = ["ExportOptions", "Form", "ToolShape", "plan_gbnf", "plan_grammar", "plan_lark"]
+__all__ = [
+    "ExportOptions",
+    "Form",
+    "ToolShape",
+    "plan_gbnf",
+    "plan_grammar",
+    "plan_lark",
+    "plan_schema",
+    "read_flat",
+]
 
 
 def plan_lark(tools: Sequence[ToolShape], options: ExportOptions | None = None) -> str:

@@ -79,7 +79,7 @@ def _bound(schema: Mapping[str, Any], name: str, exclusive: str, pick: Any) -> t
 
 def _not_zero() -> Node:
     """Digits behind the point that are not all zero."""
-    return seq(Many(_DIGIT, 0, 3), chars("1-9"))
+    return seq(Many(_DIGIT, 0, 5), chars("1-9"))
 
 
 def _from_to(first: int, last: int) -> Iterator[Node]:

@@ -64,7 +64,7 @@ def operation(name: str, rules: Rules, scope: Scope) -> Node | None:
         case "CALC":
             return seq(' ("', _expression(rules, scope), '")')
         case "FORMAT":
-            return seq(" (", rules.text(scope, 1), ")")
+            return seq(" (", rules.words(scope), ")")
         case _ if name in OPERATIONS:
             return _asked(OPERATIONS[name], rules, scope)
         case _:
@@ -73,8 +73,7 @@ def operation(name: str, rules: Rules, scope: Scope) -> Node | None:
 
 def _asked(shape: Shape, rules: Rules, scope: Scope) -> Node | None:
     least, most = shape.data
-    one = choice(rules.reference(scope), rules.text(scope, 1))
-    data = separated(one, ", ", max(least, 1), most) if one is not None and most else None
+    data = separated(rules.words(scope), ", ", max(least, 1), most) if most else None
     named = arguments([(f"{name}=", _argument(name, rules, scope), must) for name, must in shape.named])
     has_required = any(must for _, must in shape.named)
     if data is None:
@@ -94,7 +93,7 @@ def _argument(name: str, rules: Rules, scope: Scope) -> Node:
         case "rounds" | "max_turns":
             return rules.shared("number", integers(1, 20), is_token=True) or seq("1")
         case _:
-            return rules.text(scope, 1)
+            return rules.words(scope)
 
 
 # ---------------------------------------------------------------- queries
@@ -155,16 +154,19 @@ def _expression(rules: Rules, scope: Scope) -> Node:
 def _sum(rules: Rules, scope: Scope) -> Node:
     number = rules.sure("decimal", lambda: _DECIMAL, is_token=True)
     reference = rules.reference(scope)
-    term = choice(number, reference) or number
+    term = rules.shared("term", choice(number, reference), is_token=True) or number
     divisor = choice(_NOT_ZERO, reference) or _NOT_ZERO
     signs = _words(" + ", " - ", " * ")
-    more = Choice((seq(signs, term), seq(" / ", divisor)))
+    more = rules.sure(
+        f"more-{scope.name}", lambda: Choice((seq(signs, term), seq(" / ", divisor))), is_token=True
+    )
     plain = seq(term, Many(more, 0, 3))
     grouped = seq("(", plain, ")", Many(more, 0, 3))
     after = seq(term, signs, "(", plain, ")")
     several = _words("sum", "min", "max", "avg", "count")
     called = None if reference is None else seq(several, "(", reference, ")", Many(more, 0, 2))
-    inner = choice(plain, grouped, after, called) or plain
+    sums = Choice((plain, grouped, after, *([] if called is None else [called])))
+    inner = rules.sure(f"sum-{scope.name}", lambda: sums, is_token=True)
     return Choice((inner, seq("round(", inner, ", ", chars("0-6"), ")")))
 
 

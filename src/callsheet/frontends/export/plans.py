@@ -14,6 +14,7 @@ from callsheet.frontends.export.scope import Rules, Scope
 from callsheet.frontends.export.shapes import ExportOptions, Form, ToolShape
 from callsheet.frontends.export.values import Values
 from callsheet.frontends.ltp.words import RESERVED
+from callsheet.frontends.values.printer import is_name
 
 _MOST_MEMBERS = 4
 _MOST_SAID = 4
@@ -26,7 +27,7 @@ def plan_grammar(tools: Sequence[ToolShape], options: ExportOptions) -> Grammar:
     """The grammar of plans that call these tools; the last step answers or ends the plan.
 
     Raises ValueError for two tools of one name, a name that no plan can call, an operation that is
-    unknown, and bounds below 1.
+    unknown, a given variable that no text can name, and bounds below 1.
     """
     _check(tools, options)
     return _Plans(tools, options).grammar()
@@ -39,6 +40,9 @@ def _check(tools: Sequence[ToolShape], options: ExportOptions) -> None:
             raise ValueError(f"no plan can call a tool {name!r}")
         if names.count(name) > 1 or name in options.operations:
             raise ValueError(f"two tools are called {name}")
+    for name in (options.item, *options.given):
+        if not is_name(name):
+            raise ValueError(f"{name!r} is no name of a variable")
     if min(options.max_steps, options.max_text, options.max_items) < 1:
         raise ValueError("max_steps, max_text and max_items are at least 1")
 
@@ -169,7 +173,8 @@ class _Plans:
         return f"@{name.lower() if self._is_lean else name}"
 
     def _output(self, bound: int) -> Node:
-        cast = choice(":json", ":int", ":float", ":bool", ":list") if self._options.casts else None
+        casts = choice(":json", ":int", ":float", ":bool", ":list") if self._options.casts else None
+        cast = self._rules.shared("cast", casts)
         return seq(f" > ${self._rules.outputs[bound]}", optional(cast))
 
     def _failing(self, scope: Scope) -> Node:
@@ -187,15 +192,14 @@ class _Plans:
 
     def _end(self, scope: Scope) -> Node:
         def make() -> Node | None:
-            one = choice(self._rules.text(scope, 1), self._rules.reference(scope))
-            said = None if one is None else separated(one, ", ", 1, _MOST_SAID)
+            said = separated(self._rules.words(scope), ", ", 1, _MOST_SAID)
             name = "@respond" if self._is_lean else "@RESPOND"
             return choice(None if said is None else seq(name, " (", said, ")"), self._terminate(scope))
 
         return self._rules.rule(f"end-{scope.name}", make) or seq()
 
     def _terminate(self, scope: Scope) -> Node:
-        return seq(self._word("TERMINATE"), " (", self._rules.text(scope, 1), ")")
+        return seq(self._word("TERMINATE"), " (", self._rules.words(scope), ")")
 
     # ------------------------------------------------------------ conditions
 
@@ -207,15 +211,15 @@ class _Plans:
 
         def make() -> Node | None:
             literal = choice(self._rules.text(Scope()), self._number(), "true", "false")
-            compared = choice(*_OPERATORS) or reference
-            right = choice(literal, reference) or reference
+            compared = self._rules.shared("operator", choice(*_OPERATORS)) or reference
+            right = self._rules.shared("value", choice(literal, reference)) or reference
             test = choice(
                 seq(reference, " ", compared, " ", right),
                 seq("IS_EMPTY(", reference, ")"),
                 seq("NOT_EMPTY(", reference, ")"),
             )
-            one = self._rules.rule(f"test-{scope.name}", lambda: test) or reference
-            single = choice(one, seq("NOT (", one, ")")) or one
+            one = self._rules.shared("test", test) or reference
+            single = self._rules.shared("test", choice(one, seq("NOT (", one, ")"))) or one
             more = _MOST_COMPARED - 1
             all_, any_ = Many(seq(" AND ", single), 1, more), Many(seq(" OR ", single), 1, more)
             return seq("?IF (", single, optional(choice(all_, any_)), ") THEN ")

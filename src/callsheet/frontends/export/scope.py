@@ -35,8 +35,8 @@ _UNSEEN = (
 """Characters that canonical text has as escapes alone."""
 _PLAIN = Chars((*_UNSEEN, (0x22, 0x22), (0x24, 0x24), (0x5C, 0x5C)), outside=True)
 _RAW = Chars((*_UNSEEN, (0x22, 0x22), (0x24, 0x24)), outside=True)
-_AFTER = chars(" ,;:!?()/'%+*=<>|&-")
-"""What may follow a reference in a text so that the reference ends there."""
+_AFTER = chars(" !#%&'()*+,/:;<=>?@]^`{|}~¡-©«¬®-±´¶-¸»¿×÷‐-‧‰-⁞₠-₿←-⏿、-〃-")
+"""What may follow a reference in a text so that the reference ends there: no letter, digit, `.` or `[`."""
 _ESCAPE = seq("\\", chars('"\\nt$'))
 _FIELD = seq(chars("A-Za-z_"), Many(chars("A-Za-z0-9_"), 0, 30))
 _INDEX = Choice((Text("0"), seq(chars("1-9"), optional(chars("0-9")))))
@@ -59,6 +59,23 @@ class Scope:
         return f"{self.bound}{'i' if self.has_item else ''}"
 
 
+def output_names(options: ExportOptions) -> list[str]:
+    """The names of a plan's own variables, in the order in which they are set.
+
+    >>> output_names(ExportOptions(max_steps=3, given=("v2",)))
+    ['v1', 'v3', 'v4']
+    """
+    numbers = range(1, options.max_steps + len(options.given) + 1)
+    return [name for number in numbers if (name := f"v{number}") not in options.given][: options.max_steps]
+
+
+def item_name(options: ExportOptions) -> str:
+    """The variable of every loop: the one that is wished for, or one like it where that is given."""
+    taken = {*options.given, *output_names(options)}
+    names = (options.item, *(f"{options.item}_{number}" for number in range(len(taken))))
+    return next(name for name in names if name not in taken)
+
+
 class Rules:
     """The rules of one grammar as they are asked for."""
 
@@ -68,11 +85,8 @@ class Rules:
         self._tokens: set[str] = set()
         self._shared: dict[Node, str] = {}
         self._without: set[str] = set()
-        taken = set(options.given)
-        every = (f"v{number}" for number in range(1, options.max_steps + len(taken) + 1))
-        self.outputs = [name for name in every if name not in taken]
-        """The names of the plan's own variables, in the order in which they are set."""
-        self.item = next(name for name in ("item", *(f"item{n}" for n in range(99))) if name not in taken)
+        self.outputs = output_names(options)
+        self.item = item_name(options)
 
     def grammar(self, start: str) -> Grammar:
         """All rules that were asked for."""
@@ -138,7 +152,7 @@ class Rules:
             return self.sure(f"text-{least}-{cap}", lambda: seq('"', plain, '"'), is_token=True)
 
         def make() -> Node:
-            references = Many(seq(self._within_text(scope), optional(self._tail())), 1, _MOST_REFERENCES)
+            references = Many(self._within_text(scope), 1, _MOST_REFERENCES)
             filled = seq(self._chunk(0, cap), references, optional(Text(".")))
             return seq('"', choice(self._chunk(least, cap), filled) or filled, '"')
 
@@ -155,14 +169,22 @@ class Rules:
 
         return self.sure(f"raw-{least}-{cap}", make, is_token=True)
 
+    def words(self, scope: Scope) -> Node:
+        """A text that is not empty, or a reference."""
+        text = self.text(scope, 1)
+        return self.shared("words", choice(self.reference(scope), text, self.raw(1))) or text
+
     def _cap(self, least: int, most: int | None) -> int:
         cap = max(self.options.max_text, least)
         return cap if most is None else min(most, cap)
 
     def _within_text(self, scope: Scope) -> Node:
+        """A reference inside a text, and what stands behind it up to the next one."""
+
         def make() -> Node:
             name = seq(self._names(scope) or "", self._path())
-            return Choice((seq("$", name), seq("${", name, "}")))
+            more = self._chunk(0, min(_TAIL, self.options.max_text))
+            return Choice((seq("$", name, optional(self._tail())), seq("${", name, "}", more)))
 
         return self.sure(f"inner-{scope.name}", make, is_token=True)
 

@@ -66,5 +66,7 @@ class ExportOptions:
     """One line of comment, of at most 60 characters, before a step."""
     max_text: int = 200
     """The most characters of a text, up to each reference in it."""
+    item: str = "item"
+    """The variable of every loop; another name takes its place where it is given."""
     max_items: int = 8
     """The most items of a list, where its schema asks for no more."""

@@ -50,8 +50,7 @@ class Values:
             rest = {key: part for key, part in schema.items() if key not in ("anyOf", "oneOf")}
             found = (self.literal({**rest, **option}, scope, depth) for option in either[:_MAX_BRANCHES])
             return choice(*found)
-        kinds = _kinds(schema)
-        return choice(*(self._of_kind(kind, schema, scope, depth) for kind in kinds))
+        return choice(*(self._of_kind(kind, schema, scope, depth) for kind in kinds(schema)))
 
     def _of_kind(self, kind: str, schema: Schema, scope: Scope, depth: int) -> Node | None:
         match kind:
@@ -283,7 +282,8 @@ def _is_sayable(option: JSON) -> bool:
     return not isinstance(option, float) or option - option == 0.0
 
 
-def _kinds(schema: Schema) -> tuple[str, ...]:
+def kinds(schema: Schema) -> tuple[str, ...]:
+    """The JSON types that a value may have; all of them but null where the schema does not say."""
     found = schema.get("type")
     if isinstance(found, str):
         return (found,)
