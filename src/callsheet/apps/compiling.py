@@ -59,7 +59,7 @@ class Made:
 
 
 def language_of(setup: Setup) -> LanguageModel:
-    """The model of a setup that can be asked for plans; raises CallsheetError (CMP001) where there is none."""
+    """The model of a setup that can be asked for plans; raises CallsheetError (CMP001) for none."""
     given = model_of(setup)
     model = None if given is None else language_model(given)
     if model is None:
@@ -92,9 +92,7 @@ async def compiled_for(
         return Made(None, compiled(goal, draft, registry), toolbox.diagnostics)
 
 
-def _kept(
-    library: PlanLibrary, goal: str, registry: Registry, takes: Callable[[Kept], bool]
-) -> Kept | None:
+def _kept(library: PlanLibrary, goal: str, registry: Registry, takes: Callable[[Kept], bool]) -> Kept | None:
     """The plan of the library that is taken for a goal; one that could not run here never is."""
     found = find_by_goal(library, goal, pin_lookup(registry))
     if found.exact is not None:

@@ -29,7 +29,9 @@ _REJECTED = ".rejected"
 @click.option("--context", default="", metavar="TEXT", help="Data about the goal that the model is told.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the plan to FILE.")
 @click.option("--prompt", "only_prompt", is_flag=True, help="Print what the model would be asked, and stop.")
-@click.option("--no-library", is_flag=True, help="Ask the model even if the plan library has a plan for GOAL.")
+@click.option(
+    "--no-library", is_flag=True, help="Ask the model even if the plan library has a plan for GOAL."
+)
 @options.plans_folder
 @options.as_json
 def compile_goal(
@@ -164,7 +166,10 @@ def _as_data(goal: str, made: Made, near: list[Kept], path: Path | None) -> dict
 
 
 def _of_result(result: Compiled | CompileFailed) -> dict[str, Any]:
-    data: dict[str, Any] = {"diagnostics": result.findings.to_json(), "accounting": result.accounting.to_json()}
+    data: dict[str, Any] = {
+        "diagnostics": result.findings.to_json(),
+        "accounting": result.accounting.to_json(),
+    }
     if result.ok:
         return {**data, "hash": result.require().hash}
     return {**data, "answer": result.text}

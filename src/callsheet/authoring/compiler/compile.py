@@ -6,8 +6,11 @@ is shown to people: telling names, an answer at its end, its goal in its head. O
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from callsheet.authoring.answer import read_answer_plan
 from callsheet.authoring.compiler.asking import NAME, Ask, Reading, asked
@@ -19,7 +22,7 @@ from callsheet.authoring.compiler.request import Check, Options, Request
 from callsheet.authoring.compiler.result import Accounting, Draft
 from callsheet.authoring.compiler.stutter import without_stutter
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
-from callsheet.frontends.export import ExportOptions, ToolShape, plan_gbnf, plan_lark
+from callsheet.frontends.export import ExportOptions, ToolShape, plan_gbnf, plan_lark, plan_schema, read_flat
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.ir import Literal, Plan, Ref, Respond, Step, Terminate
 from callsheet.ports.models.model import Constraint, LanguageModel, Syntax
@@ -48,13 +51,12 @@ async def compile_goal(
     accepts = tuple(model.accepts) if chosen.constrained else ()
     catalogue = _catalogue(request, accepts, chosen)
     plain = question(request.goal, request.context, catalogue, request.given)
-    constraint = constraint_for(
-        accepts, catalogue, request.given, min(chosen.max_steps, _most_steps(request.goal))
-    )
+    held = _Held.to(catalogue, request.given, min(chosen.max_steps, _most_steps(request.goal)))
+    constraint = held.constraint(accepts)
     is_json = constraint is not None and constraint.syntax is Syntax.JSON_SCHEMA
 
     def read(text: str, held_to: Constraint | None) -> Reading:
-        return _checked(request, _read(text, held_to, catalogue, request.given), check)
+        return _checked(request, _read(text, held_to, held, request.given), check)
 
     ask = Ask(
         messages=as_json(plain.messages) if is_json else plain.messages,
@@ -92,21 +94,40 @@ def goal_fault(goal: str) -> Diagnostic | None:
     return None
 
 
-def constraint_for(
-    accepts: Iterable[Syntax], catalogue: Catalogue, given: Iterable[str] = (), max_steps: int = 12
-) -> Constraint | None:
-    """What an answer is held to, in the first syntax that the model accepts; None where it accepts none."""
-    shapes = [ToolShape(o.name.lower(), o.parameters) for o in catalogue.offers if o.parameters is not None]
-    options = ExportOptions(max_steps=max_steps, operations=catalogue.operations, given=tuple(given))
-    for syntax in accepts:
-        match syntax:
+class _Held(NamedTuple):
+    """What an answer may be held to: the tools and operations that are told, and how a plan is written."""
+
+    shapes: list[ToolShape]
+    options: ExportOptions
+
+    @classmethod
+    def to(cls, catalogue: Catalogue, given: Iterable[str], max_steps: int) -> _Held:
+        offers = catalogue.offers
+        return cls(
+            [ToolShape(o.name.lower(), o.parameters) for o in offers if o.parameters is not None],
+            ExportOptions(
+                max_steps=max_steps,
+                operations=catalogue.operations,
+                given=tuple(name for name in given if _NAME.fullmatch(name)),
+                item="x",
+            ),
+        )
+
+    def constraint(self, accepts: Iterable[Syntax]) -> Constraint | None:
+        """The constraint in the first syntax that the model accepts; None where it accepts none."""
+        match next(iter(accepts), None):
             case Syntax.LARK:
-                return Constraint(syntax, plan_lark(shapes, options), "plan")
+                return Constraint(Syntax.LARK, plan_lark(self.shapes, self.options), "plan")
             case Syntax.GBNF:
-                return Constraint(syntax, plan_gbnf(shapes, options), "plan")
+                return Constraint(Syntax.GBNF, plan_gbnf(self.shapes, self.options), "plan")
             case Syntax.JSON_SCHEMA:
-                continue
-    return None
+                schema = plan_schema(self.shapes, self.options)
+                return Constraint(Syntax.JSON_SCHEMA, json.dumps(schema), "plan")
+            case None:
+                return None
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _most_steps(goal: str) -> int:
@@ -120,10 +141,12 @@ def _catalogue(request: Request, accepts: Sequence[Syntax], options: Options) ->
     return catalogue_for(request.goal, request.tools, max_tools=most, fills=not is_small)
 
 
-def _read(text: str, held_to: Constraint | None, catalogue: Catalogue, given: Iterable[str]) -> Reading:
+def _read(text: str, held_to: Constraint | None, held: _Held, given: Iterable[str]) -> Reading:
     """The plan in an answer; a text without any step is told in one word of the compiler's."""
-    del held_to, catalogue
-    result = read_answer_plan(text, given, NAME)
+    if held_to is not None and held_to.syntax is Syntax.JSON_SCHEMA:
+        result = read_flat(text, held.shapes, NAME, held.options)
+    else:
+        result = read_answer_plan(text, given, NAME)
     if result.plan is None and not result.partial.steps:
         return Reading(None, (_no_plan(text), *result.diagnostics), result.source)
     return Reading(result.plan, result.diagnostics, result.source)

@@ -7,7 +7,8 @@ from typing import Any
 
 from callsheet.diagnostics import Diagnostic, Source
 from callsheet.ir import Plan
-from callsheet.machine import Fact, Remark, describe_remark
+from callsheet.machine import Fact, Remark
+from callsheet.machine.remarks import describe_remark
 from callsheet.ports.models.model import Completion, ModelFailed, Usage
 
 
