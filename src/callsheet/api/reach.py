@@ -11,13 +11,12 @@ from pathlib import Path
 
 from callsheet.api.agents import AgentRules, agent_steps, loops_of, names_for_agents
 from callsheet.ir import Call, CallKind, Effect, OnInDoubt, Plan, call_kind
+from callsheet.ir.calling import called_names
 from callsheet.machine import ToolFacts
 from callsheet.ports.asking import asking_tool
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.tools import Registry, Tool, ToolSpec
 from callsheet.ports.transforms import transform_tools
-
-_LOCAL_KINDS = frozenset({CallKind.TOOL, CallKind.TRANSFORM, CallKind.HUMAN})
 
 
 def default_data() -> Path:
@@ -57,12 +56,6 @@ def take_in(registry: Registry, tool: Tool, alias: str) -> None:
     registry.add(tool, alias)
 
 
-def called_names(plan: Plan) -> tuple[str, ...]:
-    """The tools and transforms that a plan calls, each once, in the order of the text."""
-    calls = (step.action for step in plan.steps)
-    return tuple(dict.fromkeys(c.tool for c in calls if isinstance(c, Call) and c.kind in _LOCAL_KINDS))
-
-
 def absent_tools(plan: Plan, registry: Registry, agents: AgentRules | None = None) -> tuple[str, ...]:
     """The tools that a plan calls, or its agents may, and that are not in the registry."""
     calls = (step.action for step in plan.steps)
@@ -77,6 +70,25 @@ def pins_of(plan: Plan, registry: Registry, agents: AgentRules | None = None) ->
     names = (*called_names(plan), *names_for_agents(plan, registry, agents))
     tools = ((name, registry.get(name)) for name in names)
     return {name: tool.spec.pin for name, tool in tools if tool is not None and tool.spec.pin is not None}
+
+
+def pin_lookup(registry: Registry) -> Callable[[str], str | None]:
+    """The hash of the declaration of the tool that a name leads to now.
+
+    That is "" for a tool without one, and None where there is no tool of that name.
+    """
+
+    def pin_of(name: str) -> str | None:
+        tool = registry.get(name)
+        return None if tool is None else tool.spec.pin or ""
+
+    return pin_of
+
+
+def pins_for_library(plan: Plan, registry: Registry) -> dict[str, str | None]:
+    """What a plan that is kept is to know of the tools that it calls, as `pin_lookup` has it."""
+    pin_of = pin_lookup(registry)
+    return {name: pin_of(name) for name in called_names(plan)}
 
 
 def facts_of(

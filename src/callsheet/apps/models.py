@@ -13,10 +13,12 @@ from typing import Any
 
 from callsheet.api.agents import AgentRules, asks_for_all_tools, wrong_tools
 from callsheet.api.checking import Means, check_plan
-from callsheet.api.models import ChatModel, Model, Replan, called, model_port, replan_by, turn_asker
-from callsheet.api.plan import Plan
-from callsheet.api.planning import GraphPlanner, graph_planner, refused
+from callsheet.api.compiling import offered
+from callsheet.api.language import language_model
+from callsheet.api.models import ChatModel, Model, called, model_port
+from callsheet.api.planning import GraphPlanner, graph_planner
 from callsheet.api.reach import facts_of, spec_lookup
+from callsheet.api.replanning import Replan, replan_by
 from callsheet.apps.session import Setup
 from callsheet.apps.settings import load_settings
 from callsheet.diagnostics import CallsheetError
@@ -24,7 +26,8 @@ from callsheet.ir import Call, CallKind, OnInDoubt, Order
 from callsheet.ir import Plan as Steps
 from callsheet.ir import Replan as ReplanAction
 from callsheet.machine import Compile, Limits, ToolFacts
-from callsheet.ports.models.agents import AgentTurns, AskTurn
+from callsheet.ports.models.agents import AgentTurns, asking
+from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.models.opening import open_model
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.models.settings import named_model
@@ -88,7 +91,8 @@ class Asked:
     model: ModelPort | None = None
     replan: Replan | None = None
     planner: GraphPlanner | None = None
-    complete: AskTurn | None = None
+    language: LanguageModel | None = None
+    """Who is asked what agents do next."""
     agents: AgentRules | None = None
     """How the machine drives agents, None where there is no model."""
 
@@ -105,7 +109,7 @@ class Asked:
 
     def turns(self, registry: Registry) -> TurnPort | None:
         """Who answers the questions of agents; None where there is no model."""
-        return None if self.complete is None else AgentTurns(self.complete, spec_lookup(registry))
+        return None if self.language is None else AgentTurns(asking(self.language), spec_lookup(registry))
 
     def compiler(self, registry: Registry, on_in_doubt: str) -> CompilePort | None:
         """Makes new plans, checked against these tools; None where nobody does."""
@@ -116,7 +120,7 @@ class Asked:
             command: Compile, context: CallContext
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
             if command.progress is None:
-                steps = await self._replanned(command, context)
+                steps = await self._replanned(command, registry, context)
                 found = (
                     *check_plan(steps, registry, command.variables),
                     *wrong_tools(steps, registry, self.agents),
@@ -130,19 +134,17 @@ class Asked:
 
         return compile_again
 
-    async def _replanned(self, command: Compile, context: CallContext) -> Steps:
+    async def _replanned(self, command: Compile, registry: Registry, context: CallContext) -> Steps:
         if self.replan is None:
             raise ToolFailed("RE-PLAN needs a language model, and this run was given none")
-        return await self.replan(command, context)
+        return await self.replan(command, context, registry)
 
     async def _revised(self, command: Compile, registry: Registry, context: CallContext) -> Steps:
         if self.planner is None:
             raise ToolFailed("a new plan needs a language model, and this run was given none")
-        steps = await self.planner.revise(command, [tool.spec for tool in registry], context)
-        wrong = refused(Plan(steps), check_plan(steps, registry, command.variables))
-        if wrong is not None:
-            raise wrong
-        return steps
+        return await self.planner.revise(
+            command, offered(registry), context, lambda plan: check_plan(plan, registry, command.variables)
+        )
 
 
 def asked_by(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = True) -> Asked:
@@ -159,7 +161,7 @@ def asked_by(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = Tru
         return Asked()
     planner = graph_planner(None, model) if plans_anew else None
     rules = AgentRules(setup.settings.agent_tools)
-    return Asked(model_port(model), replan_by(None, model), planner, turn_asker(model), rules)
+    return Asked(model_port(model), replan_by(None, model), planner, language_model(model), rules)
 
 
 def _asks(plan: Steps) -> bool:

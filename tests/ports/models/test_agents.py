@@ -12,7 +12,7 @@ from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Cut, Fact
 from callsheet.machine.agents.allowance import Allowance
 from callsheet.machine.agents.conversation import Came, Seen, Turn
-from callsheet.ports.models.agents import AgentTurns, action_in, constrained, turn_prompt
+from callsheet.ports.models.agents import AgentTurns, action_in, asking, turn_prompt
 from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Syntax, Usage
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.tools import CallContext, ToolSpec
@@ -61,7 +61,7 @@ class Scripted:
 
 async def asked(model: Scripted, command: AgentTurn) -> tuple[JSON, CallContext]:
     context = CallContext("run", command.key)
-    port = AgentTurns(constrained(model), {"SEARCH": SEARCH}.get)
+    port = AgentTurns(asking(model), {"SEARCH": SEARCH}.get)
     return await port(command, context), context
 
 

@@ -11,6 +11,7 @@ _HERE = "callsheet.apps.cli"
 _PLANS, _RUNS, _MORE = "Plans", "Runs", "More"
 
 COMMANDS: dict[str, Entry] = {
+    "compile": Entry(f"{_HERE}.compile:compile_goal", "Make a plan for a goal.", _PLANS),
     "check": Entry(f"{_HERE}.check:check", "Say what is wrong with plans.", _PLANS),
     "fmt": Entry(f"{_HERE}.fmt:fmt", "Write plans in their canonical form.", _PLANS),
     "graph": Entry(f"{_HERE}.graph:graph", "Draw a plan.", _PLANS),
@@ -28,6 +29,7 @@ COMMANDS: dict[str, Entry] = {
     "runs": Entry(f"{_HERE}.runs:runs", "List the runs, the newest first.", _RUNS),
     "show": Entry(f"{_HERE}.show:show", "Tell what happened in a run.", _RUNS),
     "tools": Entry(f"{_HERE}.tools:tools", "List the tools that a plan can call.", _MORE),
+    "models": Entry(f"{_HERE}.models.group:models", "Fetch models that run on this machine.", _MORE),
     "doctor": Entry(f"{_HERE}.doctor:doctor", "Look whether everything needed is in order.", _MORE),
     "demo": Entry(f"{_HERE}.demo:demo", "See it work on real MCP servers.", _MORE),
     "explain": Entry(f"{_HERE}.explain:explain", "Explain a diagnostic code.", _MORE),

@@ -18,7 +18,7 @@ from callsheet.machine.agents.conversation import Came, Seen, Turn
 from callsheet.machine.values import parse_json
 from callsheet.ports.models.checks import json_text, without_marks
 from callsheet.ports.models.model import Constraint, Failure, LanguageModel, ModelFailed, Syntax
-from callsheet.ports.models.operations import MAX_ANSWER, Complete, text_of
+from callsheet.ports.models.operations import MAX_ANSWER, text_of
 from callsheet.ports.models.prompts import Messages, mark_for, marked
 from callsheet.ports.tools import CallContext, ToolFailed, ToolSpec
 
@@ -37,7 +37,7 @@ SpecOf: TypeAlias = "Callable[[str], ToolSpec | None]"
 """The declaration of a tool by its canonical name."""
 
 
-def constrained(model: LanguageModel) -> AskTurn:
+def asking(model: LanguageModel) -> AskTurn:
     """How a model is asked that may hold its answers to a schema; one that cannot is asked without."""
     takes_schemas = Syntax.JSON_SCHEMA in model.accepts
 
@@ -54,11 +54,6 @@ def constrained(model: LanguageModel) -> AskTurn:
         return await model.complete(messages, max_tokens=MAX_TOKENS)
 
     return ask
-
-
-def unconstrained(complete: Complete) -> AskTurn:
-    """How a function that completes conversations is asked."""
-    return lambda messages, schema: complete(messages)
 
 
 class AgentTurns:

@@ -1,0 +1,100 @@
+"""What comes of a goal: a plan that may run or what is wrong with it, and what it took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from callsheet.diagnostics import Diagnostic, Source
+from callsheet.ir import Plan
+from callsheet.machine import Fact, Remark
+from callsheet.machine.remarks import describe_remark
+from callsheet.ports.models.model import Completion, ModelFailed, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Accounting:
+    """What compiling took.
+
+    `calls` are those of the model, `repaired` says that the last of them repaired an answer. `usage` sums up
+    their tokens, seconds and cost in US dollars, None where the price of one is not known. `prompt` names the
+    prompt and its version, `model` who answered; `remarks` say what was cut and how the answer was held.
+    """
+
+    calls: int = 0
+    repaired: bool = False
+    usage: Usage = field(default_factory=lambda: Usage(tries=0))
+    model: str = ""
+    prompt: str = ""
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def facts(self) -> tuple[Remark, ...]:
+        """What is to be known beside numbers: the prompt, what was cut, whether an answer was repaired."""
+        prompt = (Fact("prompt", self.prompt),) if self.prompt else ()
+        again = (Fact("asked again", "the first answer was wrong"),) if self.repaired else ()
+        return (*prompt, *self.remarks, *again)
+
+    def to_json(self) -> dict[str, Any]:
+        """The accounting as JSON data; `cost` is null where it is not known."""
+        usage = self.usage
+        return {
+            "calls": self.calls,
+            "repaired": self.repaired,
+            "model": self.model,
+            "prompt": self.prompt,
+            "input_tokens": usage.input_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost": usage.cost,
+            "seconds": round(usage.seconds, 3),
+            "remarks": [describe_remark(remark) for remark in self.remarks],
+        }
+
+    def with_answer(self, completion: Completion) -> Accounting:
+        """The accounting with one more answer."""
+        cost = completion.usage.cost if not self.calls else added(self.usage.cost, completion.usage.cost)
+        usage = replace(_sum(self.usage, completion.usage), cost=cost)
+        return replace(self, calls=self.calls + 1, usage=usage, model=completion.model or self.model)
+
+    def with_remarks(self, *remarks: Remark) -> Accounting:
+        """The accounting with further remarks."""
+        return replace(self, remarks=(*self.remarks, *remarks))
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What came of asking for a plan.
+
+    `answer` is the last text of the model, as it came. `plan` is the checked plan, None where the answer is
+    none or cannot run; then `diagnostics` hold what is wrong with it, and their spans point into `source`.
+    """
+
+    answer: str
+    plan: Plan | None
+    diagnostics: tuple[Diagnostic, ...]
+    source: Source
+    accounting: Accounting
+    failure: ModelFailed | None = None
+    """What kept the model from answering, where it gave no answer at all."""
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """What keeps the plan from running."""
+        return tuple(d for d in self.diagnostics if d.is_error)
+
+
+def added(one: float | None, other: float | None) -> float | None:
+    """The sum of two costs; None where one of them is not known."""
+    return None if one is None or other is None else one + other
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        one.cached_tokens + other.cached_tokens,
+        None,
+        one.seconds + other.seconds,
+        one.tries + other.tries,
+    )
