@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from tests.plans import FACTS, plan_of
 
-from callsheet.ir import Call, Literal, Order, Output, Plan, Ref, Step
+from callsheet.ir import Call, Effect, Literal, Order, Output, Plan, Ref, Step
+from callsheet.machine import Loop, ToolFacts
 from callsheet.machine.foresight import (
     Computed,
     Forecast,
     Items,
     Knowledge,
+    ModelUse,
     StepForecast,
     Times,
     Unknown,
@@ -266,3 +268,26 @@ def test_a_placeholder_tells_its_step_and_place() -> None:
     assert step(found, "S2").visits[0].arguments == (("x", Unknown("READ result", "S1", ("x",))),)
     assert step(found, "S1").result == Unknown("READ result", "S1", kind="json")
     assert step(found, "S3").when is When.ALWAYS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "most", "effect"),
+    [
+        ("", 10, Effect.READ),
+        (", max_turns=4", 4, Effect.READ),
+        (", max_turns=$n", 100, Effect.READ),
+        (', tools=["read", "write"]', 10, Effect.UNSAFE),
+    ],
+)
+def test_of_an_agent_that_the_machine_drives_turns_and_tools_are_known(
+    arguments: str, most: int, effect: Effect
+) -> None:
+    facts = {**FACTS, "AGENT_SOLVE": ToolFacts(Effect.LLM, loop=Loop(("READ",)))}
+    plan = plan_of(f'S1: @AGENT_SOLVE ("goal"{arguments}) > $a')
+    found = foresee(plan, None, Knowledge(facts=facts, ask_model=lambda *_: ModelUse(1, None, 0, False)))
+
+    models = step(found, "S1").models
+    assert models is not None
+    assert (models.least, models.most) == (1, most)
+    assert (step(found, "S1").effect, step(found, "S1").is_declared) == (effect, True)
+    assert found.unforeseen[0].startswith("S1: what the agent of @AGENT_SOLVE calls, of @READ")

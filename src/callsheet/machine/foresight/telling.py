@@ -12,6 +12,7 @@ from typing import NamedTuple
 from callsheet.ir import Call, CallKind, Effect, Plan, Replan, Step
 from callsheet.ir.components import strong_parts
 from callsheet.ir.dominators import NONE, immediate_dominators
+from callsheet.machine.agents.allowance import MAX_TURNS, names_its_tools, read_allowance, tools_named
 from callsheet.machine.foresight.forecast import Forecast, StepForecast, Times, Visit, When
 from callsheet.machine.foresight.knowledge import Knowledge, ModelUse
 from callsheet.machine.foresight.passage import Passage, Setting
@@ -44,7 +45,7 @@ def tell(sighting: Sighting) -> Forecast:
     reached = _reached(sighting)
     steps = [_step(sighting, place, reached) for place in range(sighting.setting.end)]
     steps.sort(key=lambda step: step.number)
-    return Forecast(sighting.plan, tuple(steps), tuple(_unforeseen(steps)))
+    return Forecast(sighting.plan, tuple(steps), tuple(_unforeseen(steps, sighting.setting.knowledge)))
 
 
 def _reached(sighting: Sighting) -> _Reached:
@@ -137,7 +138,9 @@ def _effect(step: Step, knowledge: Knowledge) -> tuple[Effect | None, bool]:
         case CallKind.TRANSFORM:
             return Effect.PURE, True
         case CallKind.AGENT:
-            return Effect.UNSAFE, False
+            tools = _tools_of_agent(step.action, knowledge)
+            reads = tools is not None and all(knowledge.facts[name].effect.only_reads for name in tools)
+            return (Effect.READ, True) if reads else (Effect.UNSAFE, tools is not None)
         case CallKind.HUMAN:
             return Effect.READ, True
         case CallKind.TOOL:
@@ -158,7 +161,27 @@ def _models(call: Call, passage: Passage, knowledge: Knowledge) -> ModelUse | No
     visit = passage.visits[0]
     inputs = [_known_part(value) for value in visit.inputs]
     arguments = {name: _known_part(value) for name, value in visit.arguments}
-    return knowledge.ask_model(call.tool, inputs, arguments, _is_whole(visit))  # pyright: ignore[reportArgumentType]
+    use = knowledge.ask_model(call.tool, inputs, arguments, _is_whole(visit))  # pyright: ignore[reportArgumentType]
+    if _tools_of_agent(call, knowledge) is None:
+        return use
+    return use._replace(most=_turns_of_agent(call, arguments))
+
+
+def _tools_of_agent(call: Call, knowledge: Knowledge) -> tuple[str, ...] | None:
+    """The tools that an agent may call whose turns the machine drives; None for any other operation."""
+    fact = knowledge.facts.get(call.tool)
+    if call.kind is not CallKind.AGENT or fact is None or fact.loop is None:
+        return None
+    named = tools_named(call) if names_its_tools(call) else fact.loop.tools
+    return tuple(name for name in named or () if name in knowledge.facts)
+
+
+def _turns_of_agent(call: Call, arguments: Mapping[str, Foreseen]) -> int:
+    """How often the model of an agent is asked at most, where its turns are the machine's."""
+    if "max_turns" in dict(call.named) and arguments.get("max_turns") is None:
+        return MAX_TURNS
+    read = read_allowance((), {"max_turns": arguments.get("max_turns")})  # pyright: ignore[reportArgumentType]
+    return 1 if read.fault else read.turns
 
 
 def _is_whole(visit: Visit) -> bool:
@@ -180,7 +203,7 @@ def _known_part(value: Foreseen) -> Foreseen:
             return value
 
 
-def _unforeseen(steps: Sequence[StepForecast]) -> list[str]:
+def _unforeseen(steps: Sequence[StepForecast], knowledge: Knowledge) -> list[str]:
     """What may happen besides the steps' own calls, in words."""
     found: list[str] = []
     for step in steps:
@@ -189,5 +212,8 @@ def _unforeseen(steps: Sequence[StepForecast]) -> list[str]:
         if isinstance(step.step.action, Replan):
             found.append(f"{step.step.id}: what the new plan of RE-PLAN does")
         elif isinstance(step.step.action, Call) and step.step.action.kind is CallKind.AGENT:
-            found.append(f"{step.step.id}: what the agent of @{step.step.action.tool} calls")
+            tools = _tools_of_agent(step.step.action, knowledge)
+            what = f"{step.step.id}: what the agent of @{step.step.action.tool} calls"
+            among = ", ".join(f"@{name}" for name in tools or ()) or "no tool"
+            found.append(what if tools is None else f"{what}, of {among}")
     return found
