@@ -18,6 +18,9 @@ COMMANDS: dict[str, Entry] = {
     "explain-schedule": Entry(
         f"{_HERE}.explain_schedule:explain_schedule", "Say what each step of a plan waits for.", _PLANS
     ),
+    "compare-react": Entry(
+        f"{_HERE}.compare_react:compare_react", "Reach a goal as a plan and as a ReAct loop.", _PLANS
+    ),
     "plan": Entry(f"{_HERE}.plan.group:plan", "Make, keep, run and compare plans: plan create.", _PLANS),
     "run": Entry(f"{_HERE}.run:run", "Check a plan and run it on real tools.", _RUNS),
     "dry-run": Entry(f"{_HERE}.dry_run:dry_run", "Say what a plan would do, and do nothing.", _RUNS),

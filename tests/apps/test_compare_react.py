@@ -1,0 +1,69 @@
+"""`compare-react`: one goal as a plan and as a loop, with the same model, tools and checks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from callsheet.apps.cli.main import main
+
+TOOLS = '''
+from callsheet import tool
+
+@tool(effect="read")
+def price(item: str) -> int:
+    """The price of an item in euros."""
+    return {"pen": 2, "ink": 5}[item]
+'''
+MODEL = '''
+import json
+
+def answer(messages):
+    """Compile the goal to two calls, or make them one after another, or together where that is offered."""
+    rules = messages[0]["content"]
+    if "You reach a goal with tools" not in rules:
+        return 'S1: @price (item="pen") > $v1\\nS2: @price (item="ink") > $v2\\nS3: @respond ("$v1 and $v2")'
+    said = sum(m["role"] == "assistant" for m in messages)
+    calls = [{"tool": "price", "args": {"item": item}} for item in ("pen", "ink")]
+    if '"calls"' in rules:
+        return json.dumps({"calls": calls} if said == 0 else {"finish": "2 and 5"})
+    return json.dumps(calls[said] if said < 2 else {"finish": "2 and 5"})
+
+def is_right(text):
+    return text == "2 and 5"
+'''
+
+
+@pytest.fixture
+def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "empty.json").write_text('{"mcpServers": {}}')
+    (tmp_path / "config.toml").write_text("")
+    monkeypatch.setenv("CALLSHEET_CONFIG", str(tmp_path / "config.toml"))
+    model, tools, servers = (str(tmp_path / name) for name in ("model.py", "tools.py", "empty.json"))
+    return ["--tools", tools, "--mcp-config", servers, "--model", f"{model}:answer"]
+
+
+def test_the_three_ways_are_told_with_what_they_took(sources: list[str]) -> None:
+    said = CliRunner().invoke(
+        main, ["compare-react", "What do they cost?", *sources, "--expect", "2 and 5", "--json"]
+    )
+    assert said.exit_code == 0, said.output
+    plan, loop, parallel = json.loads(said.stdout)["ways"]
+    assert all(way["is_solved"] for way in (plan, loop, parallel))
+    assert [way["calls"] for way in (plan, loop, parallel)] == [2, 2, 2]
+    assert [way["model_calls"] for way in (plan, loop, parallel)] == [1, 3, 2]
+    assert plan["compiling"] == 1
+
+
+def test_a_function_judges_the_answers_and_what_is_wrong_is_told(sources: list[str]) -> None:
+    check = sources[-1].replace(":answer", ":is_right")
+    said = CliRunner().invoke(main, ["compare-react", "What?", *sources, "--check", check])
+    assert said.exit_code == 0, said.output
+    assert said.stdout.count(": solved") == 3
+    wrong = CliRunner().invoke(main, ["compare-react", "What?", *sources, "--expect", "9 and 9"])
+    assert wrong.stdout.count("NOT solved") == 3
