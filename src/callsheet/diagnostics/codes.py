@@ -1,8 +1,8 @@
 """The table of diagnostic codes; each has a page in `pages/` with an example and the repair.
 
-Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans, CHK what the
-checks find in a plan, TOL tools and servers, RUN what can end a run, JRN the journal, CFG
-configuration and usage, PLN the plan library and its planner, MDL the models that are asked.
+Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans, GRM flat plans
+of models, CHK what the checks find in a plan, TOL tools and servers, RUN what can end a run, JRN
+the journal, CFG configuration and usage, PLN the plan library and its planner, MDL models.
 """
 
 from __future__ import annotations
@@ -176,6 +176,8 @@ CODES: dict[str, Code] = _table(
     DAG020="a reference that cannot be read",
     DAG070="a plan that a JSON plan cannot say",
     DAG071="a failure that means something else in the other spelling",
+    GRM001="an answer that is no flat plan",
+    GRM002="an argument of a flat plan that cannot be read",
     CFG001="a plan that is not in canonical JSON",
     CFG010="a command line that cannot be read",
     CFG011="a variable that cannot be given so",
@@ -223,6 +225,13 @@ CODES: dict[str, Code] = _table(
     JRN030="a call that is not in doubt",
     JRN031="a step with several calls in doubt",
     JRN032="a run that has ended and cannot be cancelled",
+    MDL020="local models without the extra that runs them",
+    MDL021="a local model of that name that nobody knows",
+    MDL022="a local model that was not fetched",
+    MDL023="a file that is no model",
+    MDL024="a model that could not be fetched",
+    MDL025="a fetched file with another hash",
+    MDL026="a model that could not be written",
     PLN001="a plan id that is none",
     PLN002="no such plan in the library",
     PLN003="a plan of this id exists already",

@@ -7,7 +7,7 @@ run and, where calls may follow, the list that the commands are added to.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from callsheet.ir import JSON
@@ -76,13 +76,18 @@ class Run:
     )
 
     def __init__(
-        self, program: Program, limits: Limits, observer: Observer | None, approve: Iterable[str]
+        self,
+        program: Program,
+        limits: Limits,
+        observer: Observer | None,
+        approve: Iterable[str],
+        approval_timeout: Mapping[str, float] | None = None,
     ) -> None:
         self.limits = limits
         self.result: Result | None = None
         self.observer = observer
         self.attempts: dict[str, Attempt] = {}
-        self.asking = Asking(approve)
+        self.asking = Asking(approve, approval_timeout)
         self.asleep: dict[str, Attempt] = {}
         self.compiling: dict[str, Attempt] = {}
         self.planning: Planning | None = None

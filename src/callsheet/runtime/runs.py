@@ -58,7 +58,8 @@ class Launch:
 
     `facts` and `pins` tell of the tools that the plan calls; `note` is kept with the run for
     the face that started it. `source` is the text of the plan. A person is asked before each call
-    of a tool that `approve` names. `program` is that of the plan with these facts, where it has been
+    of a tool that `approve` names; `approval_timeout` has the seconds that there are for a yes, by tool
+    ("" for all others). `program` is that of the plan with these facts, where it has been
     made before.
     """
 
@@ -69,6 +70,7 @@ class Launch:
     source: str = ""
     note: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     approve: tuple[str, ...] = ()
+    approval_timeout: Mapping[str, float] = field(default_factory=dict[str, float])
     program: Program | None = None
 
 
@@ -104,7 +106,7 @@ async def run_unrecorded(
     """
     run_id = run_id or new_run_id()
     program = launch.program or compile_plan(plan, launch.facts)
-    machine = Machine(program, launch.limits, watch.observer, launch.approve)
+    machine = Machine(program, launch.limits, watch.observer, launch.approve, launch.approval_timeout)
     people = People(run_id, present=present)
     gateway = Gateway(ports, run_id, at_once=launch.limits.max_concurrency_by_tool)
     driver = LocalDriver(machine, gateway, None, watch.after_batch, people=people)
@@ -141,6 +143,7 @@ async def start_run(
         dict(launch.pins),
         dict(launch.note),
         launch.approve,
+        dict(launch.approval_timeout),
         ranks_for(journal, plan, launch.limits),
     )
     folded = begin(plan, start, watch.observer, launch.program)

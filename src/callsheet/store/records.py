@@ -1,13 +1,14 @@
 """The machine's events as journal events and back; the one place that knows both.
 
-The bodies: start {inputs, facts, limits, pins, launch, approve where it names tools, ranks where an earlier
-run tells which steps are long}, intent {tool} or none, ok {value}, err {error, unsettled where that is so},
-late {outcome: ok or err, and what that has}, timer {due}, ask {what is asked, due}, signal {digest, verdict,
-value, by, note, msg_id}, plan {plan, facts}, each of ok, err and plan with {remarks} where there are any:
-{cut, kept, whole, unit} or {fact, text}, and with {spent} where that is known: tokens in, out, cost, and what
-`Spent` has beside them unless that is nothing; in_doubt {reason} and {spent}, decided {decision} and {value}
-if that is `value`, and {by} where no person decided, cancel {reason}, reopen none, time_up {seconds}, limits
-{limits}, end {status, response, terminated, error, steps_executed, ended_at, refusal, usage}.
+The bodies: start {inputs, facts, limits, pins, launch, approve and approval_timeout where they name tools,
+ranks where an earlier run tells which steps are long}, intent {tool} or none, ok {value}, err {error,
+unsettled where that is so}, late {outcome: ok or err, and what that has}, timer {due}, ask {what is asked,
+due}, signal {digest, verdict, value, by, note, msg_id}, plan {plan, facts}, each of ok, err and plan with
+{remarks} where there are any: {cut, kept, whole, unit} or {fact, text}, and with {spent} where that is
+known: tokens in, out, cost, and what `Spent` has beside them unless that is nothing; in_doubt {reason} and
+{spent}, decided {decision} and {value} if that is `value`, and {by} where no person decided, cancel {reason},
+reopen none, time_up {seconds}, limits {limits}, end {status, response, terminated, error, steps_executed,
+ended_at, refusal, usage}.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ class Start(NamedTuple):
     launch: dict[str, JSON]
     approve: tuple[str, ...] = ()
     """The tools before whose calls a person is asked."""
+    approval_timeout: Mapping[str, float] = MappingProxyType({})
+    """The seconds that there are for a yes, by tool; the name "" stands for all others."""
     ranks: Mapping[str, int] = MappingProxyType({})
     """Which steps of a graph go first, by id: it has to be the same whenever the run is folded."""
 
@@ -80,6 +83,7 @@ class Start(NamedTuple):
             "pins": self.pins,
             "launch": self.launch,
             **({"approve": list(self.approve)} if self.approve else {}),
+            **({"approval_timeout": dict(self.approval_timeout)} if self.approval_timeout else {}),
             **({"ranks": dict(self.ranks)} if self.ranks else {}),
         }
 
@@ -93,6 +97,7 @@ class Start(NamedTuple):
             pins=dict(body["pins"]),
             launch=dict(body["launch"]),
             approve=tuple(body.get("approve", ())),
+            approval_timeout=dict(body.get("approval_timeout", {})),
             ranks=dict(body.get("ranks", {})),
         )
 

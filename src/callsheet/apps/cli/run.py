@@ -39,6 +39,7 @@ class Start:
 
     run_id: str | None
     approve: tuple[str, ...]
+    approval_timeout: tuple[str, ...]
     waits: bool
 
 
@@ -51,6 +52,12 @@ _start = options.folded(
         multiple=True,
         metavar="TOOL",
         help="Ask a person before each call of this tool; may be repeated.",
+    ),
+    approval_timeout=click.option(
+        "--approval-timeout",
+        multiple=True,
+        metavar="TIME|TOOL=TIME",
+        help="Deny a call that nobody has approved in this time, such as 12h or 3d; default: never.",
     ),
     waits=options.waits,
 )
@@ -70,6 +77,7 @@ class Job:
     progress: Progress
     quiet: bool
     approve: tuple[str, ...]
+    approval_timeout: dict[str, float]
     waits: bool
     on_in_doubt: str
 
@@ -148,6 +156,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         progress=choose_progress(Stage(progress), text.require(), as_json=as_json),
         quiet=as_json,
         approve=_rules((*setup.settings.approve, *start.approve)),
+        approval_timeout={**setup.settings.approval_timeouts(), **_timeouts(start.approval_timeout)},
         waits=start.waits,
         on_in_doubt=on_in_doubt or setup.settings.on_in_doubt,
     )
@@ -158,6 +167,16 @@ def _rules(names: tuple[str, ...]) -> tuple[str, ...]:
     from callsheet.ir import canonical_tool_name  # noqa: PLC0415 - not for --help
 
     return tuple(dict.fromkeys(map(canonical_tool_name, names)))
+
+
+def _timeouts(given: tuple[str, ...]) -> dict[str, float]:
+    from callsheet.machine.asking import approval_timeouts  # noqa: PLC0415 - as above
+
+    by_tool = {tool: time for tool, _, time in (each.rpartition("=") for each in given)}
+    try:
+        return approval_timeouts(by_tool)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--approval-timeout'") from None
 
 
 def _run_id(given: str | None) -> str:
@@ -249,5 +268,6 @@ def _launch(job: Job, toolbox: Toolbox) -> Launch:
         limits=job.limits,
         source=job.text.source.text,
         approve=job.approve,
+        approval_timeout=job.approval_timeout,
         note={"plan": job.text.source.name, "setup": setup_of_run(job.setup, toolbox).to_note()},
     )
