@@ -220,3 +220,61 @@ def test_no_key_is_in_what_is_kept(machine, monkeypatch):
     assert "s3cret" not in said.output
     for path in filter(Path.is_file, machine.journal.parent.rglob("*")):
         assert b"s3cret" not in path.read_bytes()
+
+
+def items(machine, *line: str) -> dict[str, list[dict[str, str]]]:
+    found: dict[str, list[dict[str, str]]] = {}
+    for item in machine.json("doctor", *line)["items"]:
+        found.setdefault(item["name"], []).append(item)
+    return found
+
+
+def obedient(request) -> None:
+    """A server that keeps to schemas."""
+    held = "json_schema" in request.asked.body
+    answer('{"word": "xyzzy-17"}' if held else "ready", read=12, written=3)(request)
+
+
+def test_doctor_asks_the_configured_model(machine, monkeypatch):
+    with serving(always=obedient) as provider:
+        configure(machine, provider, monkeypatch, kind="llama.cpp")
+        found = items(machine)
+        (model,) = found["model"]
+        assert model["state"] == "ok"
+        assert model["found"].startswith(f"{provider.url}/v1#small answered as gpt-x in ")
+        assert model["found"].endswith(", 12 + 3 tokens")
+        assert [(item["state"], item["found"]) for item in found["constraints"]] == [
+            ("ok", "takes json_schema"),
+            ("note", "gbnf does not work: its answer does not keep to it"),
+        ]
+        assert len(provider.asked) == 3
+
+
+def test_doctor_tells_of_constraints_that_are_refused(machine, monkeypatch):
+    def refusing(request) -> None:
+        held = "response_format" in request.asked.body
+        (refuses(400, "response_format is not supported") if held else answer("ready"))(request)
+
+    with serving(always=refusing) as provider:
+        configure(machine, provider, monkeypatch)
+        told = [item["found"] for item in items(machine)["constraints"]]
+    assert told == [
+        "takes none: answers are checked afterwards",
+        "json_schema does not work: its provider refuses it",
+    ]
+
+
+def test_doctor_says_what_is_wrong_with_a_model_and_the_way_out(machine, monkeypatch):
+    with serving(always=refuses(401, "bad key")) as provider:
+        configure(machine, provider, monkeypatch)
+        said = machine("doctor")
+        assert said.exit_code == 1
+        assert "status 401: bad key (MDL003)" in said.stdout
+        assert "set the provider's key" in said.stdout
+    (unknown,) = items(machine, "--model", "opnai:x")["model"]
+    assert (unknown["state"], unknown["help"][:20]) == ("bad", "did you mean openai:")
+
+
+def test_doctor_without_a_model_says_so(machine):
+    (model,) = items(machine)["model"]
+    assert (model["state"], model["found"][:18]) == ("note", "none is configured")
