@@ -30,6 +30,8 @@ from callsheet.ir import JSON, Order
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile, Limits, ToolFacts, compile_plan
 from callsheet.machine.progress import with_own_ids
+from callsheet.ports.models.failures import as_error
+from callsheet.ports.models.model import ModelFailed
 from callsheet.ports.tools import CallContext, Registry, ToolFailed, ToolSpec
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.cancelling import cancel_run
@@ -308,7 +310,10 @@ class Session:
         if self._kit.planner is None:
             raise no_planner()
         await self._reach(None)
-        plan = Plan(await self._kit.planner.create(goal, context, self._specs(), call))
+        try:
+            plan = Plan(await self._kit.planner.create(goal, context, self._specs(), call))
+        except ModelFailed as error:
+            raise as_error(error) from error
         wrong = refused(plan, await self.examine(plan, {}))
         if wrong is not None:
             raise wrong

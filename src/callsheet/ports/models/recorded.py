@@ -82,14 +82,17 @@ class RecordedModel:
         return said
 
     def _told(self, digest: str) -> Completion:
-        kept = self._tape["answers"].get(digest)
+        kept: dict[str, Any] | None = self._tape["answers"].get(digest)
         if kept is None:
             raise CallsheetError.single(
                 "MDL013", f"{self._path} holds no answer to this request ({digest[:16]})", help=_WAY_OUT
             )
         if "failure" in kept:
             raise ModelFailed(Failure(kept["failure"]), kept["message"], model=kept["model"])
-        return Completion(**{**kept, "usage": Usage(**kept["usage"]), "stop": Stop(kept["stop"])})
+        usage = Usage(**kept["usage"])
+        return Completion(
+            kept["text"], usage, Stop(kept["stop"]), kept["model"], constrained=kept["constrained"]
+        )
 
     def _keep(self, digest: str, answer: dict[str, Any]) -> None:
         """Write an answer down, all at once."""
