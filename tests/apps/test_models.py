@@ -196,6 +196,14 @@ def test_a_model_is_named_by_option_environment_or_file(machine, monkeypatch):
     assert unknown["diagnostics"][0]["code"] == "MDL001"
 
 
+def test_a_check_knows_that_there_is_a_model(machine, monkeypatch):
+    machine.write("p.ltp", PLAN)
+    assert "RUN010" in machine("check", "p.ltp").stdout
+    monkeypatch.setenv("CALLSHEET_MODEL", "ollama:small")
+    assert "RUN010" not in machine("check", "p.ltp").stdout
+    assert "RUN010" not in machine("run", "p.ltp", "--dry-run").output
+
+
 def test_a_plan_that_asks_no_model_needs_none(machine):
     machine.write("p.ltp", 'S1: @RESPOND ("hi")\n')
     assert machine.json("run", "p.ltp", "--model", "nobody:x")["response"] == "hi"
