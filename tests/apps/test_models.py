@@ -53,7 +53,7 @@ WRONG = {
     "limited": (refuses(429, "slow down", Retry_After="100"), "MDL004"),
     "overloaded": (refuses(500, "oops"), "MDL007"),
     "broken": (breaks_off, "MDL006"),
-    "slow": (takes(1.0), "MDL005"),
+    "slow": (takes(6.0), "MDL005"),
     "wrong": (says("<html>"), "MDL012"),
     "refusal": (declines, "MDL010"),
     "empty": (answer(""), "MDL011"),
@@ -66,7 +66,7 @@ def test_a_run_whose_model_fails_stands_still_and_goes_on_when_it_is_well(machin
     behaviour, code = WRONG[wrong]
     machine.write("p.ltp", "S0: @ADD (a=1) > $n\n" + PLAN)
     with serving(always=behaviour) as provider:
-        configure(machine, provider, monkeypatch, retries=0, timeout=0.5 if wrong == "slow" else 30.0)
+        configure(machine, provider, monkeypatch, retries=0, timeout=2.0 if wrong == "slow" else 60.0)
         said = machine("run", "p.ltp", "--run-id", "r", "--tools", "tools.py")
         assert said.exit_code == 4
         assert (
@@ -169,13 +169,20 @@ def test_a_graph_stands_still_where_its_model_fails(machine, monkeypatch):
         assert machine.json("resume", "last")["status"] == "done"
 
 
+def in_words(request) -> None:
+    """A server that takes no schema, and makes a plan in words."""
+    held = "response_format" in request.asked.body
+    plan = 'PLAN_START\nS1: @RESPOND ("anew")\nPLAN_END'
+    (refuses(400, "response_format is not supported") if held else answer(plan))(request)
+
+
 def test_a_replan_whose_model_fails_is_asked_for_again(machine, monkeypatch):
     machine.write("p.ltp", 'S1: RE-PLAN ("start over")\n')
     with serving(always=refuses(401)) as provider:
         configure(machine, provider, monkeypatch)
         said = machine.json("run", "p.ltp")
         assert (said["status"], said["unanswered"][0]["tool"]) == ("interrupted", "RE-PLAN")
-        provider.always = answer('PLAN_START\nS1: @RESPOND ("anew")\nPLAN_END')
+        provider.always = in_words
         done = machine.json("resume", "last")
         assert (done["status"], done["response"], done["replanned"]) == ("done", "anew", True)
 

@@ -42,7 +42,7 @@ class Item(NamedTuple):
 async def examine(setup: Setup, journal: Path | None) -> list[Item]:
     """Every item. Servers are started only where the setup names configurations."""
     items = [_python(), *_packages(), _sqlite(), _journal(journal), _isolation(setup)]
-    items += [_program("git"), _program("node"), _settings()]
+    items += [_program("git"), _program("node"), _settings(), _local_models()]
     items += await _model(setup)
     items += _configurations(setup)
     if setup.mcp_configs:
@@ -156,6 +156,14 @@ async def _model(setup: Setup) -> list[Item]:
     found.append(Item("constraints", "ok" if trial.kept else "note", taken))
     found += [Item("constraints", "note", f"{syntax} does not work: {why}") for syntax, why in trial.broken]
     return found
+
+
+def _local_models() -> Item:
+    """The models that run on this machine: none is needed, and one that is there is usable without a key."""
+    from callsheet.ports.models.local import look  # noqa: PLC0415 - only where it is asked
+
+    presence = look()
+    return Item("local models", "note" if presence.default is None else "ok", presence.found, presence.help)
 
 
 def _configurations(setup: Setup) -> Iterator[Item]:
