@@ -51,7 +51,7 @@ class RecordedModel:
         self._model = model if mode == "record" else None
         if self._model is not None:
             about = {"name": self._model.name, "accepts": [str(syntax) for syntax in self._model.accepts]}
-            kept = _read(self._path)["answers"] if self._path.exists() else {}
+            kept: dict[str, Any] = _read(self._path)["answers"] if self._path.exists() else {}
             self._tape: dict[str, Any] = {"recorded_answers": _VERSION, **about, "answers": kept}
         else:
             self._tape = _read(self._path)
