@@ -176,5 +176,5 @@ def _failed(step: Step, error: str, shared: Shared) -> str:
 
 
 def _is_told(step: Step, shared: Shared) -> bool:
-    """Whether what a step's error says may be told: it would stand in the step's variable."""
-    return step.output is not None and is_shared(step.output.var, shared)
+    """Whether what a step's error says may be told: as its variable, or its id where it has none."""
+    return is_shared(step.id if step.output is None else step.output.var, shared)
