@@ -266,7 +266,7 @@ def test_the_version_of_the_prompt_changes_with_its_text() -> None:
     asked = prompt_for(Request("g", TOOLS, "c", {"v": "a text"}))
     wrong = [Diagnostic("CHK040", Severity.ERROR, "no tool", help="use one", step="S1")]
     told = json.dumps([CARD, EXAMPLES, asked.messages, repair(asked.messages, "a", wrong)])
-    assert (CARD_VERSION, hashlib.sha256(told.encode()).hexdigest()[:12]) == (1, "39dd80c761db")
+    assert (CARD_VERSION, hashlib.sha256(told.encode()).hexdigest()[:12]) == (1, "b3295111cf9d")
 
 
 def test_the_card_and_the_longest_example_are_at_most_350_tokens() -> None:
