@@ -19,6 +19,7 @@ from callsheet.frontends.values.printer import is_name
 _MOST_MEMBERS = 4
 _MOST_SAID = 4
 _MOST_COMPARED = 3
+_NUMBER = {"type": "number"}
 _COMMENT = seq("# ", chars("A-Za-z"), Many(chars("A-Za-z0-9 ,.'-"), 0, 59), "\n")
 _OPERATORS = ("==", "!=", ">", "<", ">=", "<=", "contains")
 
@@ -51,10 +52,11 @@ class _Plans:
     """The rules of one grammar: values by scope, calls by scope, steps by place and variables set."""
 
     def __init__(self, tools: Sequence[ToolShape], options: ExportOptions) -> None:
-        self._tools = tools
         self._options = options
         self._is_lean = options.form is Form.LEAN
         self._rules = Rules(options)
+        self._tools = [(self._name(tool.canonical), Values(self._rules, tool.parameters)) for tool in tools]
+        self._plain = Values(self._rules, {})
 
     def grammar(self) -> Grammar:
         """All of it."""
@@ -159,9 +161,9 @@ class _Plans:
 
         def make() -> Node | None:
             ways: list[Node | None] = []
-            for tool in self._tools:
-                behind = Values(self._rules, tool.parameters).call(scope)
-                ways.append(None if behind is None else seq(self._name(tool.canonical), behind))
+            for name, values in self._tools:
+                behind = values.call(scope)
+                ways.append(None if behind is None else seq(name, behind))
             for name in sorted(self._options.operations):
                 behind = operation(name, self._rules, scope)
                 ways.append(None if behind is None else seq(self._name(name), behind))
@@ -227,4 +229,4 @@ class _Plans:
         return self._rules.rule(f"if-{scope.name}", make)
 
     def _number(self) -> Node | None:
-        return Values(self._rules, {}).literal({"type": "number"}, Scope())
+        return self._plain.literal(_NUMBER, Scope())

@@ -84,6 +84,7 @@ class Rules:
         self._rules: dict[str, Node] = {}
         self._tokens: set[str] = set()
         self._shared: dict[Node, str] = {}
+        self._numbers: dict[str, int] = {}
         self._without: set[str] = set()
         self.outputs = output_names(options)
         self.item = item_name(options)
@@ -109,6 +110,10 @@ class Rules:
     def sure(self, name: str, make: Callable[[], Node], *, is_token: bool = False) -> Node:
         """As `rule`, for what can always be said."""
         return self.rule(name, make, is_token=is_token) or Use(name)
+
+    def numbered(self, what: str) -> int:
+        """A number for a text, the same whenever it is asked for."""
+        return self._numbers.setdefault(what, len(self._numbers))
 
     def shared(self, name: str, node: Node | None, *, is_token: bool = False) -> Node | None:
         """A rule for this node, the same wherever it stands; what is a rule or a text already stays."""
