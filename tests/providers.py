@@ -25,12 +25,14 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     server: _Server
+    asked: Asked
 
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length", "0"))
         data = json.loads(self.rfile.read(length) or b"{}")
         provider = self.server.provider
-        provider.asked.append(Asked(self.path, dict(self.headers), data))
+        self.asked = Asked(self.path, dict(self.headers), data)
+        provider.asked.append(self.asked)
         provider.behaviour()(self)
 
     def send(self, status: int, body: str, **headers: str) -> None:

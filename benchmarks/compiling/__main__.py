@@ -1,7 +1,7 @@
 """Compiles the goals with a model and says how good the plans are.
 
 python -m benchmarks.compiling --model local:qwen2.5-coder-0.5b --mode documented
-python -m benchmarks.compiling --model local:smollm2-135m --mode free --only files-5 --save out.jsonl
+python -m benchmarks.compiling --model local:smollm2-135m --mode free --every 3 --save out.jsonl
 python -m benchmarks.compiling --rescore out.jsonl
 """
 
@@ -99,11 +99,11 @@ def table(rows: Sequence[Row], by: str) -> str:
     return "\n".join(lines)
 
 
-def _chosen(only: str | None, limit: int | None) -> list[Goal]:
-    """The goals of catalogues, kinds or ids that begin so; of each catalogue at most `limit`."""
+def _chosen(only: str | None, every: int) -> list[Goal]:
+    """The goals of catalogues, kinds or ids that begin so; one of `every` of each."""
     names = tuple(only.split(",")) if only else ("",)
     wanted = [g for g in goals() if g.id.startswith(names) or g.kind.startswith(names)]
-    return [g for g in wanted if limit is None or int(g.id.rpartition("/")[2]) <= limit]
+    return [g for g in wanted if int(g.id.rpartition("/")[2]) % every == 1 % every]
 
 
 def main() -> None:
@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--model", default="local:qwen2.5-coder-0.5b")
     parser.add_argument("--mode", choices=list(MODES), default="documented")
     parser.add_argument("--only", help="catalogues, kinds or ids that begin so, parted by commas")
-    parser.add_argument("--limit", type=int, help="at most so many goals of each catalogue")
+    parser.add_argument("--every", type=int, default=1, help="one of so many goals: 3 takes 20 of the 60")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--save", type=Path, help="write each answer to this file")
     parser.add_argument("--rescore", type=Path, help="score a saved file again, without a model")
@@ -126,7 +126,7 @@ def main() -> None:
             model = open_local(asked.model.removeprefix("local:"), settings)
         except CallsheetError as error:
             sys.exit(f"{error} ({error.diagnostics[0].help})")
-        rows = asyncio.run(measure(model, asked.mode, _chosen(asked.only, asked.limit), asked.save))
+        rows = asyncio.run(measure(model, asked.mode, _chosen(asked.only, asked.every), asked.save))
     if asked.json:
         each = [{"goal": r.goal.id, **asdict(r.score), **r.made._asdict()} for r in rows]
         print(json.dumps({"summary": summary(rows), "goals": each}, ensure_ascii=False, indent=1))

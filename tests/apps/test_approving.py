@@ -172,3 +172,39 @@ def test_without_a_journal_a_call_that_needs_a_yes_is_denied(machine):
     result = machine("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--approve", "note", "--no-journal")
     assert "nobody can be asked" in result.stdout
     assert notes(machine) == ""
+
+
+def test_a_call_that_nobody_approves_in_time_is_denied(machine):
+    machine.write("p.ltp", PLAN)
+    run = ("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--run-id", "r1", "--approve", "note")
+    waits = machine(*run, "--approval-timeout", "3d", "--approval-timeout", "NOTE=1s")
+    assert waits.exit_code == 4
+    assert ", until " in waits.stderr
+    (asked,) = machine.json("inbox")
+    assert asked["until"] is not None
+    time.sleep(1.1)
+    assert "nobody approved the call of @NOTE within 1s" in machine("resume", "r1").stdout
+    assert notes(machine) == ""
+
+
+def test_the_time_for_an_approval_may_stand_in_the_configuration(machine):
+    machine.write("p.ltp", PLAN)
+    machine.write(
+        "home/config/callsheet/config.toml",
+        'approve = ["note"]\napproval_timeout = "3d"\n[approval_timeout_by_tool]\nnote = "1s"\n',
+    )
+    run = ("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--run-id", "r1")
+    assert machine(*run).exit_code == 4
+    time.sleep(1.1)
+    assert "nobody approved the call of @NOTE within 1s" in machine("resume", "r1").stdout
+
+
+@pytest.mark.parametrize("said", ["soon", "0s", "NOTE=", "2000d"])
+def test_a_time_for_an_approval_that_is_none_is_refused(machine, said):
+    machine.write("p.ltp", PLAN)
+    refused = machine("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--approval-timeout", said)
+    assert refused.exit_code == 2
+    assert "the time for an approval must be seconds" in refused.stderr
+    machine.write("home/config/callsheet/config.toml", f'approval_timeout = "{said}"')
+    refused = machine("run", "p.ltp", *TOOLS, "--var", "who=Ada")
+    assert "CFG016" in refused.stderr

@@ -40,11 +40,15 @@ class Desk:
     """A machine and all that it waits for, by key."""
 
     def __init__(
-        self, text: str, approve: Iterable[str] = (), inputs: Mapping[str, JSON] | None = None
+        self,
+        text: str,
+        approve: Iterable[str] = (),
+        inputs: Mapping[str, JSON] | None = None,
+        timeouts: Mapping[str, float] | None = None,
     ) -> None:
         self.plan = plan_of(text)
         program = compile_plan(self.plan, FACTS)
-        self.machine = Machine(program, Limits(retry_delay=0.0), None, approve)
+        self.machine = Machine(program, Limits(retry_delay=0.0), None, approve, timeouts)
         self.waiting: dict[str, Awaited] = {}
         self.feed(Started(inputs or {}))
 
@@ -235,6 +239,32 @@ def test_models_and_agents_can_be_asked_about_too() -> None:
     assert asked.inputs == ("tidy up",)
 
 
+def test_a_call_that_nobody_approves_in_time_is_denied_and_not_tried_again() -> None:
+    text = "S1: @WRITE (1) > $w ON_FAIL @RETRY(3) GOTO S2\nS2: @RESPOND ($w)"
+    desk = Desk(text, ["WRITE"], timeouts={"": 259_200.0})
+    assert desk.ask("S1.0.1").asked.timeout == 259_200.0
+    desk.answer("S1.0.1", Verdict.EXPIRE)
+    assert desk.machine.result is not None
+    assert desk.machine.result.response == "denied: nobody approved the call of @WRITE within 3d"
+    assert desk.machine.usage().calls == 0
+
+
+def test_a_tool_may_have_a_time_of_its_own_under_any_of_its_names() -> None:
+    text = "@PARALLEL {\n S1: @MAIL__SEND (1)\n S2: @WRITE (1)\n}"
+    desk = Desk(text, ["SEND", "WRITE"], timeouts={"": 60.0, "SEND": 5.0, "X__SEND": 1.0})
+    assert [desk.ask(key).asked.timeout for key in ("S1.0.1", "S2.0.1")] == [5.0, 60.0]
+    desk = Desk(text, ["SEND", "WRITE"], timeouts={"SEND": 5.0})
+    assert [desk.ask(key).asked.timeout for key in ("S1.0.1", "S2.0.1")] == [5.0, None]
+
+
+def test_an_approval_without_a_time_has_the_digest_that_it_had_before_there_were_times() -> None:
+    """Answers in older journals are bound to it."""
+    asked = Desk("S1: @WRITE (1) > $w", ["WRITE"]).ask("S1.0.1").asked
+    assert asked.digest == "aa51be8711537fb983396576f6ff3fdddb777e122ed37528c9ff49ff7b8d71e9"
+    timed = Desk("S1: @WRITE (1) > $w", ["WRITE"], timeouts={"": 5.0}).ask("S1.0.1").asked
+    assert timed.digest != asked.digest
+
+
 def test_others_of_a_group_go_on_while_one_waits() -> None:
     desk = Desk("@PARALLEL {\n S1: @WRITE (1) > $a\n S2: @READ (2) > $b\n}\nS3: @RESPOND ($a, $b)", ["WRITE"])
     assert list(desk.calls) == ["S2.0.1"]
@@ -312,6 +342,6 @@ def test_what_is_asked_is_read_back_as_it_was_written(
     prompt: str, options: list[int], timeout: float | None, has_default: bool
 ) -> None:
     question = Question(prompt, tuple(options), None, timeout, 1 if has_default else None, has_default, "d")
-    call = Approval("T", {"a": options}, (prompt,), "hash", {}, "d")
+    call = Approval("T", {"a": options}, (prompt,), "hash", {}, "d", timeout)
     assert asked_from_json(asked_to_json(question)) == question
     assert asked_from_json(asked_to_json(call)) == call

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -277,6 +278,69 @@ async def test_an_answer_that_came_in_time_counts_however_late_the_run_goes_on(j
     answer_run(journal, "run", Answer.of("in time"))
     await asyncio.sleep(0.21)
     assert ended(await resume(journal, {})).response == "in time"
+
+
+# ---------------------------------------------------------------- approvals that expire
+
+
+def timed(seconds: float) -> Launch:
+    return replace(how(("WRITE",), who="Ada"), approval_timeout={"": seconds})
+
+
+async def test_a_call_that_nobody_approves_in_time_is_denied_by_the_next_resumption(journal: Journal) -> None:
+    outcome = await start(journal, CALL, {"WRITE": never}, timed(0.1))
+    (ask,) = outcome.waiting
+    assert ask.until == pytest.approx(ask.since + 0.1)
+    assert journal.find_run("run").wake_at == ask.until
+    assert (await resume(journal, {"WRITE": never})).waiting == (ask,)  # it is not asked anew
+    await asyncio.sleep(0.12)
+    with pytest.raises(CallsheetError, match="is over"):
+        answer_run(journal, "run", Answer.approve())
+    result = ended(await resume(journal, {"WRITE": never}))
+    assert result.response == "denied: nobody approved the call of @WRITE within 0.1s"
+    assert result.usage.calls == 0
+    assert ended(await resume(journal, {"WRITE": never})) == result
+    assert (count(journal, EventType.ASK), count(journal, EventType.SIGNAL)) == (1, 1)
+
+
+async def test_a_call_is_denied_while_its_process_waits(journal: Journal) -> None:
+    result = ended(await start(journal, CALL, {"WRITE": never}, timed(0.05), WAITS))
+    assert result.response == "denied: nobody approved the call of @WRITE within 0.05s"
+
+
+async def test_an_approval_that_came_in_time_counts_however_late_the_run_goes_on(journal: Journal) -> None:
+    await start(journal, CALL, {"WRITE": never}, timed(0.1))
+    answer_run(journal, "run", Answer.approve())
+    await asyncio.sleep(0.12)
+    assert ended(await resume(journal, {"WRITE": "written"})).response == "written"
+
+
+@pytest.mark.parametrize("days", [1, -1])
+async def test_a_clock_that_is_set_denies_no_call_early_and_keeps_none_open_longer(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    """In the process that waits the monotonic clock counts; the wall clock is set by a day meanwhile."""
+    real, shift = time.time, 0.0
+    monkeypatch.setattr(time, "time", lambda: real() + shift)
+    began = time.monotonic()
+    running = asyncio.create_task(start(journal, CALL, {"WRITE": never}, timed(0.5), WAITS))
+    await until(lambda: len(inbox(journal)) == 1)
+    shift = days * 86_400.0
+    await asyncio.sleep(0.2)
+    assert not running.done()
+    assert "nobody approved" in ended(await running).response
+    assert 0.5 <= time.monotonic() - began < 5
+
+
+async def test_between_a_crash_and_the_resumption_the_time_goes_on_by_the_clock(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = time.time
+    await start(journal, CALL, {"WRITE": never}, timed(86_400.0 * 3))
+    monkeypatch.setattr(time, "time", lambda: real() + 86_400.0 * 2)
+    assert len((await resume(journal, {"WRITE": never})).waiting) == 1
+    monkeypatch.setattr(time, "time", lambda: real() + 86_400.0 * 3.01)
+    assert "within 3d" in ended(await resume(journal, {"WRITE": never})).response
 
 
 async def test_after_a_cancellation_an_answer_is_refused(journal: Journal) -> None:

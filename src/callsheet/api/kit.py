@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
@@ -20,6 +20,7 @@ from callsheet.api.tools import ToolSource
 from callsheet.diagnostics import Source
 from callsheet.ir import OnInDoubt
 from callsheet.machine import Limits
+from callsheet.machine.asking import ApprovalTimeout
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.tools import Tool
 from callsheet.runtime.asking import OnAsk
@@ -48,6 +49,7 @@ class RuntimeOptions(TypedDict, total=False):
     journal: Journal | str | os.PathLike[str] | None
     limits: Limits | None
     approve: Iterable[str]
+    approval_timeout: ApprovalTimeout | None
     on_approval: OnAsk | None
     on_in_doubt: Literal["ask", "fail", "retry"]
     schedule: Literal["sequential", "auto"] | None
@@ -74,6 +76,7 @@ class Kit:
     on_in_doubt: OnInDoubt
     data: Path | None
     approve: tuple[str, ...] = ()
+    approval_timeout: Mapping[str, float] = field(default_factory=dict[str, float])
     on_ask: OnAsk | None = None
     schedule: Literal["sequential", "auto"] | None = None
 

@@ -12,10 +12,17 @@ from typing import Any, Literal
 
 from callsheet.api.dryrun import DryRun, NeedsApproval
 from callsheet.api.findings import Findings
-from callsheet.api.given import InDoubt, assumed_results, id_of_run, names_of, values_of, verdict_of
+from callsheet.api.given import (
+    InDoubt,
+    assumed_results,
+    id_of_run,
+    names_of,
+    values_of,
+    verdict_of,
+)
 from callsheet.api.handle import RunHandle
 from callsheet.api.kit import Kit, Servers, builtin_settings, read_servers
-from callsheet.api.models import Agent, Compiler, Model, agent_port, model_port, replan_by
+from callsheet.api.models import Agent, Compiler, Model, agent_port, model_port, opened, replan_by
 from callsheet.api.opening import Opening, require_loop
 from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.api.planning import Planner, graph_planner
@@ -27,6 +34,7 @@ from callsheet.api.stream import EventStream
 from callsheet.api.tools import ToolSource, read_tools
 from callsheet.ir import OnInDoubt, canonical_tool_name
 from callsheet.machine import Limits
+from callsheet.machine.asking import ApprovalTimeout, approval_timeouts
 from callsheet.machine.limits import SCHEDULES
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.tools import CallContext
@@ -48,8 +56,9 @@ class Runtime(Opening):
       start when a plan first needs them.
     - `builtins`: True for the built-in tools in the folder `workspace` (the working directory),
       or their `BuiltinSettings`; `data` is the folder of memory and received files.
-    - `model`: carries out `@LLM_…` and the like: a function from prompt to answer, a `ChatModel`
-      or an `OperationModel`. `agent` carries out `@AGENT_SOLVE`. `compiler` makes the plan of a
+    - `model`: carries out `@LLM_…` and the like: the name of a model (`provider:model`, or the address
+      of a server), a `LanguageModel`, a function from prompt to answer, a `ChatModel` or an
+      `OperationModel`. `agent` carries out `@AGENT_SOLVE`. `compiler` makes the plan of a
       RE-PLAN, `planner` those of `create_plan` and of graphs that have failed
       (`Limits(replans_on_failure=…)`); without them the model is asked. All may be async or not.
     - `journal`: the path of a journal, or an open `Journal`. Without one nothing is recorded,
@@ -59,9 +68,11 @@ class Runtime(Opening):
       nobody can tell it from the result. By default the limits say it, and theirs is `sequential`.
     - `on_in_doubt` is what becomes of calls that may have taken place, of tools that do not say it
       themselves: `ask`, `fail`, or `retry`, which holds for tools whose effect is declared.
-    - `approve` names tools before each of whose calls a person is asked; the rule is recorded with
-      the run. `on_approval` answers in the program what runs ask: it is given a `PendingAsk` and gives
-      an `Answer`, True, False, or None to leave it to `answer`. It may be async or not.
+    - `approve` names tools before each of whose calls a person is asked; the rule is recorded with the
+      run. A call that nobody has approved within `approval_timeout` is denied: seconds or a text such as
+      `3d`, or these by tool, "" for all others; by default it waits for ever. `on_approval` answers in
+      the program what runs ask: it is given a `PendingAsk` and gives an `Answer`, True, False, or None
+      to leave it to `answer`. It may be async or not.
 
     Within `with` or `async with`, servers and the journal stay open between runs, and leaving
     it interrupts what still runs. Without, each run opens and closes its own. Raises
@@ -91,12 +102,14 @@ class Runtime(Opening):
         limits: Limits | None = None,
         on_in_doubt: Literal["ask", "fail", "retry"] = "ask",
         approve: Iterable[str] = (),
+        approval_timeout: ApprovalTimeout | None = None,
         on_approval: OnAsk | None = None,
         schedule: Literal["sequential", "auto"] | None = None,
     ) -> None:
         if schedule not in (None, *SCHEDULES):
             raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
         own_data = None if data is None else Path(data)
+        model = opened(model)
         kit = Kit(
             tools=tuple(local_registry(read_tools(tools), builtin_settings(builtins, workspace, own_data))),
             servers=() if mcp is None else read_servers(mcp),
@@ -109,6 +122,7 @@ class Runtime(Opening):
             on_in_doubt=OnInDoubt(on_in_doubt),
             data=own_data,
             approve=tuple(map(canonical_tool_name, names_of(approve))),
+            approval_timeout=approval_timeouts(approval_timeout),
             on_ask=on_approval,
             schedule=schedule,
         )

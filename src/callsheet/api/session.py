@@ -192,6 +192,7 @@ class Session:
             source="" if plan.source is None else plan.source.text,
             note={"plan": "" if plan.source is None else plan.source.name},
             approve=self._kit.approve,
+            approval_timeout=self._kit.approval_timeout,
             program=ready.program,
         )
         present = Respondents(self._kit.on_ask)

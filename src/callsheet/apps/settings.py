@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.machine.asking import approval_timeouts
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
 from callsheet.ports.models.settings import ModelSettings
@@ -30,17 +31,31 @@ class Settings:
     """The tables of the file: `[fetch]`, `[search]`, `[execution]`, `[model]`, `[limits]`; and the rest.
 
     `on_in_doubt` is what becomes of calls that may have taken place, where their tools say nothing;
-    `approve` names tools before each of whose calls a person is asked.
+    `approve` names tools before each of whose calls a person is asked; one that nobody has approved within
+    `approval_timeout` (a text such as `3d`), or within the time that `approval_timeout_by_tool` has for
+    it, is denied.
     """
 
     on_in_doubt: Literal["ask", "fail", "retry"] = "ask"
     approve: tuple[str, ...] = ()
+    approval_timeout: str | None = None
+    approval_timeout_by_tool: Mapping[str, str] = field(default_factory=dict[str, str])
     fetch: FetchSettings = field(default_factory=FetchSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     limits: Limits = field(default_factory=lambda: Limits(schedule=AUTO))
     """Those of a run whose command says nothing else; calls that only read leave early unless it is said."""
+
+    def __post_init__(self) -> None:
+        self.approval_timeouts()
+
+    def approval_timeouts(self) -> dict[str, float]:
+        """The seconds that there are for a yes, by tool ("" for all others); raises ValueError."""
+        given: dict[str, float | str] = dict(self.approval_timeout_by_tool)
+        return approval_timeouts(
+            given if self.approval_timeout is None else {**given, "": self.approval_timeout}
+        )
 
     def to_json(self) -> dict[str, Any]:
         """What tools may do, as JSON data that `read_settings` reads; a run keeps its limits itself."""
@@ -109,7 +124,7 @@ def _read(kind: type[_T], data: object, where: str, path: str) -> _T:
     try:
         return kind(**values)
     except ValueError as error:
-        raise _wrong(where, f"{path}: {error}") from error
+        raise _wrong(where, f"{path}: {error}" if path else str(error)) from error
 
 
 def _value(hint: Any, value: object, where: str, name: str) -> Any:

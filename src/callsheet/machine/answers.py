@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callsheet.machine.asking import Approval, Asked, Question, said_by, unanswered
+from callsheet.machine.asking import Approval, Question, said_by, unanswered
 from callsheet.machine.calls import deliver_again, give_back, launch
 from callsheet.machine.commands import Command, Probe
 from callsheet.machine.doubt import FAILED_BY_A_PERSON, FAILED_BY_POLICY, may_redeliver, next_about
@@ -18,13 +18,16 @@ from callsheet.machine.events import (
     Verdict,
 )
 from callsheet.machine.notes import NoteKind
+from callsheet.machine.program import Kind
 from callsheet.machine.run import Run
 
 
 def doubted(run: Run, event: Doubted, out: list[Command]) -> None:
     """A call that falls into doubt stays open until it is decided."""
+    if event.spent is not None and run.is_open(event.key):
+        run.budget.spend(event.spent)
     attempt = run.attempts.get(event.key)
-    if attempt is None:
+    if attempt is None or attempt.frame.code.kind is Kind.MODEL:
         return
     following = next_about(attempt)
     attempt.is_probing = isinstance(following, Probe)
@@ -71,19 +74,21 @@ def answered(run: Run, event: Answered, out: list[Command]) -> None:
         give_back(run, attempt)
     if verdict is Verdict.DENY:
         fail(run, attempt, said_by("denied", event.by, event.note), out)
-    elif isinstance(asked, Approval) and verdict is not Verdict.EXPIRE:
+    elif isinstance(asked, Approval) and verdict is Verdict.EXPIRE:
+        fail(run, attempt, unanswered(asked), out)
+    elif isinstance(asked, Approval):
         launch(run, attempt, out)
     else:
         run.attempts[event.key] = attempt
         _take_answer(run, event, asked, out)
 
 
-def _take_answer(run: Run, event: Answered, asked: Asked, out: list[Command]) -> None:
+def _take_answer(run: Run, event: Answered, asked: Question, out: list[Command]) -> None:
     """Go on with an answer to a question, or with what stands for one when its time is over."""
     if event.verdict is not Verdict.EXPIRE:
         value = True if event.verdict is Verdict.APPROVE and event.value is None else event.value
         succeeded(run, Succeeded(event.key, value), out)
-    elif isinstance(asked, Question) and asked.has_default:
+    elif asked.has_default:
         succeeded(run, Succeeded(event.key, asked.default), out)
     else:
         failed(run, Failed(event.key, unanswered(asked)), out)

@@ -14,12 +14,14 @@ from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from callsheet.ir import JSON, executor_name, plan_hash
+from callsheet.ir import JSON, canonical_tool_name, executor_name, plan_hash
 from callsheet.machine.frames import Attempt
 from callsheet.machine.program import Kind, Program
 
 ASK = "ASK_HUMAN"
 """The operation by which a step asks."""
+ApprovalTimeout: TypeAlias = "float | str | Mapping[str, float | str]"
+"""How long a call waits for a yes: seconds, or a text such as `3d`; or such by tool, "" for all others."""
 MAX_TIMEOUT = 366 * 86_400.0
 """Seconds that a question may stay open at most, where it says for how long."""
 
@@ -51,7 +53,8 @@ class Approval(NamedTuple):
     """A call that is made only after a yes: exactly this one.
 
     `inputs` are those of a model or agent operation, `plan` is the hash of the plan that makes
-    the call, `labels` what is known of where its arguments come from.
+    the call, `labels` what is known of where its arguments come from. After `timeout` seconds (None:
+    never) it is denied.
     """
 
     tool: str
@@ -60,18 +63,23 @@ class Approval(NamedTuple):
     plan: str
     labels: Mapping[str, JSON]
     digest: str = ""
+    timeout: float | None = None
 
 
 Asked: TypeAlias = "Question | Approval"
 
 
 class Asking:
-    """What a machine has asked and nobody has answered yet; `rules` name the calls that need a yes."""
+    """What a machine has asked and nobody has answered yet; `rules` name the calls that need a yes.
 
-    __slots__ = ("_counts", "_open", "_plan", "_rules")
+    `timeouts` say by tool for how many seconds there is time for it; the name "" stands for all others.
+    """
 
-    def __init__(self, rules: Iterable[str] = ()) -> None:
+    __slots__ = ("_counts", "_open", "_plan", "_rules", "_timeouts")
+
+    def __init__(self, rules: Iterable[str] = (), timeouts: Mapping[str, float] | None = None) -> None:
         self._rules = tuple(rules)
+        self._timeouts = dict(timeouts or {})
         self._open: dict[str, tuple[Attempt, Asked]] = {}
         self._counts: dict[str, int] = {}
         self._plan: tuple[Program, str] | None = None
@@ -97,7 +105,8 @@ class Asking:
     def _asked(self, attempt: Attempt, program: Program) -> Asked | None:
         code = attempt.frame.code
         if code.kind is not Kind.ASK:
-            return Approval(code.tool, attempt.args, tuple(attempt.inputs), self._hash_of(program), {})
+            plan, timeout = self._hash_of(program), timeout_of(self._timeouts, code.tool)
+            return Approval(code.tool, attempt.args, tuple(attempt.inputs), plan, {}, timeout=timeout)
         read = read_question(attempt.args)
         return None if isinstance(read, str) else read
 
@@ -161,6 +170,16 @@ def covers(rules: Iterable[str], tool: str) -> bool:
     return any(_is_same(rule, tool) for rule in rules)
 
 
+def timeout_of(timeouts: Mapping[str, float], tool: str) -> float | None:
+    """The seconds that there are for a yes to a call of this tool, the shortest that fits; None: for ever.
+
+    >>> timeout_of({"": 60.0, "SEND": 5.0}, "MAIL__SEND"), timeout_of({"": 60.0}, "PAY")
+    (5.0, 60.0)
+    """
+    named = [seconds for rule, seconds in timeouts.items() if rule and _is_same(rule, tool)]
+    return min(named) if named else timeouts.get("")
+
+
 def _is_same(rule: str, tool: str) -> bool:
     if executor_name(rule) == executor_name(tool):
         return True
@@ -171,7 +190,10 @@ def _is_same(rule: str, tool: str) -> bool:
 
 def _digest(key: str, count: int, plan: str, asked: Asked) -> str:
     """A hash of all that is shown to who answers, and of which asking of this key it is."""
-    shown = {"key": key, "count": count, "plan": plan, "asked": asked._asdict()}
+    told = asked._asdict()
+    if isinstance(asked, Approval) and asked.timeout is None:
+        del told["timeout"]
+    shown = {"key": key, "count": count, "plan": plan, "asked": told}
     try:
         text = json.dumps(shown, sort_keys=True, separators=(",", ":"), default=repr)
     except (ValueError, TypeError, RecursionError):
@@ -245,6 +267,27 @@ def read_duration(value: Any) -> float | None:
     return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
 
 
+def approval_timeouts(given: ApprovalTimeout | None) -> dict[str, float]:
+    """The seconds that there are for a yes, by tool ("" for all others).
+
+    Raises ValueError for what is no time, is nothing, or is longer than a year.
+
+    >>> approval_timeouts("3d"), approval_timeouts({"send mail": 60, "": "1h"})
+    ({'': 259200.0}, {'SEND_MAIL': 60.0, '': 3600.0})
+    """
+    if given is None:
+        return {}
+    by_tool: Mapping[str, float | str] = given if isinstance(given, Mapping) else {"": given}
+    found: dict[str, float] = {}
+    for tool, told in by_tool.items():
+        seconds = read_duration(told)
+        if seconds is None or not 0 < seconds <= MAX_TIMEOUT:
+            wanted = 'seconds or a text such as "45m", "12h" or "3d", at most a year'
+            raise ValueError(f"the time for an approval must be {wanted}, and not {told!r}")
+        found[canonical_tool_name(tool) if tool else ""] = seconds
+    return found
+
+
 def in_words(seconds: float) -> str:
     """A duration as a person says it.
 
@@ -277,9 +320,11 @@ def said_by(what: str, by: str, note: str) -> str:
 
 
 def unanswered(asked: Asked) -> str:
-    """The failure of a question whose time is over."""
-    seconds = asked.timeout if isinstance(asked, Question) else None
-    return "nobody answered in time" if seconds is None else f"nobody answered within {in_words(seconds)}"
+    """The failure of a question whose time is over, or of a call that nobody has approved."""
+    within = "in time" if asked.timeout is None else f"within {in_words(asked.timeout)}"
+    if isinstance(asked, Approval):
+        return f"denied: nobody approved the call of @{asked.tool} {within}"
+    return f"nobody answered {within}"
 
 
 def asked_to_json(asked: Asked) -> dict[str, JSON]:
@@ -294,6 +339,7 @@ def asked_to_json(asked: Asked) -> dict[str, JSON]:
         case Approval():
             data = {"kind": "approval", "tool": asked.tool, "args": dict(asked.args), "digest": asked.digest}
             data |= {"inputs": list(asked.inputs)} if asked.inputs else {}
+            data |= {} if asked.timeout is None else {"timeout": asked.timeout}
             return data | {"plan": asked.plan, "labels": dict(asked.labels)}
 
 
@@ -301,7 +347,8 @@ def asked_from_json(data: Mapping[str, Any]) -> Asked:
     """What JSON data says was asked; raises KeyError or TypeError for other data."""
     if data["kind"] == "approval":
         inputs = tuple(cast("list[JSON]", data.get("inputs", [])))
-        return Approval(data["tool"], data["args"], inputs, data["plan"], data["labels"], data["digest"])
+        bound = data["plan"], data["labels"], data["digest"], data.get("timeout")
+        return Approval(data["tool"], data["args"], inputs, *bound)
     return Question(
         data["prompt"],
         tuple(cast("list[JSON]", data.get("options", []))),

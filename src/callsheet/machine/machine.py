@@ -6,7 +6,7 @@ limits and the events, in their order; that it may be done in slices (`go_on`) c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from callsheet.diagnostics import CallsheetError
@@ -47,9 +47,10 @@ from callsheet.machine.usage import Usage
 class Machine(Run):
     """One run of a program.
 
-    `observer`, if given, is called with a Note for everything that happens to a step. A person
-    is asked before each call of a tool that `approve` names. An event of a key that is not open
-    (late, repeated, unknown) changes nothing. What a Run has is for the parts of the machine;
+    `observer`, if given, is called with a Note for everything that happens to a step. A person is asked
+    before each call of a tool that `approve` names; `approval_timeout` has the seconds that there are
+    for a yes, by tool ("" for all others), after which the call is denied. An event of a key that is not
+    open (late, repeated, unknown) changes nothing. What a Run has is for the parts of the machine;
     drivers read `result`, `is_paused`, `limits` and `program`.
     """
 
@@ -61,8 +62,9 @@ class Machine(Run):
         limits: Limits | None = None,
         observer: Observer | None = None,
         approve: Iterable[str] = (),
+        approval_timeout: Mapping[str, float] | None = None,
     ) -> None:
-        super().__init__(program, limits or Limits(), observer, approve)
+        super().__init__(program, limits or Limits(), observer, approve, approval_timeout)
 
     # ------------------------------------------------------------ events in, commands out
 
@@ -147,17 +149,9 @@ class Machine(Run):
         """What the run has used so far, but for the time, which drivers know."""
         return self.budget.usage()
 
-    def is_open(self, key: str) -> bool:
-        """Whether the call of this key has no outcome yet, or waits for a yes."""
-        is_early = self.ahead is not None and self.ahead.is_open(key)
-        return is_early or key in self.attempts or self.asking.is_open(key)
-
     def awaits(self, key: str) -> bool:
         """Whether an outcome of this key would be taken; otherwise it changes nothing."""
-        if self.result is not None:
-            return False
-        plans = self.planning is not None and self.planning.key == key
-        return key in self.attempts or self.is_open(key) or key in self.compiling or plans
+        return self.result is None and self.is_open(key)
 
     def open_keys(self) -> tuple[str, ...]:
         """The keys of all that is under way."""
@@ -182,12 +176,18 @@ class Machine(Run):
         return self if self.is_started and not self.is_paused and self.result is None else None
 
     @classmethod
-    def at(cls, state: Run, observer: Observer | None = None, approve: Iterable[str] = ()) -> Machine:
+    def at(
+        cls,
+        state: Run,
+        observer: Observer | None = None,
+        approve: Iterable[str] = (),
+        approval_timeout: Mapping[str, float] | None = None,
+    ) -> Machine:
         """A machine in a state; the observer hears which steps had been executed, and what comes.
 
-        `approve` are the rules that the run was started with.
+        `approve` and `approval_timeout` are the rules that the run was started with.
         """
-        machine = cls(state.program, state.budget.limits, observer, approve)
+        machine = cls(state.program, state.budget.limits, observer, approve, approval_timeout)
         machine.take(state)
         if observer is not None:
             for code, visits in zip(state.program.steps, state.visits, strict=True):

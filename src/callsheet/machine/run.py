@@ -7,7 +7,7 @@ run and, where calls may follow, the list that the commands are added to.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from callsheet.ir import JSON
@@ -76,13 +76,18 @@ class Run:
     )
 
     def __init__(
-        self, program: Program, limits: Limits, observer: Observer | None, approve: Iterable[str]
+        self,
+        program: Program,
+        limits: Limits,
+        observer: Observer | None,
+        approve: Iterable[str],
+        approval_timeout: Mapping[str, float] | None = None,
     ) -> None:
         self.limits = limits
         self.result: Result | None = None
         self.observer = observer
         self.attempts: dict[str, Attempt] = {}
-        self.asking = Asking(approve)
+        self.asking = Asking(approve, approval_timeout)
         self.asleep: dict[str, Attempt] = {}
         self.compiling: dict[str, Attempt] = {}
         self.planning: Planning | None = None
@@ -121,6 +126,16 @@ class Run:
         self.attempts, self.asleep, self.compiling = other.attempts, other.asleep, other.compiling
         if self.ahead is not None and other.ahead is not None:
             self.ahead.take(other.ahead.at)
+
+    def is_open(self, key: str) -> bool:
+        """Whether the call of this key has no outcome yet, or waits for a yes."""
+        return (
+            key in self.attempts
+            or key in self.compiling
+            or (self.planning is not None and key == self.planning.key)
+            or self.asking.is_open(key)
+            or (self.ahead is not None and self.ahead.is_open(key))
+        )
 
     def tell(self, kind: NoteKind, step: str, text: str = "") -> None:
         """Tell the observer, if there is one."""

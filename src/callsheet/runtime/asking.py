@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.machine import Answered, Ask, Question, Verdict
+from callsheet.machine import Answered, Ask, Verdict
 from callsheet.ports.waiting import give_up
 from callsheet.runtime.answers import Answer, PendingAsk, answered, found, misfit, pending
 from callsheet.runtime.crew import Crew
@@ -60,7 +60,7 @@ class People:
         known = self.posed.get(ask.asked.digest)
         if known is None:
             now = time.time()
-            timeout = ask.asked.timeout if isinstance(ask.asked, Question) else None
+            timeout = ask.asked.timeout
             known = Posed(now, None if timeout is None else now + timeout)
             self.posed[ask.asked.digest] = known
         return known

@@ -39,6 +39,7 @@ from callsheet.runtime.doubt import (
     doubtful_calls,
     settle_doubts,
     stand,
+    unanswered_calls,
 )
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.local import SLICE, LocalDriver
@@ -57,7 +58,8 @@ class Launch:
 
     `facts` and `pins` tell of the tools that the plan calls; `note` is kept with the run for
     the face that started it. `source` is the text of the plan. A person is asked before each call
-    of a tool that `approve` names. `program` is that of the plan with these facts, where it has been
+    of a tool that `approve` names; `approval_timeout` has the seconds that there are for a yes, by tool
+    ("" for all others). `program` is that of the plan with these facts, where it has been
     made before.
     """
 
@@ -68,6 +70,7 @@ class Launch:
     source: str = ""
     note: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     approve: tuple[str, ...] = ()
+    approval_timeout: Mapping[str, float] = field(default_factory=dict[str, float])
     program: Program | None = None
 
 
@@ -103,7 +106,7 @@ async def run_unrecorded(
     """
     run_id = run_id or new_run_id()
     program = launch.program or compile_plan(plan, launch.facts)
-    machine = Machine(program, launch.limits, watch.observer, launch.approve)
+    machine = Machine(program, launch.limits, watch.observer, launch.approve, launch.approval_timeout)
     people = People(run_id, present=present)
     gateway = Gateway(ports, run_id, at_once=launch.limits.max_concurrency_by_tool)
     driver = LocalDriver(machine, gateway, None, watch.after_batch, people=people)
@@ -140,6 +143,7 @@ async def start_run(
         dict(launch.pins),
         dict(launch.note),
         launch.approve,
+        dict(launch.approval_timeout),
         ranks_for(journal, plan, launch.limits),
     )
     folded = begin(plan, start, watch.observer, launch.program)
@@ -263,7 +267,7 @@ async def _drive(
 
 def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:
     """Write down what a run waits for that cannot go on by itself, and give it."""
-    doubtful = doubtful_calls(folded)
+    doubtful, unanswered = doubtful_calls(folded), unanswered_calls(folded)
     waiting: list[PendingAsk] = []
     for key, command in folded.waiting.items():
         if isinstance(command, Ask):
@@ -271,11 +275,13 @@ def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:
             waiting.append(pending(writer.run_id, key, command.step, command.asked, posed))
     if doubtful:
         writer.set_status(RunStatus.IN_DOUBT)
+    elif unanswered and not waiting:
+        writer.set_status(RunStatus.RUNNING)
     else:
         dues = [ask.until for ask in waiting if ask.until is not None]
         writer.set_status(RunStatus.WAITING, min(dues, default=None))
     writer.commit()
-    return RunOutcome(writer.run_id, None, doubtful, tuple(waiting), folded.usage())
+    return RunOutcome(writer.run_id, None, doubtful, tuple(waiting), unanswered, folded.usage())
 
 
 def _rest(folded: Folded, key: str) -> Command:

@@ -239,7 +239,7 @@ def begin(
     """
     if program is None or start.ranks:
         program = compile_plan(plan, start.facts, start.ranks)
-    machine = Machine(program, start.limits, observer, start.approve)
+    machine = Machine(program, start.limits, observer, start.approve, start.approval_timeout)
     return Folded(start, machine, Book(dict(start.facts), Values(start.inputs)))
 
 
@@ -265,7 +265,7 @@ def restored(
         state = state_from_json(program, body["state"], given.give)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, CallsheetError) as error:
         raise Unfit(f"it cannot be read: {error!r}") from error
-    machine = Machine.at(state, observer, start.approve)
+    machine = Machine.at(state, observer, start.approve, start.approval_timeout)
     return Folded(start, machine, book, machine.open_commands(), clock=Clock(float(body["seconds"])))
 
 

@@ -25,7 +25,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import Order, Plan
 
 if TYPE_CHECKING:
-    from callsheet.api.planning import GraphPlanner
+    from callsheet.api.checking import Means
     from callsheet.apps.session import Setup, Toolbox
     from callsheet.machine.limits import Limits
     from callsheet.runtime.doubt import RunOutcome
@@ -39,6 +39,7 @@ class Start:
 
     run_id: str | None
     approve: tuple[str, ...]
+    approval_timeout: tuple[str, ...]
     waits: bool
 
 
@@ -51,6 +52,12 @@ _start = options.folded(
         multiple=True,
         metavar="TOOL",
         help="Ask a person before each call of this tool; may be repeated.",
+    ),
+    approval_timeout=click.option(
+        "--approval-timeout",
+        multiple=True,
+        metavar="TIME|TOOL=TIME",
+        help="Deny a call that nobody has approved in this time, such as 12h or 3d; default: never.",
     ),
     waits=options.waits,
 )
@@ -70,6 +77,7 @@ class Job:
     progress: Progress
     quiet: bool
     approve: tuple[str, ...]
+    approval_timeout: dict[str, float]
     waits: bool
     on_in_doubt: str
 
@@ -148,6 +156,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         progress=choose_progress(Stage(progress), text.require(), as_json=as_json),
         quiet=as_json,
         approve=_rules((*setup.settings.approve, *start.approve)),
+        approval_timeout={**setup.settings.approval_timeouts(), **_timeouts(start.approval_timeout)},
         waits=start.waits,
         on_in_doubt=on_in_doubt or setup.settings.on_in_doubt,
     )
@@ -158,6 +167,16 @@ def _rules(names: tuple[str, ...]) -> tuple[str, ...]:
     from callsheet.ir import canonical_tool_name  # noqa: PLC0415 - not for --help
 
     return tuple(dict.fromkeys(map(canonical_tool_name, names)))
+
+
+def _timeouts(given: tuple[str, ...]) -> dict[str, float]:
+    from callsheet.machine.asking import approval_timeouts  # noqa: PLC0415 - as above
+
+    by_tool = {tool: time for tool, _, time in (each.rpartition("=") for each in given)}
+    try:
+        return approval_timeouts(by_tool)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--approval-timeout'") from None
 
 
 def _run_id(given: str | None) -> str:
@@ -193,18 +212,18 @@ def _recorded(job: Job) -> str | None:
 
 
 async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
-    from callsheet.apps.planner import compile_port  # noqa: PLC0415 - as above
+    from callsheet.apps.models import asked_by  # noqa: PLC0415 - as above
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
     from callsheet.runtime.runs import Watch, run_unrecorded, start_run  # noqa: PLC0415
 
     present = Respondents(waits=job.waits)
-    planner = _planner(job)
-    async with open_toolbox(job.setup, job.plan if planner is None else None) as toolbox:
-        diagnostics = _check(job, toolbox)
-        compiler = None if planner is None else compile_port(planner, toolbox.registry, job.on_in_doubt)
-        launch, ports = _launch(job, toolbox), toolbox.ports(compiler)
+    asked = asked_by(job.setup, job.plan, job.limits)
+    async with open_toolbox(job.setup, None if asked.knows_all_tools(job.plan) else job.plan) as toolbox:
+        diagnostics = _check(job, toolbox, asked.means)
+        compiler = asked.compiler(toolbox.registry, job.on_in_doubt)
+        launch, ports = _launch(job, toolbox), toolbox.ports(asked.model, compiler)
         watch = Watch(observer=job.progress.note)
         job.progress.begin()
         if job.journal is None:
@@ -216,23 +235,13 @@ async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
     return outcome, diagnostics
 
 
-def _planner(job: Job) -> GraphPlanner | None:
-    """Who makes new steps if the plan fails; None where nobody is to. Raises CallsheetError (PLN011)."""
-    from callsheet.apps.planner import required_planner  # noqa: PLC0415 - as above
-    from callsheet.ir import Order  # noqa: PLC0415
-
-    if not job.limits.replans_on_failure or job.plan.order is not Order.DAG:
-        return None
-    return required_planner(job.setup)
-
-
-def _check(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
+def _check(job: Job, toolbox: Toolbox, means: Means) -> tuple[Diagnostic, ...]:
     """Refuse a plan with errors; else print the warnings, and which servers were opened."""
     from callsheet.api.checking import check_plan, idle_rules  # noqa: PLC0415 - as above
 
     found = (
         *toolbox.diagnostics,
-        *check_plan(job.plan, toolbox.registry, job.inputs),
+        *check_plan(job.plan, toolbox.registry, job.inputs, means=means),
         *idle_rules(job.plan, set(job.approve) - set(_rules(job.setup.settings.approve))),
     )
     if any(d.is_error for d in found):
@@ -259,5 +268,6 @@ def _launch(job: Job, toolbox: Toolbox) -> Launch:
         limits=job.limits,
         source=job.text.source.text,
         approve=job.approve,
+        approval_timeout=job.approval_timeout,
         note={"plan": job.text.source.name, "setup": setup_of_run(job.setup, toolbox).to_note()},
     )

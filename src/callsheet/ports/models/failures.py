@@ -52,16 +52,19 @@ _WAYS_OUT = {
 }
 
 
-def diagnose(error: ModelFailed, name: str) -> Diagnostic:
+def diagnose(error: ModelFailed) -> Diagnostic:
     """A failure of a model as a diagnostic: its code, what happened and the way out."""
-    return Diagnostic(
-        _CODES[error.kind], Severity.ERROR, f"the model {name}: {error}", help=_WAYS_OUT[error.kind]
-    )
+    return Diagnostic(_CODES[error.kind], Severity.ERROR, in_words(error), help=_WAYS_OUT[error.kind])
 
 
-def as_error(error: ModelFailed, name: str) -> CallsheetError:
+def in_words(error: ModelFailed) -> str:
+    """What happened, and to which model."""
+    return f"the model {error.model}: {error}" if error.model else f"the model: {error}"
+
+
+def as_error(error: ModelFailed) -> CallsheetError:
     """A failure of a model as an error that commands print."""
-    return CallsheetError([diagnose(error, name)])
+    return CallsheetError([diagnose(error)])
 
 
 def refusal(

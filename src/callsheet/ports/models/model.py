@@ -125,8 +125,12 @@ class Failure(StrEnum):
 class ModelFailed(Exception):
     """A model gave no answer; the text says why, in words for people and without a key."""
 
-    def __init__(self, kind: Failure, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self, kind: Failure, message: str, *, retry_after: float | None = None, model: str = ""
+    ) -> None:
         super().__init__(message)
         self.kind = kind
+        self.model = model
+        """The name of the model, where it is known."""
         self.retry_after = retry_after
         """Seconds to wait before the next try, where the provider said so."""

@@ -78,7 +78,23 @@ def _served_by(kind: Kind, url: str) -> Opener:
     return opened
 
 
+def _on_this_machine(model: str, settings: ModelSettings) -> LanguageModel:
+    """A model file, run in a process of its own; what is not set is as local models have it."""
+    from callsheet.ports.models.local import LocalSettings, open_local  # noqa: PLC0415 - where it is wished
+
+    usual = LocalSettings()
+    is_set = settings.max_tokens != ModelSettings().max_tokens
+    own = LocalSettings(
+        timeout=settings.timeout,
+        max_tokens=settings.max_tokens if is_set else usual.max_tokens,
+        temperature=usual.temperature if settings.temperature is None else settings.temperature,
+        seed=usual.seed if settings.seed is None else settings.seed,
+    )
+    return open_local(model, own)
+
+
 PROVIDERS: Mapping[str, Opener] = {
+    "local": _on_this_machine,
     "llama.cpp": _served_by("llama.cpp", "http://127.0.0.1:8080/v1"),
     "ollama": _served_by("ollama", "http://127.0.0.1:11434/v1"),
     "vllm": _served_by("vllm", "http://127.0.0.1:8000/v1"),

@@ -7,6 +7,7 @@ again after a while, a few times at most. What a provider refused to be held to 
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -87,7 +88,7 @@ class PatientModel:
                     continue
                 wait = self._wait(error, again)
                 if wait is None:
-                    raise _after(error, tries) from error
+                    raise self._after(error, tries) from error
                 again += 1
                 await self._sleep(wait)
             else:
@@ -104,16 +105,15 @@ class PatientModel:
         wait = min(self._first * 2**again, _LONGEST_WAIT)
         return wait * random.uniform(0.75, 1.25)
 
-
-def _after(error: ModelFailed, tries: int) -> ModelFailed:
-    """The failure of the last try, which says how many there were and what wait is asked for."""
-    said = str(error)
-    if tries > 1:
-        said += f" (asked {tries} times)"
-    waits = error.retry_after
-    if waits is not None and _LONGEST_WAIT < waits < 10_000_000:
-        said += f"; it asks to wait {waits:,.0f} s"
-    return ModelFailed(error.kind, said, retry_after=waits)
+    def _after(self, error: ModelFailed, tries: int) -> ModelFailed:
+        """The failure of the last try, which says how many there were and what wait is asked for."""
+        said = str(error)
+        if tries > 1:
+            said += f" (asked {tries} times)"
+        waits = error.retry_after
+        if waits is not None and _LONGEST_WAIT < waits < math.inf:
+            said += f"; it asks to wait {waits:,.0f} s"
+        return ModelFailed(error.kind, said, retry_after=waits, model=self.name)
 
 
 def forget_refusals() -> None:

@@ -1,7 +1,7 @@
 """`local:NAME` and `local:/path/model.gguf`: a language model in a process of its own on this machine.
 
 In: a conversation, perhaps a constraint. Out: a Completion, or ModelFailed. Answers are deterministic
-as far as the arithmetic is: temperature 0 and a fixed seed. The beginning that a conversation shares
+as far as the arithmetic is, unless it is set otherwise. The beginning that a conversation shares
 with the one before is not read again.
 """
 
@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,8 @@ class LocalSettings:
 
     `threads` None takes what is free when the model is started; `context` is in tokens, None takes up
     to 8,192 of what the model was trained for; `timeout` and `start_timeout` are seconds for one answer
-    and for coming up; `max_tokens` bounds an answer for which nothing else is asked.
+    and for coming up; `max_tokens` bounds an answer for which nothing else is asked. With a `temperature`
+    of 0 the likeliest word is always taken, else `seed` decides.
     """
 
     threads: int | None = None
@@ -47,6 +48,8 @@ class LocalSettings:
     timeout: float = 300.0
     start_timeout: float = 120.0
     max_tokens: int = 2048
+    temperature: float = 0.0
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,8 @@ class LocalModel:
         """
         body: dict[str, Any] = {
             "messages": messages,
-            "temperature": 0,
-            "seed": 0,
+            "temperature": self.settings.temperature,
+            "seed": self.settings.seed,
             "max_tokens": self.settings.max_tokens if max_tokens is None else max_tokens,
             "cache_prompt": True,
             **_constrained(constraint),
@@ -99,7 +102,7 @@ class LocalModel:
                 if len(running.log.dropped) > dropped:
                     said = f"{self.name} does not take the constraint {constraint.name!r} (lark)"
                     raise ModelFailed(Failure.CONSTRAINT, f"{said}: {running.log.dropped[-1]}")
-        return completion(text, seconds, self.name)
+        return replace(completion(text, seconds, self.name), constrained=constraint is not None)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncGenerator[None]:
