@@ -48,7 +48,8 @@ class Values:
         schema = self._merged(schema)
         options = _options(schema)
         if options is not None:
-            return choice(*(format_value(as_value(option)) for option in options if _is_sayable(option)))
+            said = (format_value(as_value(option)) for option in options if _is_sayable(option))
+            return self._rules.shared("enum", choice(*said))
         either = _schemas(schema.get("anyOf")) or _schemas(schema.get("oneOf"))
         if either:
             rest = {key: part for key, part in schema.items() if key not in ("anyOf", "oneOf")}
