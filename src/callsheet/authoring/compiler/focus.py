@@ -16,6 +16,9 @@ MAX_PARTS = 12
 
 _FIRST_COUNTS = 1.5
 """What the first word of a part counts: mostly it is the verb that says what is to be done."""
+_GENERAL = frozenset(map(stem, ("get", "give", "show", "take", "make", "do", "use", "bring", "have", "look")))
+_GENERAL_COUNTS = 0.7
+"""What a verb counts that says hardly more than that something is to be done."""
 _KIN_COUNTS, _SHAPE_COUNTS, _QUOTED_COUNTS = 0.5, 0.6, 0.2
 
 _JOINS = re.compile(
@@ -69,6 +72,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (re.compile(r"\b\d{4}-\d{2}-\d{2}\b"), ("date",)),
     (re.compile(r"(?<![\w/])/\w+(?:/\w+)*"), ("path",)),
     (re.compile(r"\bselect\s.+\sfrom\b", re.IGNORECASE), ("sql", "query database")),
+    (re.compile(r"\A\s*(?:which|what|who|how many)\b", re.IGNORECASE), ("list get show find",)),
     (re.compile(r"\d\s*%|\d\s*[-+*/×]\s*\d"), ("compute",)),
 )
 """Things by which a tool is known though the goal does not call them by their kind."""
@@ -128,7 +132,8 @@ def wanted_by(text: str) -> list[Wanted]:
     """
     said = dict.fromkeys(words_of(_QUOTED.sub(" ", text)), 1.0)
     if said:
-        said[next(iter(said))] = _FIRST_COUNTS
+        first = next(iter(said))
+        said[first] = _GENERAL_COUNTS if first in _GENERAL else _FIRST_COUNTS
     quoted = {word: _QUOTED_COUNTS for word in words_of(text) if word not in said}
     wanted: list[Wanted] = [
         {word: weight, **dict.fromkeys(_ALIKE_OF.get(word, ()), weight * _KIN_COUNTS)}
