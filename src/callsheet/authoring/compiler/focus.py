@@ -37,6 +37,8 @@ _MANNER = re.compile(
     r"\b(?:at the same time|in parallel|side by side|at once|first|next|finally)\b", re.IGNORECASE
 )
 """Words that say how the parts stand to one another, and ask for nothing."""
+_PLACE = re.compile(r"(?:in|on|at|for|from|within|under|inside)\s+\S+(?:\s+\S+)?\Z", re.IGNORECASE)
+"""A part that says where or for whom, and asks for nothing."""
 _MOST_OF_ANSWER = 2
 _QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`")
 
@@ -93,7 +95,8 @@ _ALIKE_OF = _alike()
 def parts_of(goal: str) -> list[str]:
     """The parts of a goal, in its order, each a clause that asks for something; quoted texts stay whole.
 
-    A part that asks only to be told what came of the others is left out, unless it is alone.
+    A part that asks only to be told what came of the others, or says only where, is left out, unless it
+    is alone.
 
     >>> parts_of('Read a.txt, sum it up and mail "this, and that" to ann@example.com.')
     ['Read a.txt', 'sum it up', 'mail "this, and that" to ann@example.com']
@@ -110,7 +113,7 @@ def parts_of(goal: str) -> list[str]:
     ends = [*(start for start, _ in cuts), len(goal)]
     parts = (goal[start:end].strip(" \t\r\n.,;:!?") for start, end in zip(starts, ends, strict=True))
     asked = [part for part in parts if words_of(_MANNER.sub(" ", part))]
-    return [part for part in asked if not _is_the_answer(part)] or asked
+    return [part for part in asked if not _is_the_answer(part) and not _PLACE.match(part)] or asked
 
 
 def _is_the_answer(part: str) -> bool:
