@@ -131,7 +131,7 @@ def test_a_plan_is_not_written_over_another_unasked(library):
         library.save(parse(LTP).require(), "p")
     assert code(error) == "PLN003"
     library.save(parse(LTP).require(), "p", replaces=True)
-    assert [file.name for file in library.folder.iterdir()] == ["p.ltp"]
+    assert [file.name for file in library.folder.iterdir() if file.is_file()] == ["p.ltp"]
 
 
 def test_a_plan_without_an_id_gets_one_of_its_title(library):

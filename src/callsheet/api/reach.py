@@ -5,18 +5,17 @@ In: plans, tools and a registry. Out: names, facts, pins, and the registry of wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from callsheet.ir import Call, CallKind, Effect, OnInDoubt, Plan
+from callsheet.ir.calling import called_names
 from callsheet.machine import ToolFacts
 from callsheet.ports.asking import asking_tool
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.tools import Registry, Tool, ToolSpec
 from callsheet.ports.transforms import transform_tools
-
-_LOCAL_KINDS = frozenset({CallKind.TOOL, CallKind.TRANSFORM, CallKind.HUMAN})
 
 
 def default_data() -> Path:
@@ -46,12 +45,6 @@ def take_in(registry: Registry, tool: Tool, alias: str) -> None:
     registry.add(tool, alias)
 
 
-def called_names(plan: Plan) -> tuple[str, ...]:
-    """The tools and transforms that a plan calls, each once, in the order of the text."""
-    calls = (step.action for step in plan.steps)
-    return tuple(dict.fromkeys(c.tool for c in calls if isinstance(c, Call) and c.kind in _LOCAL_KINDS))
-
-
 def absent_tools(plan: Plan, registry: Registry) -> tuple[str, ...]:
     """The tools that a plan calls and that are not in the registry."""
     calls = (step.action for step in plan.steps)
@@ -63,6 +56,25 @@ def pins_of(plan: Plan, registry: Registry) -> dict[str, str]:
     """The hashes of the declarations of the tools that a plan calls."""
     tools = ((name, registry.get(name)) for name in called_names(plan))
     return {name: tool.spec.pin for name, tool in tools if tool is not None and tool.spec.pin is not None}
+
+
+def pin_lookup(registry: Registry) -> Callable[[str], str | None]:
+    """The hash of the declaration of the tool that a name leads to now.
+
+    That is "" for a tool without one, and None where there is no tool of that name.
+    """
+
+    def pin_of(name: str) -> str | None:
+        tool = registry.get(name)
+        return None if tool is None else tool.spec.pin or ""
+
+    return pin_of
+
+
+def pins_for_library(plan: Plan, registry: Registry) -> dict[str, str | None]:
+    """What a plan that is kept is to know of the tools that it calls, as `pin_lookup` has it."""
+    pin_of = pin_lookup(registry)
+    return {name: pin_of(name) for name in called_names(plan)}
 
 
 def facts_of(plan: Plan, registry: Registry, on_in_doubt: OnInDoubt = OnInDoubt.ASK) -> dict[str, ToolFacts]:

@@ -1,13 +1,27 @@
-"""The plan library: plans as files of one folder, each under its id, written whole or not at all."""
+"""The plan library: plans as files of one folder, each under its id with its versions, written whole."""
 
+from callsheet.store.library.goals import GoalMatch, GoalMatches, find_by_goal, tool_differences
 from callsheet.store.library.ids import check_plan_id, new_plan_id
+from callsheet.store.library.params import Param, ParamKind, bind, fitted, free_variables, read_params
+from callsheet.store.library.record import VersionRecord
 from callsheet.store.library.shelf import Listed, PlanLibrary, StoredPlan, default_plans_folder
 
 __all__ = [
+    "GoalMatch",
+    "GoalMatches",
     "Listed",
+    "Param",
+    "ParamKind",
     "PlanLibrary",
     "StoredPlan",
+    "VersionRecord",
+    "bind",
     "check_plan_id",
     "default_plans_folder",
+    "find_by_goal",
+    "fitted",
+    "free_variables",
     "new_plan_id",
+    "read_params",
+    "tool_differences",
 ]

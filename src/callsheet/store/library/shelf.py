@@ -1,14 +1,16 @@
 """The plan library: the plans of one folder by id, each a text that people can review.
 
-In: an id, or the beginning of one that no other plan shares; plans. Out: stored plans, or
-CallsheetError with a PLN code. Files rather than rows: a plan is changed in an editor and reviewed in a
+In: an id, or the beginning of one that no other plan shares, and `@N` where an earlier version is meant;
+plans. Out: stored plans, or CallsheetError with a PLN code. Each save adds a version; the newest stands in
+the folder itself. Files rather than rows: a plan is changed in an editor and reviewed in a
 pull request, and its folder may be one of a project.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,9 +19,13 @@ from typing import NamedTuple
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.frontends.spelling import Syntax, format_as, read_as
 from callsheet.frontends.values import ParseResult
-from callsheet.ir import Order, Plan
+from callsheet.ir import JSON, Order, Plan
+from callsheet.ir.calling import called_names
 from callsheet.store.library.files import file_names, locked, read_file, sync_folder, write_file
 from callsheet.store.library.ids import check_plan_id, new_plan_id
+from callsheet.store.library.params import Param, fitted
+from callsheet.store.library.record import VersionRecord, hash_of
+from callsheet.store.library.versions import Versions
 
 _SUFFIXES = {Syntax.DAG: ".json", Syntax.LTP: ".ltp", Syntax.MICRO: ".micro"}
 _SYNTAXES = {suffix: syntax for syntax, suffix in _SUFFIXES.items()}
@@ -46,16 +52,62 @@ class Listed(NamedTuple):
     title: str | None
     goal: str | None
     steps: int | None
+    version: int | None = None
+    is_edited: bool = False
+    params: tuple[Param, ...] = ()
+
+
+class Purpose(NamedTuple):
+    """What a plan is for, and when that was said: a wall time in seconds since 1970."""
+
+    id: str
+    goal: str
+    saved: float
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPlan:
-    """A plan of the library: its text as it stands in its file, and what was read from it."""
+    """A plan of the library: its text as it stands in its file, and what was read from it.
+
+    `record` is the version that it was loaded from: the newest one, or an earlier one that was named;
+    None for a file that was put there by hand. `is_edited` says that the file has changed since.
+    """
 
     id: str
     path: Path
     syntax: Syntax
     result: ParseResult
+    record: VersionRecord | None = None
+    is_edited: bool = False
+
+    @property
+    def version(self) -> int | None:
+        """The number of the version, None where there is none."""
+        return None if self.record is None else self.record.version
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """The variables that a run is to be given."""
+        return () if self.record is None else self.record.params
+
+    @property
+    def tools(self) -> Mapping[str, str | None]:
+        """What is known of the tools that the plan was saved for, by name: the hash of the declaration.
+
+        That is "" for one that had none, None for one that was not reachable.
+        """
+        return {} if self.record is None or self.record.tools is None else self.record.tools
+
+    @property
+    def compiled(self) -> Mapping[str, JSON] | None:
+        """What a compiler has told of how it made the plan."""
+        return None if self.record is None else self.record.compiled
+
+    @property
+    def goal(self) -> str | None:
+        """The goal that the plan was saved for, else its own, else its title."""
+        said = None if self.record is None else self.record.goal
+        return said or _goal_of(self.result)
 
     @property
     def text(self) -> str:
@@ -70,8 +122,12 @@ class StoredPlan:
 class PlanLibrary:
     """The plans of one folder. The folder is made by the first plan that is saved."""
 
-    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str] | None = None, *, clock: Callable[[], float] = time.time
+    ) -> None:
         self.folder = default_plans_folder() if folder is None else Path(folder)
+        self._clock = clock
+        self._versions = Versions(self.folder)
 
     # ------------------------------------------------------------ looking
 
@@ -104,12 +160,50 @@ class PlanLibrary:
         raise _unknown(f"there is no plan {text} in {self.folder}", way_out)
 
     def load(self, text: str) -> StoredPlan:
-        """The plan of an id or of the beginning of one, read as its suffix says.
+        """The plan of an id or of the beginning of one, read as its suffix says; `ID@N` is version N of it.
 
-        Its text may have errors: `StoredPlan.require` raises them. Raises CallsheetError: as `find`, and
-        PLN004 for a file that cannot be read.
+        Its text may have errors: `StoredPlan.require` raises them. Raises CallsheetError: as `find`,
+        PLN004 for a file that cannot be read, PLN021 for a version that there is not.
         """
+        name, at, number = text.partition("@")
+        plan_id = self.find(name)
+        if at:
+            with self._readable():
+                record = self._versions.read(plan_id, _number(text, number))
+            path = self._versions.path(plan_id, record.version)
+            return StoredPlan(plan_id, path, record.syntax, record.parsed(), record)
+        with self._readable():
+            record = self._versions.newest(plan_id)
+        stored = self._current(plan_id)
+        edited = record is not None and (record.text, record.syntax) != (stored.text, stored.syntax)
+        return replace(stored, record=record, is_edited=edited)
+
+    def versions(self, text: str) -> tuple[VersionRecord, ...]:
+        """All versions of a plan, in order; raises CallsheetError as `load`."""
         plan_id = self.find(text)
+        with self._readable():
+            return self._versions.all(plan_id)
+
+    def purposes(self) -> list[Purpose]:
+        """What each plan is for, but for those that cannot be read or say nothing of it.
+
+        Only the newest versions are read; the text of a plan is where there is none. Raises CallsheetError
+        (PLN004) for a folder that cannot be read.
+        """
+        found: list[Purpose] = []
+        for plan_id in self.ids():
+            try:
+                record = self._versions.newest(plan_id)
+                goal = None if record is None else record.goal or _goal_of(record.parsed())
+                goal = goal if record is not None else self._current(plan_id).goal
+            except (CallsheetError, OSError):
+                continue
+            if goal:
+                found.append(Purpose(plan_id, goal, 0.0 if record is None else record.saved))
+        return found
+
+    def _current(self, plan_id: str) -> StoredPlan:
+        """The plan as it stands in its file."""
         with self._readable():
             files = [(path, syntax) for name, path, syntax in self._files() if name == plan_id]
             if len(files) != 1:
@@ -124,7 +218,7 @@ class PlanLibrary:
 
     # ------------------------------------------------------------ changing
 
-    def save(
+    def save(  # noqa: PLR0913 - the names are what is kept of a plan
         self,
         plan: Plan,
         plan_id: str | None = None,
@@ -132,38 +226,92 @@ class PlanLibrary:
         text: str | None = None,
         syntax: Syntax | None = None,
         replaces: bool = False,
+        params: Iterable[Param] | None = None,
+        tools: Mapping[str, str | None] | None = None,
+        goal: str | None = None,
+        compiled: Mapping[str, JSON] | None = None,
     ) -> StoredPlan:
         """Store a plan under an id, by default its own, else one made of its title or goal.
 
         A plan of dependencies is stored as canonical JSON with the id in it; of a plan of text order
-        the `text` is kept, comments and all, with its `syntax`, or it is written as LTP text. Raises
-        CallsheetError: PLN001, PLN003 for an id that is taken unless it `replaces`, PLN004.
+        the `text` is kept, comments and all, with its `syntax`, or it is written as LTP text. With `replaces`
+        a taken id gets a new version, unless nothing is new; what was edited in the file meanwhile becomes a
+        version of its own first. `params` are the variables that a run is given (by default those of the
+        version before that are still read), `tools` the hashes of the declarations of the tools that it
+        calls, `goal` what it is for, `compiled` how it was made. Raises CallsheetError: PLN001, PLN003 for
+        an id that is taken unless it `replaces`, PLN004, PLN022 for a parameter that the plan never reads.
         """
         given = plan_id or plan.id
         if given is not None:
             check_plan_id(given)
+        given_params = None if params is None else fitted(params, plan)
         with self._writable():
             known = self.ids()
             name = new_plan_id(plan.title or plan.goal or "", known) if given is None else given
             if name in known and not replaces:
                 raise _taken(name, "take another id, or replace it: --replace")
             spelling, content = _written(plan, name, text, syntax)
-            path = self.folder / f"{name}{_SUFFIXES[spelling]}"
-            write_file(path, content)
-            self._remove(other for other in self._paths(name) if other != path)
+            before = self._adopted(name) if name in known else None
+            record = VersionRecord(
+                name,
+                1 if before is None else before.version + 1,
+                self._clock(),
+                spelling,
+                content,
+                hash_of(plan),
+                _sayable(goal or (None if before is None else before.goal)),
+                _still_read(before, plan) if given_params is None else given_params,
+                dict.fromkeys(called_names(plan)) if tools is None else dict(tools),
+                compiled,
+            )
+            self._put(name, record, is_new=before is None or not record.says_the_same(before))
         return self.load(name)
 
+    def _put(self, name: str, record: VersionRecord, *, is_new: bool) -> None:
+        """Write the text of a version in its place and, if it is new, the version itself."""
+        path = self.folder / f"{name}{_SUFFIXES[record.syntax]}"
+        write_file(path, record.text)
+        self._remove(other for other in self._paths(name) if other != path)
+        if is_new:
+            self._versions.write(name, record)
+
+    def _adopted(self, name: str) -> VersionRecord | None:
+        """The newest version; of a text that no version has, one that is made now if it is a plan."""
+        stored = self.load(name)
+        newest, plan = stored.record, stored.result.plan
+        if plan is None or not (newest is None or stored.is_edited):
+            return newest
+        record = VersionRecord(
+            name,
+            1 if newest is None else newest.version + 1,
+            self._clock(),
+            stored.syntax,
+            stored.text,
+            hash_of(plan),
+            None if newest is None else newest.goal,
+            _still_read(newest, plan),
+            {tool: stored.tools.get(tool) for tool in called_names(plan)},
+            None,
+            is_by_hand=True,
+        )
+        self._versions.write(name, record)
+        return record
+
     def delete(self, text: str) -> str:
-        """Remove the plan of an id or of the beginning of one, and give its id; its runs stay."""
+        """Remove the plan of an id or of the beginning of one with all its versions; its runs stay.
+
+        Gives its id.
+        """
         with self._writable():
             name = self.find(text)
             self._remove(self._paths(name))
+            self._versions.remove(name)
         return name
 
     def rename(self, old: str, new: str) -> StoredPlan:
         """Give the plan of an id, or of the beginning of one, another id; raises as `save` does.
 
-        A plan of dependencies has its id in its text, which is then written anew.
+        A plan of dependencies has its id in its text, which is then written anew, as another version.
         """
         check_plan_id(new)
         with self._writable():
@@ -173,9 +321,12 @@ class PlanLibrary:
             if new in self.ids():
                 raise _taken(new, "take another id, or delete that plan first")
             path = self.folder / f"{new}{_SUFFIXES[stored.syntax]}"
+            self._versions.move(stored.id, new)
             if stored.syntax is Syntax.DAG:
-                write_file(path, format_as(Syntax.DAG, replace(stored.require(), id=new)))
+                text = format_as(Syntax.DAG, replace(stored.require(), id=new))
+                write_file(path, text)
                 self._remove([stored.path])
+                self._adopted(new)
             else:
                 os.replace(stored.path, path)
                 sync_folder(self.folder)
@@ -210,8 +361,10 @@ class PlanLibrary:
             return Listed(plan_id, self.folder / plan_id, Syntax.DAG, None, None, None)
         plan = stored.result.plan
         part = plan or stored.result.partial
+        goal = part.goal if stored.record is None else stored.record.goal or part.goal
         count = None if plan is None else len(plan.steps)
-        return Listed(plan_id, stored.path, stored.syntax, part.title, part.goal, count)
+        more = stored.version, stored.is_edited, stored.params
+        return Listed(plan_id, stored.path, stored.syntax, part.title, goal, count, *more)
 
     @contextmanager
     def _writable(self) -> Generator[None]:
@@ -242,6 +395,36 @@ def _written(plan: Plan, name: str, text: str | None, syntax: Syntax | None) -> 
     if text is not None and (syntax is Syntax.LTP or syntax is Syntax.MICRO):
         return syntax, text if text.endswith("\n") else f"{text}\n"
     return Syntax.LTP, format_as(Syntax.LTP, plan)
+
+
+def _goal_of(result: ParseResult) -> str | None:
+    part = result.plan or result.partial
+    return part.goal or part.title
+
+
+def _still_read(before: VersionRecord | None, plan: Plan) -> tuple[Param, ...]:
+    """The parameters of the version before that the plan still reads."""
+    kept: list[Param] = []
+    for param in () if before is None else before.params:
+        try:
+            kept += fitted([param], plan)
+        except CallsheetError:
+            continue
+    return tuple(kept)
+
+
+def _number(text: str, number: str) -> int:
+    """The number of a version, as it was typed behind the @."""
+    if not (number.isascii() and number.isdigit() and len(number) < 10 and int(number)):
+        raise CallsheetError.single(
+            "PLN021", f"{text[:80]!a} names no version of a plan", help="write ID@N, such as triage@3"
+        )
+    return int(number)
+
+
+def _sayable(text: str | None) -> str | None:
+    """A text as UTF-8 can have it."""
+    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _unknown(message: str, way_out: str) -> CallsheetError:

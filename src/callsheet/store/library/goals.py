@@ -1,0 +1,189 @@
+"""Plans by what they are for: the one that a goal was saved for, and those whose goals are near.
+
+In: a library, a goal, what is reachable now. Out: matches with a score and with what stands against their
+use. Words and letters are compared, the same way every time: no model, no network, no file of its own
+that could disagree with the plans.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from callsheet.ir.calling import called_names
+from callsheet.store.library.params import Param
+from callsheet.store.library.shelf import PlanLibrary, Purpose, StoredPlan
+
+PinOf: TypeAlias = "Callable[[str], str | None]"
+"""The hash of the declaration of the tool of a name; "" for one without, None where there is no tool."""
+
+LEAST_SCORE = 0.35
+"""Goals that are less alike are not near."""
+_WORDS_SHARE = 0.6
+_WORD = re.compile(r"\w+")
+_END = ".!?… "
+
+
+@dataclass(frozen=True, slots=True)
+class GoalMatch:
+    """A kept plan whose goal is that which was asked for, or near it.
+
+    `score` is 1 for the same goal and less for others, down to LEAST_SCORE. `differences` says in
+    words what keeps the plan from being used as it is: tools that are not those it was saved for, a text
+    with errors.
+    """
+
+    id: str
+    version: int | None
+    goal: str
+    score: float
+    is_exact: bool
+    params: tuple[Param, ...] = ()
+    differences: tuple[str, ...] = ()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the plan can be run on the tools that there are, as far as can be told."""
+        return not self.differences
+
+    @property
+    def name(self) -> str:
+        """The plan as a command names it: its id, and the version if there is one."""
+        return self.id if self.version is None else f"{self.id}@{self.version}"
+
+    def __str__(self) -> str:
+        params = f" ({', '.join(map(str, self.params))})" if self.params else ""
+        said = f"; {'; '.join(self.differences)}" if self.differences else ""
+        alike = "the same goal" if self.is_exact else f"{self.score:.0%} alike"
+        return f"{self.name}{params}: {self.goal} [{alike}{said}]"
+
+
+@dataclass(frozen=True, slots=True)
+class GoalMatches:
+    """The plan for exactly this goal, if there is one that can be used, and plans for near goals."""
+
+    exact: GoalMatch | None
+    near: tuple[GoalMatch, ...]
+
+
+def normalised(goal: str) -> str:
+    """A goal as it is compared: without what cannot change its meaning.
+
+    That is how it is spaced, composed, ended, and whether it begins with a capital. Other capitals, and
+    signs, may be part of a name or a sum, and count.
+
+    >>> normalised("  Summarise   notes.md ! ") == normalised("summarise notes.md")
+    True
+    >>> normalised("Sum up A.txt") == normalised("Sum up a.txt")
+    False
+    """
+    text = " ".join(unicodedata.normalize("NFC", goal).split()).rstrip(_END)
+    return text[:1].lower() + text[1:]
+
+
+def find_by_goal(library: PlanLibrary, goal: str, pin_of: PinOf, *, most: int = 3) -> GoalMatches:
+    """The kept plan of this goal and up to `most` of near ones, the nearest first.
+
+    `exact` is a plan that was saved for the same goal, all of whose tools are reachable with the pins that it
+    was saved with; of several the one that was saved last. One whose tools differ is among the near ones,
+    and says so. Plans of which nothing can be read are passed over. Raises CallsheetError (PLN004) for a
+    folder that cannot be read.
+    """
+    kept = library.purposes()
+    wanted = normalised(goal)
+    same = [plan for plan in kept if wanted and normalised(plan.goal) == wanted]
+    same.sort(key=lambda plan: (-plan.saved, plan.id))
+    matched = [_match(library.load(plan.id), plan, 1.0, pin_of, is_exact=True) for plan in same]
+    exact = next((match for match in matched if match.is_usable), None)
+    others = [match for match in matched if match is not exact][:most]
+    rest = [plan for plan in kept if plan not in same]
+    ranked = sorted(
+        zip(similarities(goal, [plan.goal for plan in rest]), rest, strict=True),
+        key=lambda pair: (-pair[0], pair[1].id),
+    )
+    near = [(score, plan) for score, plan in ranked if score >= LEAST_SCORE][: most - len(others)]
+    more = (_match(library.load(plan.id), plan, score, pin_of, is_exact=False) for score, plan in near)
+    return GoalMatches(exact, (*others, *more))
+
+
+def _match(plan: StoredPlan, purpose: Purpose, score: float, pin_of: PinOf, *, is_exact: bool) -> GoalMatch:
+    match = GoalMatch(plan.id, plan.version, purpose.goal, round(score, 4), is_exact, plan.params)
+    if plan.result.plan is None:
+        return replace(match, differences=("its text has errors",))
+    return replace(match, differences=tool_differences(called_names(plan.result.plan), plan.tools, pin_of))
+
+
+def tool_differences(
+    called: Iterable[str], saved: Mapping[str, str | None], pin_of: PinOf
+) -> tuple[str, ...]:
+    """How the tools that are reachable now differ from those that a plan was saved for, in words.
+
+    >>> pins = {"A": "1", "B": "2", "C": "3"}
+    >>> tool_differences(["A", "B", "D"], {"A": "1", "B": "9"}, pins.get)
+    ('@B is declared differently now', '@D is not reachable')
+    """
+    found: list[str] = []
+    for name in called:
+        now, then = pin_of(name), saved.get(name)
+        if now is None:
+            found.append(f"@{name} is not reachable")
+        elif then is None:
+            found.append(f"nothing was known of @{name} when the plan was saved")
+        elif now != then:
+            found.append(f"@{name} is declared differently now")
+    return tuple(found)
+
+
+# ---------------------------------------------------------------- how near two goals are
+
+
+def similarities(goal: str, others: list[str]) -> list[float]:
+    """How alike a goal is to each of others, from 0 to 1: by words, rare ones counting more, and by letters.
+
+    >>> near, far = similarities("sum up the notes", ["Sum up my notes of today", "Delete the branch"])
+    >>> near > 0.4 > far
+    True
+    """
+    told, texts = _folded(goal), [_folded(other) for other in others]
+    weights = _weights([told, *texts])
+    own_words, own_parts = _vector(told, weights), _trigrams(told)
+    return [
+        _WORDS_SHARE * _cosine(own_words, _vector(text, weights))
+        + (1 - _WORDS_SHARE) * _overlap(own_parts, _trigrams(text))
+        for text in texts
+    ]
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _weights(texts: list[str]) -> dict[str, float]:
+    """The weight of each word: more for one that few goals have."""
+    counts = Counter(word for text in texts for word in set(_WORD.findall(text)))
+    return {word: 1.0 + math.log(len(texts) / count) for word, count in counts.items()}
+
+
+def _vector(text: str, weights: Mapping[str, float]) -> dict[str, float]:
+    counts = Counter(_WORD.findall(text))
+    return {word: count * weights[word] for word, count in sorted(counts.items())}
+
+
+def _cosine(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    product = sum(weight * other.get(word, 0.0) for word, weight in one.items())
+    lengths = math.sqrt(sum(w * w for w in one.values()) * sum(w * w for w in other.values()))
+    return min(1.0, product / lengths) if lengths else 0.0
+
+
+def _trigrams(text: str) -> set[str]:
+    padded = f"  {' '.join(_WORD.findall(text))} "
+    return {padded[at : at + 3] for at in range(len(padded) - 2)}
+
+
+def _overlap(one: set[str], other: set[str]) -> float:
+    return 2 * len(one & other) / (len(one) + len(other)) if one or other else 0.0

@@ -1,0 +1,127 @@
+"""What is kept of one version of a plan: its text, and what it was made for.
+
+In: a plan with its text, parameters, tools. Out: a record as JSON text with a digest, and back; a
+record that is damaged is no record (ValueError).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, cast
+
+from callsheet.frontends.spelling import Syntax, read_as
+from callsheet.frontends.values import ParseResult
+from callsheet.ir import JSON, Plan, plan_hash
+from callsheet.store.library.ids import check_plan_id
+from callsheet.store.library.params import Param
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRecord:
+    """One version of a plan.
+
+    `saved` is a wall time in seconds since 1970. `tools` has, by the name under which the plan calls a tool,
+    the hash of its declaration when the plan was saved: "" for one that had none, None for one that was
+    not reachable. `compiled` is what a compiler tells of how it made the plan. `is_by_hand` says that
+    the text was changed in its file and found there by a later save.
+    """
+
+    id: str
+    version: int
+    saved: float
+    syntax: Syntax
+    text: str
+    plan_hash: str
+    goal: str | None = None
+    params: tuple[Param, ...] = ()
+    tools: Mapping[str, str | None] | None = None
+    compiled: Mapping[str, JSON] | None = None
+    is_by_hand: bool = False
+
+    def parsed(self) -> ParseResult:
+        """What is read from the text."""
+        return read_as(self.syntax, self.text, f"{self.id}@{self.version}")
+
+    def says_the_same(self, other: VersionRecord) -> bool:
+        """Whether another version says all that this one says, but for its number and its time."""
+        return (
+            replace(other, id=self.id, version=self.version, saved=self.saved, is_by_hand=self.is_by_hand)
+            == self
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON data, with the digest of all of it."""
+        data: dict[str, Any] = {
+            "callsheet": "plan version",
+            "format": FORMAT,
+            "id": self.id,
+            "version": self.version,
+            "saved": self.saved,
+            "syntax": str(self.syntax),
+            "plan_hash": self.plan_hash,
+            "goal": self.goal,
+            "params": [param.to_json() for param in self.params],
+            "tools": None if self.tools is None else dict(self.tools),
+            "compiled": None if self.compiled is None else dict(self.compiled),
+            "is_by_hand": self.is_by_hand,
+            "text": self.text,
+        }
+        return {**data, "sha256": digest(data)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> VersionRecord:
+        """The record that JSON data tells of; raises ValueError for what is none, or was changed since."""
+        if not isinstance(data, dict):
+            raise ValueError("it is no object")
+        told = cast("dict[str, Any]", data)
+        rest = {name: value for name, value in told.items() if name != "sha256"}
+        if told.get("callsheet") != "plan version" or told.get("format") != FORMAT:
+            raise ValueError("it is no version of a plan, or one of another callsheet")
+        if digest(rest) != told.get("sha256"):
+            raise ValueError("its digest does not fit: it was changed")
+        try:
+            return cls._of(told)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"it cannot be read: {error!r}") from error
+
+    @classmethod
+    def _of(cls, told: dict[str, Any]) -> VersionRecord:
+        version, text, tools, compiled = told["version"], told["text"], told["tools"], told["compiled"]
+        if type(version) is not int or version < 1 or not isinstance(text, str):
+            raise ValueError("its number or its text is none")
+        return cls(
+            id=check_plan_id(told["id"]),
+            version=version,
+            saved=float(told["saved"]),
+            syntax=Syntax(told["syntax"]),
+            text=text,
+            plan_hash=str(told["plan_hash"]),
+            goal=None if told["goal"] is None else str(told["goal"]),
+            params=tuple(Param.from_json(each) for each in told["params"]),
+            tools=None
+            if tools is None
+            else {str(k): None if v is None else str(v) for k, v in tools.items()},
+            compiled=None if compiled is None else dict(compiled),
+            is_by_hand=bool(told["is_by_hand"]),
+        )
+
+
+def hash_of(plan: Plan) -> str:
+    """The hash of what a plan means, whatever it is called."""
+    return plan_hash(replace(plan, id=None))
+
+
+def digest(data: Mapping[str, Any]) -> str:
+    """The SHA-256 of JSON data, however its text is laid out."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return sha256(text.encode()).hexdigest()
+
+
+def layed_out(data: Mapping[str, Any]) -> str:
+    """JSON data as the text of a file."""
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,164 @@
+"""Goals lead to kept plans: the same goal exactly, near ones by a score, and never to tools that differ."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callsheet.frontends.ltp import parse
+from callsheet.store.library import PlanLibrary, find_by_goal, read_params
+from callsheet.store.library.goals import LEAST_SCORE, normalised, similarities
+from callsheet.store.library.record import layed_out
+from callsheet.store.library.versions import Versions
+
+TEXT = 'PLAN_START\nS1: @READ_FILE (path="$path") > $t\nS2: @SEND (to="ada", text=$t)\nPLAN_END\n'
+PINS = {"READ_FILE": "sha256:1", "SEND": "sha256:2"}
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> PlanLibrary:
+    return PlanLibrary(tmp_path / "plans")
+
+
+def keep(library: PlanLibrary, plan_id: str, goal: str, pins: dict[str, str | None] | None = None) -> None:
+    params = read_params(["path"])
+    tools = PINS if pins is None else pins
+    library.save(parse(TEXT).require(), plan_id, goal=goal, params=params, tools=tools, replaces=True)
+
+
+def test_a_goal_asked_before_is_found_however_it_is_spaced_and_ended(library):
+    keep(library, "mail", "Send the notes to Ada")
+    for goal in ("Send the notes to Ada", "  send the  notes\nto Ada. ", "Send the notes to Ada!"):
+        found = find_by_goal(library, goal, PINS.get)
+        assert found.exact is not None
+        assert (found.exact.id, found.exact.version, found.exact.score) == ("mail", 1, 1.0)
+        assert found.exact.is_usable
+        assert found.near == ()
+    assert library.load(found.exact.id).require().steps[0].id == "S1"
+
+
+@pytest.mark.parametrize(
+    ("saved", "asked"),
+    [
+        ("Read A.txt", "Read a.txt"),
+        ("Add 3 + 4", "Add 3 - 4"),
+        ("Send the notes to Ada", "Send the notes to Bo"),
+        ("Delete it", "Do not delete it"),
+        ("", ""),
+    ],
+)
+def test_a_goal_that_may_mean_something_else_is_not_the_same(library, saved, asked):
+    keep(library, "p", saved or "x")
+    assert find_by_goal(library, asked, PINS.get).exact is None
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ({"READ_FILE": "sha256:1"}, "@SEND is not reachable"),
+        ({**PINS, "SEND": "sha256:9"}, "@SEND is declared differently now"),
+        ({**PINS, "SEND": ""}, "@SEND is declared differently now"),
+    ],
+)
+def test_with_other_tools_the_same_goal_is_no_hit_and_says_why(library, now, said):
+    keep(library, "mail", "Send the notes to Ada")
+    found = find_by_goal(library, "Send the notes to Ada", now.get)
+    assert found.exact is None
+    (near,) = found.near
+    assert (near.id, near.score, near.is_exact, near.is_usable) == ("mail", 1.0, True, False)
+    assert near.differences == (said,)
+    assert said in str(near)
+
+
+def test_tools_that_nobody_knew_at_the_saving_make_no_hit(library):
+    keep(library, "mail", "Send the notes to Ada", {"READ_FILE": "sha256:1", "SEND": None})
+    found = find_by_goal(library, "Send the notes to Ada", PINS.get)
+    assert found.exact is None
+    assert found.near[0].differences == ("nothing was known of @SEND when the plan was saved",)
+
+
+def test_of_several_plans_for_one_goal_the_last_that_can_be_used_is_taken(tmp_path):
+    now = iter(range(1, 100))
+    library = PlanLibrary(tmp_path / "plans", clock=lambda: float(next(now)))
+    for plan_id in ("b", "c", "a"):
+        keep(library, plan_id, "Send the notes to Ada")
+    keep(library, "d", "Send the notes to Ada", {**PINS, "SEND": "old"})
+    found = find_by_goal(library, "Send the notes to Ada", PINS.get)
+    assert found.exact is not None
+    assert found.exact.id == "a"
+    assert [match.id for match in found.near] == ["d", "c", "b"]
+    assert len(find_by_goal(library, "Send the notes to Ada", PINS.get, most=1).near) == 1
+
+
+def test_near_goals_come_nearest_first_with_their_parameters(library):
+    keep(library, "notes", "Send the notes of the meeting to Ada")
+    keep(library, "bills", "Pay the bills of October")
+    keep(library, "report", "Send the report of the meeting to the board")
+    found = find_by_goal(library, "send the notes of a meeting to Bo", PINS.get)
+    assert found.exact is None
+    assert [match.id for match in found.near] == ["notes", "report"]
+    scores = [match.score for match in found.near]
+    assert 1 > scores[0] > scores[1] >= LEAST_SCORE
+    assert "notes@1 (path): Send the notes" in str(found.near[0])
+
+
+def test_the_goal_of_the_newest_version_counts_and_a_title_stands_for_a_goal(library):
+    keep(library, "mail", "Send the notes to Ada")
+    keep(library, "mail", "Send the bill to Ada")
+    assert find_by_goal(library, "Send the notes to Ada", PINS.get).exact is None
+    exact = find_by_goal(library, "Send the bill to Ada", PINS.get).exact
+    assert exact is not None
+    assert exact.version == 2
+    (library.folder / "by-hand.ltp").write_text("# goal: Water the plants\n" + TEXT)
+    found = find_by_goal(library, "Water the plants", PINS.get)
+    assert found.exact is None  # nobody knows for which tools it was written
+    assert found.near[0].id == "by-hand"
+
+
+def test_a_plan_that_has_errors_by_now_is_no_hit_and_one_that_cannot_be_read_is_passed_over(library):
+    keep(library, "mail", "Send the notes to Ada")
+    keep(library, "other", "Send the notes to Ada")
+    (library.folder / "other.ltp").write_text("S1: @@@\n")
+    (library.folder / ".versions" / "broken").mkdir()
+    (library.folder / ".versions" / "broken" / "1.json").write_text("{}")
+    (library.folder / "broken.ltp").write_text(TEXT)
+    found = find_by_goal(library, "Send the notes to Ada", PINS.get)
+    assert found.exact is not None
+    assert found.exact.id == "mail"
+    assert [match.differences for match in found.near] == [("its text has errors",)]
+
+
+def test_an_empty_library_has_nothing(library):
+    found = find_by_goal(library, "anything", PINS.get)
+    assert (found.exact, found.near) == (None, ())
+
+
+@given(st.text(max_size=40), st.lists(st.text(max_size=40), max_size=5))
+def test_a_likeness_is_between_0_and_1_the_same_each_time_and_1_with_itself(goal, others):
+    scores = similarities(goal, [*others, goal])
+    assert scores == similarities(goal, [*others, goal])
+    assert all(0 <= score <= 1 for score in scores)
+    assert scores[-1] == pytest.approx(1.0) or not any(c.isalnum() or c == "_" for c in goal.casefold())
+    assert scores[-1] >= max(scores) - 1e-9
+    assert normalised(normalised(goal)) == normalised(goal)
+
+
+def test_a_library_of_hundreds_is_looked_through_in_a_moment(library):
+    keep(library, "p0", "Do the thing number 0 with care")
+    (record,) = library.versions("p0")
+    for number in range(1, 300):
+        own = replace(record, id=f"p{number}", goal=f"Do the thing number {number} with care")
+        (library.folder / f"p{number}.ltp").write_text(record.text)
+        path = Versions(library.folder).path(f"p{number}", 1)
+        path.parent.mkdir()
+        path.write_text(layed_out(own.to_json()))
+    started = time.process_time()
+    found = find_by_goal(library, "Do the thing number 77 with care", PINS.get)
+    assert time.process_time() - started < 1
+    assert found.exact is not None
+    assert found.exact.id == "p77"
