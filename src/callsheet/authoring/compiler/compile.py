@@ -143,7 +143,7 @@ def _catalogue(request: Request, accepts: Sequence[Syntax], options: Options) ->
 
 def _read(text: str, held_to: Constraint | None, held: _Held, given: Iterable[str]) -> Reading:
     """The plan in an answer; a text without any step is told in one word of the compiler's."""
-    if held_to is not None and held_to.syntax is Syntax.JSON_SCHEMA:
+    if held_to is not None and held_to.syntax is Syntax.JSON_SCHEMA and text.lstrip().startswith("{"):
         result = read_flat(text, held.shapes, NAME, held.options)
     else:
         result = read_answer_plan(text, given, NAME)

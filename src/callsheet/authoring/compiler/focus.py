@@ -30,6 +30,10 @@ _ANSWERING = re.compile(
     re.IGNORECASE,
 )
 """How a part begins that asks for the answer alone, which no tool gives."""
+_MANNER = re.compile(
+    r"\b(?:at the same time|in parallel|side by side|at once|first|next|finally)\b", re.IGNORECASE
+)
+"""Words that say how the parts stand to one another, and ask for nothing."""
 _MOST_OF_ANSWER = 2
 _QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`")
 
@@ -101,7 +105,7 @@ def parts_of(goal: str) -> list[str]:
     starts = [0, *(end for _, end in cuts)]
     ends = [*(start for start, _ in cuts), len(goal)]
     parts = (goal[start:end].strip(" \t\r\n.,;:!?") for start, end in zip(starts, ends, strict=True))
-    asked = [part for part in parts if words_of(part)]
+    asked = [part for part in parts if words_of(_MANNER.sub(" ", part))]
     return [part for part in asked if not _is_the_answer(part)] or asked
 
 
