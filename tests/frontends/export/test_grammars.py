@@ -84,7 +84,7 @@ def canonical() -> Matcher:
     return Matcher(plan_lark(TOOLS, CANONICAL))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(plan=covered_plans())
 def test_generated_plans_are_sentences_in_their_canonical_text(plan: Plan, canonical: Matcher) -> None:
     text = format_plan(plan)

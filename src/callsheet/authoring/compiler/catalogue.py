@@ -61,7 +61,7 @@ def catalogue_for(
     """What a model is told for a goal.
 
     Those tools that the goal names, and those nearest to its parts, in the order of the parts, up to both
-    bounds; where a part finds nothing, or with `fills`, further ones up to the bounds. Where all are to be
+    bounds; where few parts find one, or with `fills`, further ones up to the bounds. Where all are to be
     told they stand in their own order, so that the text is the same for every goal. What the goal names is
     told whatever the bounds say. Operations are told where the goal speaks of what they do.
 
@@ -119,7 +119,7 @@ def _in_order_of_parts(goal: str, candidates: Sequence[Offer], *, fills: bool) -
     is_tool = [candidate.parameters is not None for candidate in candidates]
     parts = [_best_first(scores(wanted_by(part), documents), is_tool) for part in parts_of(goal)]
     chosen = [part[rank] for rank in range(_CANDIDATES + 1) for part in parts if rank < len(part)]
-    if not fills and all(parts):
+    if not fills and 2 * sum(map(bool, parts)) > len(parts):
         return list(dict.fromkeys(chosen)), bool(chosen)
     whole = scores(wanted_by(goal), documents)
     rest = sorted(range(len(candidates)), key=lambda n: (-whole[n], n))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from callsheet.apps.session import Setup
     from callsheet.diagnostics import Diagnostic
     from callsheet.ir import Plan
+    from callsheet.machine import Usage
     from callsheet.ports.tools import ToolSpec
 
 
@@ -51,28 +52,30 @@ def create(
         check_plan_id(plan_id)
     if only_prompt:
         return _print_prompt(goal, context, setup, as_json=as_json)
-    plan, doubts = run_to_end(_made(goal, context, setup))
+    plan, doubts, used = run_to_end(_made(goal, context, setup))
     stored = open_library(plans_folder).save(plan, plan_id, replaces=replaces)
     if as_json:
-        print_json({**plan_json(stored), "goal": goal})
+        print_json({**plan_json(stored), "goal": goal, "usage": used.to_json()})
         return Exit.OK
     from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - not for JSON
 
     print_diagnostics(doubts, None)
     click.echo(f"{stored.id}  {preview(plan.title or '')}".rstrip())
     click.echo(f"\n{terminal_graph(stored.require()).rstrip()}")
+    say(f"used {used.describe()}")
     say(f"kept in {stored.path}; run it with: callsheet plan run {stored.id}")
     return Exit.OK
 
 
-async def _made(goal: str, context: str, setup: Setup) -> tuple[Plan, tuple[Diagnostic, ...]]:
-    """The checked plan, without an id, and what was doubtful about the tools."""
+async def _made(goal: str, context: str, setup: Setup) -> tuple[Plan, tuple[Diagnostic, ...], Usage]:
+    """The checked plan, without an id, what was doubtful about the tools, and what it took."""
     from dataclasses import replace  # noqa: PLC0415 - as above
 
     from callsheet.api.checking import check_plan  # noqa: PLC0415
     from callsheet.api.compiling import offered  # noqa: PLC0415
     from callsheet.apps.models import required_planner  # noqa: PLC0415
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
+    from callsheet.machine import Spent, Usage  # noqa: PLC0415
     from callsheet.ports.models.failures import as_error  # noqa: PLC0415
     from callsheet.ports.models.model import ModelFailed  # noqa: PLC0415
     from callsheet.ports.tools import CallContext  # noqa: PLC0415
@@ -87,7 +90,8 @@ async def _made(goal: str, context: str, setup: Setup) -> tuple[Plan, tuple[Diag
             )
         except ModelFailed as error:
             raise as_error(error) from error
-        return replace(plan, id=None), toolbox.diagnostics
+        used = Usage.of(call.spent or Spent())
+        return replace(plan, id=None), toolbox.diagnostics, used
 
 
 def _print_prompt(goal: str, context: str, setup: Setup, *, as_json: bool) -> Exit:
