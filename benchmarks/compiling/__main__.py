@@ -118,15 +118,16 @@ def main() -> None:
     parser.add_argument("--by", choices=["catalogue", "kind"], default="catalogue")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
+    chosen = _chosen(asked.only, asked.every)
     if asked.rescore:
-        rows = read_rows(asked.rescore)
+        rows = [row for row in read_rows(asked.rescore) if row.goal in chosen]
     else:
         settings = LocalSettings(threads=asked.threads, timeout=900)
         try:
             model = open_local(asked.model.removeprefix("local:"), settings)
         except CallsheetError as error:
             sys.exit(f"{error} ({error.diagnostics[0].help})")
-        rows = asyncio.run(measure(model, asked.mode, _chosen(asked.only, asked.every), asked.save))
+        rows = asyncio.run(measure(model, asked.mode, chosen, asked.save))
     if asked.json:
         each = [{"goal": r.goal.id, **asdict(r.score), **r.made._asdict()} for r in rows]
         print(json.dumps({"summary": summary(rows), "goals": each}, ensure_ascii=False, indent=1))

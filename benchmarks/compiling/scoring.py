@@ -21,7 +21,7 @@ from callsheet.frontends.ltp import parse
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.passes import OPERATIONS, check
 
-_UNSET = frozenset({"CHK001", "CHK002", "CHK003", "CHK020"})
+_UNSET = frozenset({"CHK001", "CHK002", "CHK020"})
 _NO_TOOL = "CHK040"
 _ANY = "…"
 _MOST_ORDERS = 720
@@ -32,8 +32,8 @@ class Score:
     """What is true of an answer; each of these needs that it parses.
 
     `valid` is without an error in the checks, `clean` without any finding in them; `known` names only
-    tools of the catalogue and only variables that are set; `in_order` calls the expected tools in order;
-    `why` says what kept it from being adequate, for people.
+    tools of the catalogue and variables that an earlier step sets; `in_order` calls the expected tools in
+    order; `why` says what kept it from being adequate, for people.
     """
 
     parsed: bool = False
