@@ -168,7 +168,7 @@ def test_an_endpoint_that_refuses_is_told_and_the_key_is_not(home, endpoint, mon
     monkeypatch.setenv("MY_KEY", "wr0ng")
     said = home("plan", "create", "add", "--tools", "tools.py")
     assert said.exit_code == 2
-    assert "error PLN012" in said.stderr
+    assert "error MDL003" in said.stderr
     assert "status 401" in said.stderr
     assert "wr0ng" not in said.output
     monkeypatch.delenv("MY_KEY")
@@ -178,7 +178,7 @@ def test_an_endpoint_that_refuses_is_told_and_the_key_is_not(home, endpoint, mon
 def test_an_endpoint_that_is_not_there_is_told(home, monkeypatch):
     home.write("config.toml", '[model]\nurl = "http://127.0.0.1:9/v1"\nname = "x"\n')
     monkeypatch.setenv("CALLSHEET_CONFIG", str(home.folder / "config.toml"))
-    assert home.json("plan", "create", "add")["diagnostics"][0]["code"] == "PLN012"
+    assert home.json("plan", "create", "add")["diagnostics"][0]["code"] == "MDL006"
 
 
 def test_plans_of_every_spelling_are_kept_listed_and_shown(home):

@@ -57,6 +57,7 @@ def test_json_is_one_object_and_says_everything(machine):
         "replanned": False,
         "in_doubt": [],
         "waiting": [],
+        "unanswered": [],
         "journal": str(machine.journal),
         "diagnostics": [],
     }

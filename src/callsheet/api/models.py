@@ -10,7 +10,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from callsheet.api.plan import Plan
 from callsheet.authoring.answer import read_answer_plan
@@ -19,6 +19,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.ir import Plan as Steps
 from callsheet.machine import CallModel, Compile, RunAgent, to_text
+from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.models.operations import Complete, ModelAnswer, ModelOperations, text_of
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.python_tools import to_json
@@ -67,8 +68,8 @@ class ModelRequest:
     step: str
 
 
-Model: TypeAlias = "PromptFunction | ChatModel | OperationModel"
-"""What `Runtime(model=…)` takes."""
+Model: TypeAlias = "str | LanguageModel | PromptFunction | ChatModel | OperationModel"
+"""What `Runtime(model=…)` takes; a text is `provider:model` or the address of a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,15 @@ Compiler: TypeAlias = "Callable[[ReplanRequest], Plan | str | Awaitable[Plan | s
 
 Replan: TypeAlias = "Callable[[Compile, CallContext], Awaitable[Steps]]"
 """Makes a plan, not checked yet, for a RE-PLAN."""
+
+
+def opened(model: Model | None) -> Model | None:
+    """The model, where it was named the one of that name; raises CallsheetError as `open_model` does."""
+    if not isinstance(model, str):
+        return model
+    from callsheet.ports.models.opening import open_model  # noqa: PLC0415 - only where a model is named
+
+    return open_model(model)
 
 
 def model_port(model: Model) -> ModelPort:
@@ -156,8 +166,12 @@ def _without_stop(function: Callable[..., Any], arguments: tuple[object, ...]) -
         raise RuntimeError("the function raised StopIteration") from error
 
 
-def completing(model: PromptFunction | ChatModel) -> Complete:
+def completing(model: str | LanguageModel | PromptFunction | ChatModel) -> Complete:
     """How a model that takes prompts or conversations is asked."""
+    if isinstance(model, str):
+        model = cast("LanguageModel", opened(model))
+    if isinstance(model, LanguageModel):
+        return model.complete
     if isinstance(model, ChatModel):
         chat = model.complete
         return lambda messages: called(chat, messages)

@@ -20,13 +20,14 @@ _ENDS = {RunStatus.FAILED: "failed", RunStatus.CANCELLED: "was cancelled"}
 class RunResult:
     """How a run ended, or what it waits for.
 
-    `status` is `done`, `failed`, `cancelled`, `in_doubt` or `waiting`. `response` is the plan's answer or
-    message; `variables` are those that were set at the end, by name without `$`. `terminated`
+    `status` is `done`, `failed`, `cancelled`, `in_doubt`, `waiting` or `running`. `response` is the plan's
+    answer or message; `variables` are those that were set at the end, by name without `$`. `terminated`
     says that a TERMINATE ended the plan, `ended_at` which step did, `error` what failed.
     A run that is in doubt has no end yet: `in_doubt` lists the calls that left and gave no
     answer; `Runtime.decide` decides about one, `Runtime.resume` carries the run on. A run that is
     `waiting` has asked people: `waiting` lists what; `Runtime.answer`, then `Runtime.resume` carry
-    it on. `running` is what `decide` gives when nothing is in doubt any more.
+    it on. `running` is a run that `resume` carries on as it is: `unanswered` lists the calls whose model gave
+    no answer; without any it is what `decide` gives when nothing is in doubt any more.
     """
 
     run_id: str
@@ -39,6 +40,8 @@ class RunResult:
     ended_at: str | None = None
     in_doubt: tuple[DoubtfulCall, ...] = ()
     waiting: tuple[PendingAsk, ...] = ()
+    unanswered: tuple[DoubtfulCall, ...] = ()
+    """The calls of models that gave no answer, and why; `Runtime.resume` makes them again."""
     refusal: Refusal | None = None
     """The limit that the run would have gone over, where one ended it."""
     usage: Usage = field(default_factory=Usage, compare=False)
@@ -68,6 +71,7 @@ class RunResult:
                 status,
                 in_doubt=outcome.in_doubt,
                 waiting=outcome.waiting,
+                unanswered=outcome.unanswered,
                 usage=outcome.usage,
                 steps=steps,
             )
@@ -109,6 +113,10 @@ class RunResult:
             keys = ", ".join(ask.key for ask in self.waiting)
             way_out = f"runtime.answer({self.run_id!r}, …), then runtime.resume({self.run_id!r})"
             raise RunFailed(self, f"run {self.run_id} waits for people to answer {keys}", way_out)
+        if self.unanswered:
+            told = "; ".join(f"{call.step} @{call.tool}: {call.why}" for call in self.unanswered)
+            way_out = f"when the model can be asked: runtime.resume({self.run_id!r})"
+            raise RunFailed(self, f"run {self.run_id} stands still: {told}", way_out)
         if self.status is RunStatus.RUNNING:
             message = f"run {self.run_id} has not ended"
             raise RunFailed(self, message, f"carry it on: runtime.resume({self.run_id!r})")

@@ -22,7 +22,7 @@ from callsheet.api.given import (
 )
 from callsheet.api.handle import RunHandle
 from callsheet.api.kit import Kit, Servers, builtin_settings, read_servers
-from callsheet.api.models import Agent, Compiler, Model, agent_port, model_port, replan_by
+from callsheet.api.models import Agent, Compiler, Model, agent_port, model_port, opened, replan_by
 from callsheet.api.opening import Opening, require_loop
 from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.api.planning import Planner, graph_planner
@@ -56,8 +56,9 @@ class Runtime(Opening):
       start when a plan first needs them.
     - `builtins`: True for the built-in tools in the folder `workspace` (the working directory),
       or their `BuiltinSettings`; `data` is the folder of memory and received files.
-    - `model`: carries out `@LLM_…` and the like: a function from prompt to answer, a `ChatModel`
-      or an `OperationModel`. `agent` carries out `@AGENT_SOLVE`. `compiler` makes the plan of a
+    - `model`: carries out `@LLM_…` and the like: the name of a model (`provider:model`, or the address
+      of a server), a `LanguageModel`, a function from prompt to answer, a `ChatModel` or an
+      `OperationModel`. `agent` carries out `@AGENT_SOLVE`. `compiler` makes the plan of a
       RE-PLAN, `planner` those of `create_plan` and of graphs that have failed
       (`Limits(replans_on_failure=…)`); without them the model is asked. All may be async or not.
     - `journal`: the path of a journal, or an open `Journal`. Without one nothing is recorded,
@@ -108,6 +109,7 @@ class Runtime(Opening):
         if schedule not in (None, *SCHEDULES):
             raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
         own_data = None if data is None else Path(data)
+        model = opened(model)
         kit = Kit(
             tools=tuple(local_registry(read_tools(tools), builtin_settings(builtins, workspace, own_data))),
             servers=() if mcp is None else read_servers(mcp),

@@ -24,7 +24,7 @@ from callsheet.ports.tools import Registry, Tool
 
 if TYPE_CHECKING:
     from callsheet.ports.mcp import McpServerConfig, ServerStatus
-    from callsheet.runtime.gateway import CompilePort, Ports, Route
+    from callsheet.runtime.gateway import CompilePort, ModelPort, Ports, Route
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +42,8 @@ class Setup:
     mcp_configs: tuple[Path, ...] = ()
     discovers: bool = True
     settings: Settings = field(default_factory=Settings)
-    planner: str = ""
-    """`FILE.py:FUNCTION`, which makes plans in the place of the configured model."""
+    model: str = ""
+    """The model in place of the configured one: `provider:model`, an address, or `FILE.py:FUNCTION`."""
 
     def to_note(self) -> dict[str, JSON]:
         """The setup as JSON data with absolute paths, for a run's journal."""
@@ -54,7 +54,7 @@ class Setup:
             "mcp_configs": [os.path.abspath(path) for path in self.mcp_configs],
             "discovers": self.discovers,
             "settings": self.settings.to_json(),
-            **({"planner": self.planner} if self.planner else {}),
+            **({"model": self.model} if self.model else {}),
         }
 
     @classmethod
@@ -69,7 +69,7 @@ class Setup:
                 mcp_configs=tuple(map(Path, note["mcp_configs"])),
                 discovers=bool(note["discovers"]),
                 settings=read_settings(note["settings"], "of the run"),
-                planner=str(note.get("planner", "")),
+                model=str(note.get("model", note.get("planner", ""))),
             )
         except (KeyError, TypeError) as error:
             raise CallsheetError.single(
@@ -102,15 +102,15 @@ class Toolbox:
     servers: tuple[ServerStatus, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
 
-    def ports(self, compiler: CompilePort | None = None) -> Ports:
-        """What the commands of a run go out through; `compiler` makes new plans."""
+    def ports(self, model: ModelPort | None = None, compiler: CompilePort | None = None) -> Ports:
+        """What the commands of a run go out through: `model` for operations, `compiler` for new plans."""
         from callsheet.runtime.gateway import Ports, Route  # noqa: PLC0415 - brings asyncio
 
         def route(name: str) -> Route | None:
             tool = self.registry.get(name)
             return None if tool is None else Route(tool.handler, probe=tool.probe)
 
-        return Ports(route, compiler=compiler)
+        return Ports(route, model, compiler=compiler)
 
 
 def local_tools(setup: Setup) -> Registry:

@@ -18,7 +18,7 @@ from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.machine.asking import approval_timeouts
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
-from callsheet.ports.models.endpoint import ModelSettings
+from callsheet.ports.models.settings import ModelSettings
 
 VARIABLE = "CALLSHEET_CONFIG"
 """Names the configuration file in place of the one in the user's configuration folder."""

@@ -1,8 +1,8 @@
 """The table of diagnostic codes; each has a page in `pages/` with an example and the repair.
 
-Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans, CHK what the
-checks find in a plan, TOL tools and servers, RUN what can end a run, JRN the journal, CFG
-configuration and usage, PLN the plan library and its planner.
+Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans, GRM flat plans
+of models, CHK what the checks find in a plan, TOL tools and servers, RUN what can end a run, JRN
+the journal, CFG configuration and usage, PLN the plan library and its planner, MDL models.
 """
 
 from __future__ import annotations
@@ -115,6 +115,19 @@ CODES: dict[str, Code] = _table(
     LTP118="a backslash that begins no escape",
     LTP119="a reference in a text that may be misread",
     LTP120="a $name in single quotes",
+    MDL001="a model that nobody knows",
+    MDL002="a provider whose package is missing",
+    MDL003="a model without its key",
+    MDL004="a model that has been asked too much",
+    MDL005="a model that takes too long",
+    MDL006="a model that cannot be reached",
+    MDL007="a provider that has failed",
+    MDL008="a request that the provider refuses",
+    MDL009="a constraint that the provider does not take",
+    MDL010="a model that will not answer",
+    MDL011="an answer that is empty",
+    MDL012="an answer that is none",
+    MDL013="an answer that was never recorded",
     MIC001="no command in the text",
     MIC002="a line that is no command",
     MIC003="a command outside the plan's fence",
@@ -163,6 +176,8 @@ CODES: dict[str, Code] = _table(
     DAG020="a reference that cannot be read",
     DAG070="a plan that a JSON plan cannot say",
     DAG071="a failure that means something else in the other spelling",
+    GRM001="an answer that is no flat plan",
+    GRM002="an argument of a flat plan that cannot be read",
     CFG001="a plan that is not in canonical JSON",
     CFG010="a command line that cannot be read",
     CFG011="a variable that cannot be given so",
@@ -210,6 +225,13 @@ CODES: dict[str, Code] = _table(
     JRN030="a call that is not in doubt",
     JRN031="a step with several calls in doubt",
     JRN032="a run that has ended and cannot be cancelled",
+    MDL020="local models without the extra that runs them",
+    MDL021="a local model of that name that nobody knows",
+    MDL022="a local model that was not fetched",
+    MDL023="a file that is no model",
+    MDL024="a model that could not be fetched",
+    MDL025="a fetched file with another hash",
+    MDL026="a model that could not be written",
     PLN001="a plan id that is none",
     PLN002="no such plan in the library",
     PLN003="a plan of this id exists already",

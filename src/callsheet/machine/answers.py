@@ -18,13 +18,16 @@ from callsheet.machine.events import (
     Verdict,
 )
 from callsheet.machine.notes import NoteKind
+from callsheet.machine.program import Kind
 from callsheet.machine.run import Run
 
 
 def doubted(run: Run, event: Doubted, out: list[Command]) -> None:
     """A call that falls into doubt stays open until it is decided."""
+    if event.spent is not None and run.is_open(event.key):
+        run.budget.spend(event.spent)
     attempt = run.attempts.get(event.key)
-    if attempt is None:
+    if attempt is None or attempt.frame.code.kind is Kind.MODEL:
         return
     following = next_about(attempt)
     attempt.is_probing = isinstance(following, Probe)

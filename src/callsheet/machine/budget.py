@@ -72,17 +72,21 @@ class Budget:
     __slots__ = (
         "ahead",
         "bytes",
+        "cached_tokens",
         "calls",
         "cost",
         "early",
         "input_tokens",
         "limits",
         "model_calls",
+        "model_requests",
+        "model_seconds",
         "output_tokens",
         "repeats",
         "replans",
         "retries",
         "steps",
+        "unpriced",
         "unused",
         "waited",
         "waits",
@@ -100,6 +104,10 @@ class Budget:
         self.input_tokens = 0
         self.output_tokens = 0
         self.cost = 0.0
+        self.cached_tokens = 0
+        self.model_requests = 0
+        self.unpriced = 0
+        self.model_seconds = 0.0
         self.bytes = 0
         self.repeats: dict[str, int] = {}
         """By a fingerprint of tool and arguments: how often steps in circles have made that call."""
@@ -247,6 +255,10 @@ class Budget:
         self.input_tokens += spent.input_tokens
         self.output_tokens += spent.output_tokens
         self.cost += spent.cost
+        self.cached_tokens += spent.cached_tokens
+        self.model_requests += spent.requests
+        self.unpriced += spent.unpriced
+        self.model_seconds += spent.seconds
         tokens = self.input_tokens + self.output_tokens
         if (limits.max_tokens is not None and tokens > limits.max_tokens) or (
             limits.max_cost is not None and self.cost > limits.max_cost
@@ -278,11 +290,15 @@ class Budget:
             bytes=self.bytes,
             early=self.early,
             unused=self.unused,
+            cached_tokens=self.cached_tokens,
+            model_requests=self.model_requests,
+            unpriced=self.unpriced,
+            model_seconds=round(self.model_seconds, 3),
         )
 
 
 _COUNTS = tuple(name for name in Budget.__slots__ if name not in ("ahead", "limits"))
-_LATER = frozenset({"early", "unused"})
+_LATER = frozenset({"cached_tokens", "early", "model_requests", "model_seconds", "unpriced", "unused"})
 """Counts that older data does not have."""
 
 

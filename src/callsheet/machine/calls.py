@@ -43,7 +43,8 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
     if kind is Kind.TOOL or kind is Kind.ASK:
         return call_of(attempt)
     if kind is Kind.MODEL:
-        return CallModel(key, code.id, code.tool, attempt.inputs, attempt.args)
+        may_fail = code.heeds_failure(attempt.number)
+        return CallModel(key, code.id, code.tool, attempt.inputs, attempt.args, may_fail)
     if kind is Kind.AGENT:
         return RunAgent(key, code.id, code.tool, attempt.inputs, attempt.args)
     return Compile(key, code.id, str(attempt.inputs[0]), run.scope.to_dict())

@@ -28,13 +28,17 @@ class CallTool(NamedTuple):
 
 
 class CallModel(NamedTuple):
-    """Carry out a model operation: the inputs in order, and the named arguments."""
+    """Carry out a model operation: the inputs in order, and the named arguments.
+
+    `may_fail` says that the plan tells what to do where no answer comes: try again, or go elsewhere.
+    """
 
     key: str
     step: str
     tool: str
     inputs: list[JSON]
     args: dict[str, Any]
+    may_fail: bool = False
 
 
 class RunAgent(NamedTuple):

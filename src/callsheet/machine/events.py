@@ -86,11 +86,13 @@ class Decided(NamedTuple):
 class Doubted(NamedTuple):
     """The call of this key may or may not have happened: a probe, its tool's policy or a person decides.
 
-    It also says that a probe could not tell.
+    It also says that a probe could not tell, or that no model has answered: such a call stays open and
+    is made again when the run goes on. `spent` is what was spent before that, where it is known.
     """
 
     key: str
     reason: str
+    spent: Spent | None = None
 
 
 class Verdict(StrEnum):

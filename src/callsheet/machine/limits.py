@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Literal, Self
 
 MAX_WINDOW = 500
@@ -108,15 +108,13 @@ class Limits:
 
     def changed(self, changes: Mapping[str, Any]) -> Self:
         """These limits with other values for some; those of single tools are added to the others."""
-        added = {
-            name: {**getattr(self, name), **changes.get(name, {})}
-            for name in ("max_calls_by_tool", "max_concurrency_by_tool")
-        }
+        added = {name: {**getattr(self, name), **changes.get(name, {})} for name in _TABLES}
         return replace(self, **{**changes, **added})
 
     def to_json(self) -> dict[str, Any]:
         """The limits as JSON data."""
-        return asdict(self)
+        data = {name: getattr(self, name) for name in _NAMES}
+        return {**data, **{name: dict(data[name]) for name in _TABLES}}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -138,3 +136,5 @@ _OPTIONAL = (
     "max_repeats", "max_waiting",
 )  # fmt: skip
 """The bounds that may be None."""
+_NAMES = tuple(f.name for f in fields(Limits))
+_TABLES = ("max_calls_by_tool", "max_concurrency_by_tool")

@@ -149,17 +149,9 @@ class Machine(Run):
         """What the run has used so far, but for the time, which drivers know."""
         return self.budget.usage()
 
-    def is_open(self, key: str) -> bool:
-        """Whether the call of this key has no outcome yet, or waits for a yes."""
-        is_early = self.ahead is not None and self.ahead.is_open(key)
-        return is_early or key in self.attempts or self.asking.is_open(key)
-
     def awaits(self, key: str) -> bool:
         """Whether an outcome of this key would be taken; otherwise it changes nothing."""
-        if self.result is not None:
-            return False
-        plans = self.planning is not None and self.planning.key == key
-        return key in self.attempts or self.is_open(key) or key in self.compiling or plans
+        return self.result is None and self.is_open(key)
 
     def open_keys(self) -> tuple[str, ...]:
         """The keys of all that is under way."""

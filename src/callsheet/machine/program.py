@@ -140,6 +140,10 @@ class StepCode:
         self.group = NOWHERE if step.group is None else step.group
         self.group_end = number + 1
 
+    def heeds_failure(self, attempt: int) -> bool:
+        """Whether the plan says what to do when this attempt fails: try again, or go elsewhere."""
+        return attempt <= self.retries or self.fail_target is not None or self.fail_message is not None
+
 
 class Program(NamedTuple):
     """A plan ready to run."""

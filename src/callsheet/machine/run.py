@@ -127,6 +127,16 @@ class Run:
         if self.ahead is not None and other.ahead is not None:
             self.ahead.take(other.ahead.at)
 
+    def is_open(self, key: str) -> bool:
+        """Whether the call of this key has no outcome yet, or waits for a yes."""
+        return (
+            key in self.attempts
+            or key in self.compiling
+            or (self.planning is not None and key == self.planning.key)
+            or self.asking.is_open(key)
+            or (self.ahead is not None and self.ahead.is_open(key))
+        )
+
     def tell(self, kind: NoteKind, step: str, text: str = "") -> None:
         """Tell the observer, if there is one."""
         if self.observer is not None:

@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 
 class Spent(NamedTuple):
-    """What one call has spent, as its port reports it: tokens, and the cost in the user's own unit."""
+    """What one call has spent, as its port reports it: tokens, and the cost in the user's own unit.
+
+    Of the tokens in, `cached_tokens` were in the provider's cache. `requests` is how often a provider of
+    models was asked, and `seconds` how long that took; `unpriced` counts the answers whose cost nobody knows,
+    which is not in `cost`.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
+    cached_tokens: int = 0
+    requests: int = 0
+    unpriced: int = 0
+    seconds: float = 0.0
+
+    def plus(self, other: Spent, sign: int = 1) -> Spent:
+        """What both have spent together, or with a sign of -1 what is left of this one without the other.
+
+        >>> tuple(Spent(10, 2, 0.5).plus(Spent(1, 1, 0.25, requests=1)))
+        (11, 3, 0.75, 0, 1, 0, 0.0)
+        """
+        return Spent(
+            self.input_tokens + sign * other.input_tokens,
+            self.output_tokens + sign * other.output_tokens,
+            self.cost + sign * other.cost,
+            self.cached_tokens + sign * other.cached_tokens,
+            self.requests + sign * other.requests,
+            self.unpriced + sign * other.unpriced,
+            self.seconds + sign * other.seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +66,37 @@ class Usage:
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
+    """What is known of the cost: that of `unpriced` answers is not in it."""
     bytes: int = 0
     seconds: float = 0.0
     early: int = 0
     """The calls that left before their turn, on the schedule `auto`."""
     unused: int = 0
     """The calls among them that came to nothing, for the run ended before their turn."""
+    cached_tokens: int = 0
+    """The tokens in that were in a provider's cache."""
+    model_requests: int = 0
+    """How often providers of models were asked for answers, with the tries that failed before one came."""
+    unpriced: int = 0
+    """The answers of models whose cost nobody knows."""
+    model_seconds: float = 0.0
+    """How long models took, added up also where they worked side by side."""
 
     @property
     def tokens(self) -> int:
         """Tokens in and out."""
         return self.input_tokens + self.output_tokens
 
+    @property
+    def known_cost(self) -> float | None:
+        """The cost; None where there is one that nobody knows."""
+        return None if self.unpriced else self.cost
+
     def to_json(self) -> dict[str, Any]:
-        """The usage as JSON data."""
-        return asdict(self)
+        """The usage as JSON data; the cost is null where nothing is known of it."""
+        data = {name: getattr(self, name) for name in _NAMES}
+        cost = None if self.unpriced and not self.cost else self.cost
+        return {**data, "calls_by_tool": dict(self.calls_by_tool), "cost": cost}
 
     def describe(self) -> str:
         """The usage in one line; what is zero is left out but for steps and calls."""
@@ -72,13 +113,17 @@ class Usage:
             f"{self.waited:g} s of waiting" if self.waited else "",
             _counted(self.replans, "re-plan") if self.replans else "",
             f"{self.input_tokens:,} + {self.output_tokens:,} tokens" if self.tokens else "",
+            f"{self.cached_tokens:,} of them cached" if self.cached_tokens else "",
             f"cost {self.cost:.6g}" if self.cost else "",
+            f"{_counted(self.unpriced, 'answer')} of unknown cost" if self.unpriced else "",
+            f"{self.model_seconds:.3g} s of models" if self.model_seconds else "",
             _counted(self.bytes, "byte") if self.bytes else "",
             f"{self.seconds:.3g} s" if self.seconds else "",
         )
         return " · ".join(part for part in parts if part)
 
 
+_NAMES = tuple(f.name for f in fields(Usage))
 _MOST_TOOLS = 6
 
 

@@ -74,17 +74,28 @@ class CallContext:
         """Tell what is to be known of the outcome beside its value; it is kept in the journal."""
         self.remarks += remarks
 
-    def spend(self, *, input_tokens: int = 0, output_tokens: int = 0, cost: float = 0.0) -> None:
+    def spend(
+        self,
+        *,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+        cost: float | None = 0.0,
+        cached_tokens: int = 0,
+        requests: int = 0,
+        seconds: float = 0.0,
+    ) -> None:
         """Report what the call has spent, for the budget of the run; what is reported adds up.
 
-        `cost` is in the unit of `Limits(max_cost=…)`. Raises ValueError for less than nothing.
+        `cost` is in the unit of `Limits(max_cost=…)`, None where nobody knows it. `cached_tokens` are
+        those of the tokens in that were in a provider's cache, `requests` how often a provider of models
+        was asked, and `seconds` how long that took. Raises ValueError for less than nothing.
         """
-        before = self.spent or Spent()
-        if min(input_tokens, output_tokens) < 0 or not 0 <= cost < math.inf:
+        known = 0.0 if cost is None else cost
+        least = min(input_tokens, output_tokens, cached_tokens, requests, seconds)
+        if least < 0 or not 0 <= known < math.inf:
             raise ValueError("what a call has spent is a number of at least 0")
-        self.spent = Spent(
-            before.input_tokens + input_tokens, before.output_tokens + output_tokens, before.cost + cost
-        )
+        spent = Spent(input_tokens, output_tokens, known, cached_tokens, requests, int(cost is None), seconds)
+        self.spent = spent if self.spent is None else self.spent.plus(spent)
 
     @property
     def idempotency_key(self) -> str:

@@ -13,7 +13,19 @@ from typing import TypeAlias
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, Effect, Plan
-from callsheet.machine import CallTool, Decided, Decision, Doubted, Result, RunAgent, TookPlace, Usage
+from callsheet.machine import (
+    CallModel,
+    CallTool,
+    Compile,
+    Decided,
+    Decision,
+    Doubted,
+    Result,
+    RunAgent,
+    TookPlace,
+    Usage,
+)
+from callsheet.machine.budget import REPLAN
 from callsheet.machine.keys import place_of_key
 from callsheet.machine.machine import Observer
 from callsheet.machine.version import MACHINE_VERSION
@@ -61,6 +73,8 @@ class RunOutcome:
     in_doubt: tuple[DoubtfulCall, ...] = ()
     waiting: tuple[PendingAsk, ...] = ()
     """What people are asked and have not answered."""
+    unanswered: tuple[DoubtfulCall, ...] = ()
+    """The calls of models that gave no answer; they are made again when the run is resumed."""
     usage: Usage = field(default_factory=Usage, compare=False, repr=False)
     """What the run has used so far."""
 
@@ -114,8 +128,31 @@ def doubtful_calls(folded: Folded) -> tuple[DoubtfulCall, ...]:
     return tuple(_doubtful(folded, key, call) for key, call in _undecided(folded).items())
 
 
+def unanswered_calls(folded: Folded) -> tuple[DoubtfulCall, ...]:
+    """The calls of a folded run whose models gave no answer, in the order in which they were asked for."""
+    return tuple(
+        _unanswered(folded, key, command)
+        for key, command in folded.waiting.items()
+        if isinstance(command, CallModel | Compile) and key in folded.asked and key in folded.launched
+    )
+
+
+def _unanswered(folded: Folded, key: str, call: CallModel | Compile) -> DoubtfulCall:
+    _, item, attempt = place_of_key(key)
+    is_model = isinstance(call, CallModel)
+    args: dict[str, JSON] = {"inputs": call.inputs, **call.args} if is_model else {"reason": call.reason}
+    tool = call.tool if is_model else REPLAN
+    return DoubtfulCall(key, call.step, tool, args, folded.launched[key], item, attempt, folded.asked[key])
+
+
 def _undecided(folded: Folded) -> dict[str, CallTool | RunAgent]:
     return {**folded.in_doubt(), **folded.probing()}
+
+
+def _decidable(folded: Folded) -> list[str]:
+    """The keys of the calls that a person may decide about: those in doubt, and those without an answer."""
+    unanswered = (key for key in folded.waiting if isinstance(folded.waiting[key], CallModel))
+    return [*_undecided(folded), *(key for key in unanswered if key in folded.asked)]
 
 
 def _doubtful(folded: Folded, key: str, call: CallTool | RunAgent) -> DoubtfulCall:
@@ -190,7 +227,7 @@ def _claim_patiently(journal: Journal, run_id: str) -> RunWriter:
 
 def _keys_of(folded: Folded, name: str, *, every: bool) -> list[str]:
     """The keys of the calls in doubt that a name means; raises JournalError (JRN030, JRN031)."""
-    undecided = list(_undecided(folded))
+    undecided = _decidable(folded)
     if name in undecided:
         return [name]
     found = [key for key in undecided if name in (key.rpartition(".")[0], place_of_key(key)[0])]

@@ -30,6 +30,8 @@ from callsheet.machine import (
 from callsheet.machine.progress import with_own_ids
 from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
 from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, left_out
+from callsheet.ports.models.failures import as_error
+from callsheet.ports.models.model import ModelFailed
 from callsheet.ports.probes import Prober
 from callsheet.ports.slots import Slots
 from callsheet.ports.tools import CallContext, Handler, ToolFailed
@@ -130,6 +132,8 @@ class Gateway:
             if task is not None and task.cancelling():
                 raise
             return Failed(key, "the call was cancelled from inside the tool", context.remarks, context.spent)
+        except ModelFailed as error:
+            return self._unanswered(command, error, context)
         except CallsheetError as error:
             return Failed(key, str(error), context.remarks, context.spent)
         except (KeyboardInterrupt, GeneratorExit):
@@ -155,6 +159,18 @@ class Gateway:
         if self._facts is not None and not self._facts.get(command.tool, ToolFacts()).effect.may_rerun:
             return Doubted(command.key, reason)
         return Failed(command.key, reason, context.remarks, context.spent, unsettled=True)
+
+    def _unanswered(self, command: Remote, error: ModelFailed, context: CallContext) -> Outcome:
+        """The outcome of a call whose model gave no answer.
+
+        The call fails where the plan says what to do then, or where the run could not be taken up again;
+        else it stays open, and is made again when the run goes on, which stands still where nothing else is
+        left to do.
+        """
+        may_fail = isinstance(command, CallModel) and command.may_fail
+        if self._facts is None or may_fail or not isinstance(command, CallModel | RunAgent | Compile):
+            return Failed(command.key, str(as_error(error)), context.remarks, context.spent)
+        return Doubted(command.key, str(as_error(error)), context.spent)
 
     async def _look(self, command: Probe) -> Decided | Doubted:
         """What a probe finds out about a call; one that fails, or cannot tell, leaves it in doubt."""

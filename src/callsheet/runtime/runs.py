@@ -39,6 +39,7 @@ from callsheet.runtime.doubt import (
     doubtful_calls,
     settle_doubts,
     stand,
+    unanswered_calls,
 )
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.local import SLICE, LocalDriver
@@ -266,7 +267,7 @@ async def _drive(
 
 def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:
     """Write down what a run waits for that cannot go on by itself, and give it."""
-    doubtful = doubtful_calls(folded)
+    doubtful, unanswered = doubtful_calls(folded), unanswered_calls(folded)
     waiting: list[PendingAsk] = []
     for key, command in folded.waiting.items():
         if isinstance(command, Ask):
@@ -274,11 +275,13 @@ def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:
             waiting.append(pending(writer.run_id, key, command.step, command.asked, posed))
     if doubtful:
         writer.set_status(RunStatus.IN_DOUBT)
+    elif unanswered and not waiting:
+        writer.set_status(RunStatus.RUNNING)
     else:
         dues = [ask.until for ask in waiting if ask.until is not None]
         writer.set_status(RunStatus.WAITING, min(dues, default=None))
     writer.commit()
-    return RunOutcome(writer.run_id, None, doubtful, tuple(waiting), folded.usage())
+    return RunOutcome(writer.run_id, None, doubtful, tuple(waiting), unanswered, folded.usage())
 
 
 def _rest(folded: Folded, key: str) -> Command:

@@ -5,9 +5,10 @@ ranks where an earlier run tells which steps are long}, intent {tool} or none, o
 unsettled where that is so}, late {outcome: ok or err, and what that has}, timer {due}, ask {what is asked,
 due}, signal {digest, verdict, value, by, note, msg_id}, plan {plan, facts}, each of ok, err and plan with
 {remarks} where there are any: {cut, kept, whole, unit} or {fact, text}, and with {spent} where that is
-known: tokens in, out, cost; in_doubt {reason}, decided {decision} and {value} if that is `value`, and {by}
-where no person decided, cancel {reason}, reopen none, time_up {seconds}, limits {limits}, end {status,
-response, terminated, error, steps_executed, ended_at, refusal, usage}.
+known: tokens in, out, cost, and what `Spent` has beside them unless that is nothing; in_doubt {reason} and
+{spent}, decided {decision} and {value} if that is `value`, and {by} where no person decided, cancel
+{reason}, reopen none, time_up {seconds}, limits {limits}, end {status, response, terminated, error,
+steps_executed, ended_at, refusal, usage}.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ from callsheet.store.events import EventType
 
 _VALUE = "value"
 """The word for a decision that is a value."""
+_ALWAYS_TOLD = 3
+"""How much of what was spent is told also where it is nothing: tokens in, out, cost."""
 
 PlanOf = Callable[[str], Plan]
 """The plan of a hash."""
@@ -131,8 +134,8 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
         case PlanCompiled(key=key, plan=plan, facts=facts, remarks=remarks, spent=spent):
             body = {"plan": plan_hash(plan), "facts": facts_to_json(facts)}
             return EventType.PLAN, key, _with(body, remarks, spent)
-        case Doubted(key=key, reason=reason):
-            return EventType.IN_DOUBT, key, {"reason": reason}
+        case Doubted(key=key, reason=reason, spent=spent):
+            return EventType.IN_DOUBT, key, _with({"reason": reason}, (), spent)
         case Decided(key=key, decision=decision, by=by):
             told: dict[str, Any] = (
                 {"decision": _VALUE, "value": decision.value}
@@ -177,7 +180,9 @@ def _with(body: dict[str, Any], remarks: Iterable[Remark], spent: Spent | None) 
     told = [_remark_to_json(remark) for remark in remarks]
     if told:
         body = {**body, "remarks": told}
-    return body if spent is None else {**body, "spent": list(spent)}
+    if spent is None:
+        return body
+    return {**body, "spent": list(spent if any(spent[_ALWAYS_TOLD:]) else spent[:_ALWAYS_TOLD])}
 
 
 def _remark_to_json(remark: Remark) -> dict[str, JSON]:
@@ -221,7 +226,7 @@ def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
             facts = facts_from_json(body["facts"])
             return PlanCompiled(key, plan_of(body["plan"]), facts, _remarks(body), _spent(body))
         case EventType.IN_DOUBT:
-            return Doubted(key, body.get("reason", ""))
+            return Doubted(key, body.get("reason", ""), _spent(body))
         case EventType.DECIDED | EventType.SIGNAL:
             return _recorded_word(row.type, key, body)
         case _:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli.output import preview, seconds
-from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics import CODES, CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import DoubtfulCall, Resolution
@@ -104,4 +104,17 @@ def doubt_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[s
         f"  {command} 'value=…'{hint}   it took place and gave this (JSON)",
         f"then go on: callsheet resume {run_id}{hint}",
         f"all at once: callsheet resume {run_id}{hint} --in-doubt retry (or skip, fail, 'value=…')",
+    ]
+
+
+def unanswered_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[str]:
+    """The calls whose models gave no answer, why, and how the run goes on."""
+    lines = [f"{call.key}  @{call.tool} has no answer: {preview(call.why, 400)}" for call in calls]
+    codes = dict.fromkeys(code for call in calls if (code := call.why.partition(":")[0]) in CODES)
+    key = shlex.quote(calls[0].key) if len(calls) == 1 else "KEY"
+    return [
+        *lines,
+        *(f"what to do about it: callsheet explain {code}" for code in codes),
+        f"nothing is lost; ask again with: callsheet resume {run_id}{hint} (--model asks another one)",
+        f"or go on without: callsheet decide {run_id} {key} skip{hint} (or fail, 'value=…'), then resume",
     ]

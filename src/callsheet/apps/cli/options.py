@@ -121,7 +121,7 @@ def setup_from(
     workspace: Path | None = None,
     allow_private_hosts: Iterable[str] = (),
     allow_unsandboxed: bool = False,
-    planner: str = "",
+    model: str = "",
 ) -> Setup:
     """The setup that these options describe, on top of the user's configuration file."""
     from callsheet.api.reach import default_data  # noqa: PLC0415 - only where tools are opened
@@ -139,18 +139,22 @@ def setup_from(
         tools_files=tuple(tools_files),
         mcp_configs=tuple(mcp_configs),
         settings=settings,
-        planner=_planner(planner),
+        model=model_named(model),
     )
 
 
-def _planner(given: str) -> str:
-    """`FILE.py:FUNCTION` with the whole path."""
-    if not given:
-        return ""
-    path, colon, name = given.rpartition(":")
-    if not colon or not name.isidentifier():
-        raise click.UsageError(f"--model {given[:80]!r}: write FILE.py:FUNCTION")
-    return f"{os.path.abspath(path)}:{name}"
+def model_named(given: str) -> str:
+    """The model that is to be asked in place of the configured one, a file with its whole path.
+
+    It is that of the option, else that of CALLSHEET_MODEL; empty for none.
+    """
+    from callsheet.ports.models.settings import named_model  # noqa: PLC0415 - as above
+
+    named = named_model(given, os.environ)
+    if named.endswith(".py"):
+        raise click.UsageError(f"--model {named[:80]!r}: write FILE.py:FUNCTION")
+    path, _, name = named.rpartition(":")
+    return f"{os.path.abspath(path)}:{name}" if path.endswith(".py") else named
 
 
 tools_files = click.option(
@@ -186,12 +190,12 @@ _unsandboxed = click.option(
     "--allow-unsandboxed", is_flag=True, help="Let code run with limits alone where there is no sandbox."
 )
 
-_planner_option = click.option(
+model = click.option(
     "--model",
-    "planner",
     default="",
-    metavar="FILE.py:FUNCTION",
-    help="A function that takes messages and gives an answer, in place of [model] in config.toml.",
+    metavar="MODEL",
+    help="The model that is asked: provider:model, the address of a server, or FILE.py:FUNCTION; default: "
+    "$CALLSHEET_MODEL, else [model] in config.toml.",
 )
 plans_folder = click.option(
     "--plans",
@@ -209,12 +213,10 @@ tool_sources = folded(
     workspace=_workspace,
     allow_private_hosts=_private_hosts,
     allow_unsandboxed=_unsandboxed,
-    planner=_planner_option,
+    model=model,
 )
 """Where tools come from and what they may do, as `setup`."""
-planning_tools = folded(
-    "setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs, planner=_planner_option
-)
+planning_tools = folded("setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs, model=model)
 """Where tools come from and who makes plans, as `setup`, for commands that call no tool."""
 checked_tools = folded("setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs)
 """Where tools come from, as `setup`, for commands that call none."""

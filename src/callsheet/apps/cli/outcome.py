@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from callsheet.apps.cli.doubts import doubt_json, doubt_lines
+from callsheet.apps.cli.doubts import doubt_json, doubt_lines, unanswered_lines
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.limiting import way_out
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say, without_controls
@@ -41,6 +41,8 @@ def report(
             if outcome.in_doubt:
                 say("\n".join(doubt_lines(outcome.in_doubt, outcome.run_id, hint)))
             _print_asks(outcome, hint)
+            if outcome.unanswered:
+                say("\n".join(unanswered_lines(outcome.unanswered, outcome.run_id, hint)))
         else:
             _print_result(result)
             say(f"used {outcome.usage.describe()}")
@@ -104,7 +106,7 @@ def _json(
     from callsheet.apps.cli import asks  # noqa: PLC0415 - it takes times from here
 
     result = outcome.result
-    stands = "in_doubt" if outcome.in_doubt else "waiting"
+    stands = "in_doubt" if outcome.in_doubt else "waiting" if outcome.waiting else "interrupted"
     return {
         "run_id": outcome.run_id if journal is not None else None,
         "status": stands if result is None else str(result.status),
@@ -119,6 +121,7 @@ def _json(
         "replanned": outcome.usage.replans > 0,
         "in_doubt": [doubt_json(call) for call in outcome.in_doubt],
         "waiting": [asks.as_json(ask) for ask in outcome.waiting],
+        "unanswered": [doubt_json(call) for call in outcome.unanswered],
         "journal": None if journal is None else str(journal),
         "diagnostics": list(diagnostics),
     }

@@ -41,6 +41,7 @@ class Resumption:
     progress: Progress
     quiet: bool
     waits: bool
+    model: str
     limits: Callable[[Limits], Limits]
 
 
@@ -53,6 +54,9 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     ),
     click.option(
         "--accept-changed-tools", is_flag=True, help="Go on although a tool's declaration has changed."
+    ),
+    click.option(
+        "--model", default="", metavar="MODEL", help="Another model than that of the start; as for `run`."
     ),
     options.waits,
     options.journal_path,
@@ -84,11 +88,12 @@ def resume(run: str, **given: Any) -> int:
     return carry_on(lambda journal: journal.find_run(run), **given)
 
 
-def carry_on(
+def carry_on(  # noqa: PLR0913 - an argument for each option
     find: Callable[[Journal], RunInfo],
     *,
     in_doubt: Resolution | None,
     accept_changed_tools: bool,
+    model: str,
     waits: bool,
     journal: Path | None,
     changes: Callable[[Limits], Limits],
@@ -107,6 +112,7 @@ def carry_on(
             progress=choose_progress(Stage(progress), plan, as_json=as_json),
             quiet=as_json,
             waits=waits,
+            model=options.model_named(model) if model else "",
             limits=changes,
         )
         reopens = plan.order is Order.DAG
@@ -153,15 +159,13 @@ async def _resume(job: Resumption) -> RunOutcome:
 async def _ports_of(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[Ports]:
     """Open the tools that the run's start names; refuse those that are gone or have changed."""
     from callsheet.api.reach import absent_tools, pins_of  # noqa: PLC0415 - as above
-    from callsheet.apps.planner import compile_port, planner_of  # noqa: PLC0415
+    from callsheet.apps.models import asked_by, carried_on  # noqa: PLC0415
     from callsheet.apps.session import Setup, open_toolbox  # noqa: PLC0415
-    from callsheet.ir import Order  # noqa: PLC0415
     from callsheet.runtime.runs import check_pins  # noqa: PLC0415
 
-    setup = Setup.from_note(start.launch)
-    may_plan = plan.order is Order.DAG and job.limits(start.limits).replans_on_failure > 0
-    planner = planner_of(setup) if may_plan else None
-    async with open_toolbox(setup, plan if planner is None else None) as toolbox:
+    setup = carried_on(Setup.from_note(start.launch), job.model)
+    asked = asked_by(setup, plan, job.limits(start.limits), must_plan=False)
+    async with open_toolbox(setup, None if asked.knows_all_tools(plan) else plan) as toolbox:
         gone = [toolbox.registry.missing(name) for name in absent_tools(plan, toolbox.registry)]
         if gone:
             raise CallsheetError([*toolbox.diagnostics, *gone])
@@ -169,7 +173,5 @@ async def _ports_of(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator
             print_diagnostics(toolbox.diagnostics, None)
         if not job.accepts_changed_tools:
             check_pins(start, pins_of(plan, toolbox.registry))
-        compiler = (
-            None if planner is None else compile_port(planner, toolbox.registry, setup.settings.on_in_doubt)
-        )
-        yield toolbox.ports(compiler)
+        compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
+        yield toolbox.ports(asked.model, compiler)

@@ -25,7 +25,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import Order, Plan
 
 if TYPE_CHECKING:
-    from callsheet.api.planning import GraphPlanner
+    from callsheet.api.checking import Means
     from callsheet.apps.session import Setup, Toolbox
     from callsheet.machine.limits import Limits
     from callsheet.runtime.doubt import RunOutcome
@@ -212,18 +212,18 @@ def _recorded(job: Job) -> str | None:
 
 
 async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
-    from callsheet.apps.planner import compile_port  # noqa: PLC0415 - as above
+    from callsheet.apps.models import asked_by  # noqa: PLC0415 - as above
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
     from callsheet.runtime.runs import Watch, run_unrecorded, start_run  # noqa: PLC0415
 
     present = Respondents(waits=job.waits)
-    planner = _planner(job)
-    async with open_toolbox(job.setup, job.plan if planner is None else None) as toolbox:
-        diagnostics = _check(job, toolbox)
-        compiler = None if planner is None else compile_port(planner, toolbox.registry, job.on_in_doubt)
-        launch, ports = _launch(job, toolbox), toolbox.ports(compiler)
+    asked = asked_by(job.setup, job.plan, job.limits)
+    async with open_toolbox(job.setup, None if asked.knows_all_tools(job.plan) else job.plan) as toolbox:
+        diagnostics = _check(job, toolbox, asked.means)
+        compiler = asked.compiler(toolbox.registry, job.on_in_doubt)
+        launch, ports = _launch(job, toolbox), toolbox.ports(asked.model, compiler)
         watch = Watch(observer=job.progress.note)
         job.progress.begin()
         if job.journal is None:
@@ -235,23 +235,13 @@ async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
     return outcome, diagnostics
 
 
-def _planner(job: Job) -> GraphPlanner | None:
-    """Who makes new steps if the plan fails; None where nobody is to. Raises CallsheetError (PLN011)."""
-    from callsheet.apps.planner import required_planner  # noqa: PLC0415 - as above
-    from callsheet.ir import Order  # noqa: PLC0415
-
-    if not job.limits.replans_on_failure or job.plan.order is not Order.DAG:
-        return None
-    return required_planner(job.setup)
-
-
-def _check(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
+def _check(job: Job, toolbox: Toolbox, means: Means) -> tuple[Diagnostic, ...]:
     """Refuse a plan with errors; else print the warnings, and which servers were opened."""
     from callsheet.api.checking import check_plan, idle_rules  # noqa: PLC0415 - as above
 
     found = (
         *toolbox.diagnostics,
-        *check_plan(job.plan, toolbox.registry, job.inputs),
+        *check_plan(job.plan, toolbox.registry, job.inputs, means=means),
         *idle_rules(job.plan, set(job.approve) - set(_rules(job.setup.settings.approve))),
     )
     if any(d.is_error for d in found):

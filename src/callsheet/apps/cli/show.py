@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.doubts import doubt_json, doubt_lines, left_lines
+from callsheet.apps.cli.doubts import doubt_json, doubt_lines, left_lines, unanswered_lines
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, seconds
 from callsheet.apps.cli.runs import INTERRUPTED, plan_name, shown_status
@@ -53,6 +53,8 @@ class Story:
     steps: tuple[Step, ...]
     """The steps of the plan that the run started with."""
     in_doubt: tuple[DoubtfulCall, ...]
+    unanswered: tuple[DoubtfulCall, ...] = ()
+    """The calls of a run that stands still because models gave no answer."""
 
 
 @click.command()
@@ -87,7 +89,7 @@ def show(run: str, with_events: bool, as_timeline: bool, journal: Path | None, a
 
 def _story(journal: Journal, info: RunInfo, bad: BadEvent | None) -> Story:
     from callsheet.apps.cli.account import account_of  # noqa: PLC0415 - brings the store
-    from callsheet.runtime.doubt import doubtful_calls  # noqa: PLC0415 - brings the runtime
+    from callsheet.runtime.doubt import doubtful_calls, unanswered_calls  # noqa: PLC0415 - brings the runtime
     from callsheet.runtime.inbox import asks_of  # noqa: PLC0415 - as above
 
     plan = journal.plan(info.plan_hash)[0]
@@ -95,7 +97,8 @@ def _story(journal: Journal, info: RunInfo, bad: BadEvent | None) -> Story:
     asks = tuple(asks_of(journal, info.run_id))
     status, name = shown_status(journal, info), plan_name(journal, info)
     in_doubt = doubtful_calls(account.folded) if status in (INTERRUPTED, "in_doubt", *_ENDINGS) else ()
-    return Story(info, status, name, journal.path, bad, account, asks, plan.steps, in_doubt)
+    unanswered = unanswered_calls(account.folded) if status == INTERRUPTED else ()
+    return Story(info, status, name, journal.path, bad, account, asks, plan.steps, in_doubt, unanswered)
 
 
 # ---------------------------------------------------------------- for people
@@ -179,8 +182,12 @@ def _beside(visit: StepAccount) -> str:
 def _print_doubts(story: Story, hint: str) -> None:
     _print_asks(story, hint)
     is_stopped = story.status in (INTERRUPTED, "in_doubt")
-    lines = doubt_lines(story.in_doubt, story.info.run_id, hint) if is_stopped else left_lines(story.in_doubt)
-    if story.in_doubt:
+    lines = left_lines(story.in_doubt)
+    if story.in_doubt and is_stopped:
+        lines = doubt_lines(story.in_doubt, story.info.run_id, hint)
+    if story.unanswered:
+        lines += unanswered_lines(story.unanswered, story.info.run_id, hint)
+    if lines:
         click.echo()
         for line in lines:
             print_text(line)
@@ -232,6 +239,7 @@ def _json(story: Story) -> dict[str, Any]:
         "warnings": story.account.warnings,
         "late": [_late_json(answer) for answer in story.account.late],
         "in_doubt": [doubt_json(call) for call in story.in_doubt],
+        "unanswered": [doubt_json(call) for call in story.unanswered],
         "waiting": [asks.as_json(ask) for ask in story.asks],
         "variables": folded.machine.variables(),
         "response": None if result is None else result.response,

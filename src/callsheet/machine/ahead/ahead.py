@@ -164,12 +164,7 @@ class Ahead:
         if type(said) in SIZED:
             room.bytes += sign * size_of(said)
         if spent is not None:
-            before = room.spent
-            room.spent = Spent(
-                before.input_tokens + sign * spent.input_tokens,
-                before.output_tokens + sign * spent.output_tokens,
-                before.cost + sign * spent.cost,
-            )
+            room.spent = room.spent.plus(spent, sign)
 
     # ------------------------------------------------------------ looking ahead
 
@@ -420,7 +415,8 @@ def _command_of(key: str, code: StepCode, slots: list[Any]) -> CallTool | CallMo
     """The call of a step, as the machine will ask for it."""
     args = code.arguments(slots)
     if code.kind is Kind.MODEL:
-        return CallModel(key, code.id, code.tool, [make(slots) for make in code.inputs], args)
+        inputs = [make(slots) for make in code.inputs]
+        return CallModel(key, code.id, code.tool, inputs, args, code.heeds_failure(1))
     return CallTool(key, code.id, code.tool, args, code.wants_data)
 
 

@@ -1,85 +1,156 @@
 """A model behind an HTTP endpoint that speaks OpenAI's chat completions, local servers among them.
 
-In: a conversation. Out: the answer with the tokens that it took, or ModelUnreachable. The key is read
-from the environment when a call is made and stands in no message and in no journal.
+In: a conversation. Out: a Completion, or ModelFailed. One request a call; the key is read from the
+environment when a call is made and stands in no message and in no journal.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-from dataclasses import dataclass
-from typing import Any, cast
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from callsheet.ports.models.operations import ModelAnswer
+from callsheet.ports.models.chat import read_completion
+from callsheet.ports.models.constraints import fields_for, taken_by
+from callsheet.ports.models.failures import refusal, seconds_in, words
+from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Syntax, Usage
 from callsheet.ports.models.prompts import Messages
+from callsheet.ports.models.settings import ModelSettings
 
-_MOST_BYTES = 20_000_000
-_EXCERPT = 300
+if TYPE_CHECKING:
+    import httpx2
+
+_BYTES_A_TOKEN = 24
+_BYTES_BESIDE = 65_536
+"""An answer may have so many bytes for each token that was asked for, and these beside them."""
+_CONNECTING = 10.0
+"""Seconds until a server that takes no connection is given up."""
+_OPENAI = "api.openai.com"
 
 
-class ModelUnreachable(Exception):
-    """The model gave no answer; the text says why."""
+class EndpointModel:
+    """The model of a server, as `settings` name it: its `url`, `name`, `kind` and key.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSettings:
-    """The table `[model]`: which model answers.
-
-    `url` is what stands before `/chat/completions`, `name` the model's name there, `key_env` the
-    environment variable with the key, `timeout` the seconds for one answer.
+    `spec` is how it was named, by default the address and the model's name there. Raises ValueError for
+    what is no address of a server.
     """
 
-    url: str = ""
-    name: str = ""
-    key_env: str = ""
-    timeout: float = 300.0
+    def __init__(self, settings: ModelSettings, spec: str = "") -> None:
+        parts = urlsplit(settings.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{settings.url!r} is not the address of a server")
+        self._settings = settings
+        self._spec = spec or settings.spec
+        self._host = parts.hostname
+        self._address = f"{settings.url.partition('#')[0].rstrip('/')}/chat/completions"
 
     @property
-    def is_set(self) -> bool:
-        """Whether there is a model."""
-        return bool(self.url)
+    def name(self) -> str:
+        """How the model was named."""
+        return self._spec
 
+    @property
+    def accepts(self) -> Sequence[Syntax]:
+        """What the kind of server takes."""
+        return taken_by(self._settings.kind, llguidance=self._settings.llguidance)
 
-async def complete(settings: ModelSettings, messages: Messages) -> ModelAnswer:
-    """Ask the model to go on with a conversation; raises ModelUnreachable."""
-    import httpx2  # noqa: PLC0415 - only where a model is asked
+    async def complete(
+        self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
+    ) -> Completion:
+        """Ask once; raises ModelFailed."""
+        most = max_tokens or self._settings.max_tokens
+        body = self._body(messages, constraint, most)
+        began = time.monotonic()
+        status, text, waits = await self._post(body, most)
+        if status >= 400:
+            raise refusal(
+                status,
+                text,
+                constrained=constraint is not None,
+                retry_after=seconds_in(waits),
+                secrets=(self._key(),),
+            )
+        if status >= 300:
+            raise ModelFailed(Failure.REQUEST, f"it answered with status {status}: it is elsewhere")
+        seconds = round(time.monotonic() - began, 3)
+        completion = read_completion(
+            text, seconds, constrained=constraint is not None, secrets=(self._key(),)
+        )
+        priced = replace(completion.usage, cost=self._cost_of(completion.usage))
+        return replace(completion, usage=priced, model=completion.model or self._settings.name)
 
-    headers: dict[str, str] = {}
-    if settings.key_env:
-        key = os.environ.get(settings.key_env)
+    def _cost_of(self, usage: Usage) -> float | None:
+        return self._settings.prices.cost_of(usage) if usage.input_tokens or usage.output_tokens else None
+
+    def _key(self) -> str:
+        """The key, empty where none is needed; raises ModelFailed where it is not set."""
+        variable = self._settings.key_env
+        if not variable:
+            return ""
+        key = os.environ.get(variable, "").strip()
         if not key:
-            raise ModelUnreachable(f"the environment variable {settings.key_env} with its key is not set")
-        headers["Authorization"] = f"Bearer {key}"
-    address = f"{settings.url.rstrip('/')}/chat/completions"
-    body = {"model": settings.name, "messages": messages}
-    try:
-        async with httpx2.AsyncClient(timeout=settings.timeout, trust_env=False) as client:
-            answer = await client.post(address, json=body, headers=headers)
-            if len(answer.content) > _MOST_BYTES:
-                raise ModelUnreachable("its answer is larger than 20 MB")
-            if answer.status_code >= 400:
-                said = " ".join(answer.text.split())[:_EXCERPT]
-                raise ModelUnreachable(f"it answered with status {answer.status_code}: {said}")
-            return _read(answer.json())
-    except httpx2.InvalidURL as error:
-        raise ModelUnreachable(f"{settings.url!r} is no address: {error}") from error
-    except httpx2.HTTPError as error:
-        raise ModelUnreachable(str(error) or type(error).__name__) from error
-    except ValueError as error:
-        raise ModelUnreachable(f"its answer is not JSON: {error}") from error
+            raise ModelFailed(Failure.KEY, f"the environment variable {variable} with its key is not set")
+        return key
+
+    def _body(self, messages: Messages, constraint: Constraint | None, most: int) -> dict[str, Any]:
+        settings = self._settings
+        limit = "max_completion_tokens" if self._host == _OPENAI else "max_tokens"
+        body: dict[str, Any] = {"messages": messages, limit: most, "stream": False}
+        if settings.name:
+            body["model"] = settings.name
+        if settings.temperature is not None:
+            body["temperature"] = settings.temperature
+        if settings.seed is not None:
+            body["seed"] = settings.seed
+        if constraint is not None:
+            if constraint.syntax not in self.accepts:
+                raise ValueError(f"{self.name} takes no {constraint.syntax}")
+            body |= fields_for(constraint, settings.kind)
+        return body
+
+    async def _post(self, body: dict[str, Any], most: int) -> tuple[int, str, str | None]:
+        """The status, text and Retry-After of the answer."""
+        import httpx2  # noqa: PLC0415 - only where a model is asked
+
+        key = self._key()
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        timeout = self._settings.timeout
+        limits = httpx2.Timeout(timeout, connect=min(timeout, _CONNECTING))
+        try:
+            async with (
+                asyncio.timeout(timeout),
+                httpx2.AsyncClient(timeout=limits, trust_env=False) as client,
+                client.stream("POST", self._address, json=body, headers=headers) as answer,
+            ):
+                text = await _text_of(answer, _BYTES_BESIDE + _BYTES_A_TOKEN * most)
+                return answer.status_code, text, answer.headers.get("retry-after")
+        except httpx2.ConnectTimeout as error:
+            raise ModelFailed(Failure.UNREACHABLE, "nobody takes the connection") from error
+        except (TimeoutError, httpx2.TimeoutException) as error:
+            raise ModelFailed(Failure.TIMEOUT, f"no answer within {timeout:g} s") from error
+        except httpx2.ConnectError as error:
+            said = words(str(error)) or "nobody listens there"
+            raise ModelFailed(Failure.UNREACHABLE, f"it cannot be reached: {said}") from error
+        except httpx2.DecodingError as error:
+            raise ModelFailed(Failure.MALFORMED, "its answer cannot be unpacked") from error
+        except httpx2.HTTPError as error:
+            said = words(str(error)) or type(error).__name__
+            raise ModelFailed(Failure.UNREACHABLE, f"the connection broke: {said}") from error
+        except (httpx2.InvalidURL, UnicodeError) as error:
+            raise ModelFailed(Failure.REQUEST, f"{self._settings.url!r} is no address: {error}") from error
 
 
-def _read(data: Any) -> ModelAnswer:
-    """The answer in a chat completion."""
-    try:
-        text = data["choices"][0]["message"]["content"]
-    except (KeyError, IndexError, TypeError) as error:
-        raise ModelUnreachable(f"its answer is no chat completion: {error!r}") from error
-    if not isinstance(text, str):
-        raise ModelUnreachable("its answer has no text")
-    usage = cast("dict[str, Any]", data.get("usage") or {})
-    return ModelAnswer(text, _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+async def _text_of(answer: httpx2.Response, most: int) -> str:
+    """The body of an answer; raises ModelFailed for one that is larger than any that was asked for."""
+    body = bytearray()
+    async for chunk in answer.aiter_bytes():
+        body += chunk
+        if len(body) > most:
+            raise ModelFailed(
+                Failure.MALFORMED, f"its answer is larger than {most:,} bytes, more than was asked"
+            )
+    return body.decode("utf-8", "replace")

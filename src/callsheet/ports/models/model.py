@@ -38,7 +38,8 @@ class Constraint:
 class Usage:
     """What an answer took: tokens read, of them from the provider's cache, tokens written, and the cost.
 
-    `cost` is in US dollars, None where nobody knows the price; `seconds` is the time of the call.
+    `cost` is in US dollars, None where nobody knows the price; `seconds` is the time of the call, with
+    its waits. `tries` counts the requests that were made for it; what those that failed took is not known.
     """
 
     input_tokens: int = 0
@@ -46,6 +47,7 @@ class Usage:
     cached_tokens: int = 0
     cost: float | None = None
     seconds: float = 0.0
+    tries: int = 1
 
 
 class Stop(StrEnum):
@@ -58,12 +60,17 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An answer: its text, what it took, why it ends, and the model that gave it."""
+    """An answer: its text, what it took, why it ends, and the model that gave it.
+
+    `constrained` says that it was held to the constraint; without that the constraint was left out, for
+    the provider does not take it after all.
+    """
 
     text: str
     usage: Usage = field(default_factory=Usage)
     stop: Stop = Stop.END
     model: str = ""
+    constrained: bool = False
 
 
 @runtime_checkable
@@ -86,7 +93,7 @@ class LanguageModel(Protocol):
         """Go on with a conversation; raises ModelFailed.
 
         A constraint in a syntax that the model does not accept is a ValueError. `max_tokens` bounds
-        the answer; None leaves it to the provider.
+        the answer; None leaves it to the model's own settings.
         """
         ...
 
@@ -118,8 +125,12 @@ class Failure(StrEnum):
 class ModelFailed(Exception):
     """A model gave no answer; the text says why, in words for people and without a key."""
 
-    def __init__(self, kind: Failure, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self, kind: Failure, message: str, *, retry_after: float | None = None, model: str = ""
+    ) -> None:
         super().__init__(message)
         self.kind = kind
+        self.model = model
+        """The name of the model, where it is known."""
         self.retry_after = retry_after
         """Seconds to wait before the next try, where the provider said so."""

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from callsheet.ir import JSON
 from callsheet.machine import CallModel, Fact
 from callsheet.ports.models.checks import categories_of, checked, reminder, without_marks
+from callsheet.ports.models.model import Completion, Stop
 from callsheet.ports.models.prompts import MAX_CHARACTERS, Messages, Prompt, asked_again, prompt_for
 from callsheet.ports.tools import CallContext, ToolFailed
 
@@ -28,7 +29,7 @@ class ModelAnswer:
 
 
 Complete: TypeAlias = "Callable[[Messages], Awaitable[object]]"
-"""Asks a model to go on with a conversation and gives its text, or a ModelAnswer."""
+"""Asks a model to go on with a conversation and gives its text, a ModelAnswer or a Completion."""
 
 MAX_ROUNDS = 20
 MAX_ANSWER = 2_000_000
@@ -96,11 +97,31 @@ class ModelOperations:
 
 
 def text_of(answer: object, context: CallContext) -> object:
-    """The text of an answer; what it has spent is reported for the call."""
+    """The text of an answer; what it has spent is reported for the call, and which model gave it."""
+    if isinstance(answer, Completion):
+        report(answer, context)
+        return answer.text
     if not isinstance(answer, ModelAnswer):
         return answer
     context.spend(input_tokens=answer.input_tokens, output_tokens=answer.output_tokens, cost=answer.cost)
     return answer.text
+
+
+def report(answer: Completion, context: CallContext) -> None:
+    """Tell a call what an answer has spent, which model gave it, and that it may have been cut."""
+    used = answer.usage
+    context.spend(
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cost=used.cost,
+        cached_tokens=used.cached_tokens,
+        requests=used.tries,
+        seconds=used.seconds,
+    )
+    facts = [Fact("model", answer.model)] if answer.model else []
+    if answer.stop is Stop.LENGTH:
+        facts.append(Fact("answer", f"it reached its bound of {used.output_tokens:,} tokens and may be cut"))
+    context.remark(*(fact for fact in facts if fact not in context.remarks))
 
 
 def _excerpt(answer: str) -> str:

@@ -41,8 +41,8 @@ def create(
 ) -> int:
     """Have a model make a plan for GOAL, check it, and keep it in the plan library. Nothing is run.
 
-    The model is asked once, with all tools that are reachable here. It is that of [model] in config.toml, or
-    the function of --model.
+    The model is asked once, with all tools that are reachable here. It is that of --model, of
+    CALLSHEET_MODEL or of [model] in config.toml.
     """
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
     from callsheet.store.library import check_plan_id  # noqa: PLC0415 - not for --help
@@ -72,14 +72,20 @@ async def _made(goal: str, context: str, setup: Setup) -> tuple[Plan, tuple[Diag
     from callsheet.api.checking import check_plan  # noqa: PLC0415
     from callsheet.api.plan import Plan as Made  # noqa: PLC0415
     from callsheet.api.planning import refused  # noqa: PLC0415
-    from callsheet.apps.planner import required_planner  # noqa: PLC0415
+    from callsheet.apps.models import required_planner  # noqa: PLC0415
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
+    from callsheet.ports.models.failures import as_error  # noqa: PLC0415
+    from callsheet.ports.models.model import ModelFailed  # noqa: PLC0415
     from callsheet.ports.tools import CallContext  # noqa: PLC0415
 
     planner = required_planner(setup)
     async with open_toolbox(setup) as toolbox:
         specs = [tool.spec for tool in toolbox.registry]
-        plan = await planner.create(goal, context, specs, CallContext("", "plan"))
+        call = CallContext("", "plan")
+        try:
+            plan = await planner.create(goal, context, specs, call)
+        except ModelFailed as error:
+            raise as_error(error) from error
         wrong = refused(Made(plan), check_plan(plan, toolbox.registry))
         if wrong is not None:
             raise wrong

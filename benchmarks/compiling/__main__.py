@@ -1,0 +1,138 @@
+"""Compiles the goals with a model and says how good the plans are.
+
+python -m benchmarks.compiling --model local:qwen2.5-coder-0.5b --mode documented
+python -m benchmarks.compiling --model local:smollm2-135m --mode free --every 3 --save out.jsonl
+python -m benchmarks.compiling --rescore out.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.compiling.goals import Goal, goals
+from benchmarks.compiling.modes import MODES, Made
+from benchmarks.compiling.scoring import Score, score
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ports.models.local import LocalSettings, open_local
+from callsheet.ports.models.model import LanguageModel
+
+_TRUTHS = ("parsed", "known", "valid", "clean", "in_order", "adequate")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One goal: what came of it, what it took."""
+
+    goal: Goal
+    made: Made
+    seconds: float
+
+    @property
+    def score(self) -> Score:
+        return score(self.goal, self.made.text)
+
+
+async def measure(model: LanguageModel, mode: str, chosen: Iterable[Goal], save: Path | None) -> list[Row]:
+    """Compile every goal, one after another; each is written down as it comes."""
+    rows: list[Row] = []
+    for goal in chosen:
+        began = time.perf_counter()
+        made = await MODES[mode](model, goal)
+        rows.append(Row(goal, made, time.perf_counter() - began))
+        mark = "✓" if rows[-1].score.adequate else "·"
+        print(
+            f"{mark} {goal.id} {rows[-1].seconds:.1f} s {rows[-1].score.why or made.failed}", file=sys.stderr
+        )
+        if save is not None:
+            with save.open("a", encoding="utf-8") as file:
+                said = {"goal": goal.id, "seconds": rows[-1].seconds, **made._asdict()}
+                file.write(json.dumps(said, ensure_ascii=False) + "\n")
+    return rows
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a saved file, to be scored again without a model."""
+    by_id = {goal.id: goal for goal in goals()}
+    rows: list[Row] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        data: dict[str, Any] = json.loads(line)
+        goal, seconds = by_id[data.pop("goal")], data.pop("seconds")
+        rows.append(Row(goal, Made(**data), seconds))
+    return rows
+
+
+def summary(rows: Sequence[Row]) -> dict[str, Any]:
+    """The counts of a measurement, and the means of what it took."""
+    scores = [row.score for row in rows]
+    counts: dict[str, Any] = {truth: sum(getattr(s, truth) for s in scores) for truth in _TRUTHS}
+    size = max(1, len(rows))
+    return {
+        "goals": len(rows),
+        **counts,
+        "seconds": round(sum(row.seconds for row in rows) / size, 1),
+        "input_tokens": round(sum(row.made.input_tokens for row in rows) / size),
+        "fresh_tokens": round(sum(row.made.fresh_tokens for row in rows) / size),
+        "output_tokens": round(sum(row.made.output_tokens for row in rows) / size),
+        "calls": round(sum(row.made.calls for row in rows) / size, 2),
+    }
+
+
+def table(rows: Sequence[Row], by: str) -> str:
+    """Counts by catalogue or by kind, and over all, as a Markdown table."""
+    keys = list(dict.fromkeys(getattr(row.goal, by) for row in rows))
+    parts = [(key, [row for row in rows if getattr(row.goal, by) == key]) for key in keys]
+    lines = [f"| {by} | goals | {' | '.join(_TRUTHS)} | s | tokens in, fresh, out |", "|" + "---|" * 10]
+    for key, some in [*parts, ("all", list(rows))]:
+        told = summary(some)
+        counts = " | ".join(str(told[truth]) for truth in _TRUTHS)
+        tokens = f"{told['input_tokens']}, {told['fresh_tokens']}, {told['output_tokens']}"
+        lines.append(f"| {key} | {told['goals']} | {counts} | {told['seconds']} | {tokens} |")
+    return "\n".join(lines)
+
+
+def _chosen(only: str | None, every: int) -> list[Goal]:
+    """The goals of catalogues, kinds or ids that begin so; one of `every` of each."""
+    names = tuple(only.split(",")) if only else ("",)
+    wanted = [g for g in goals() if g.id.startswith(names) or g.kind.startswith(names)]
+    return [g for g in wanted if int(g.id.rpartition("/")[2]) % every == 1 % every]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--model", default="local:qwen2.5-coder-0.5b")
+    parser.add_argument("--mode", choices=list(MODES), default="documented")
+    parser.add_argument("--only", help="catalogues, kinds or ids that begin so, parted by commas")
+    parser.add_argument("--every", type=int, default=1, help="one of so many goals: 3 takes 20 of the 60")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--save", type=Path, help="write each answer to this file")
+    parser.add_argument("--rescore", type=Path, help="score a saved file again, without a model")
+    parser.add_argument("--by", choices=["catalogue", "kind"], default="catalogue")
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    if asked.rescore:
+        rows = read_rows(asked.rescore)
+    else:
+        settings = LocalSettings(threads=asked.threads, timeout=900)
+        try:
+            model = open_local(asked.model.removeprefix("local:"), settings)
+        except CallsheetError as error:
+            sys.exit(f"{error} ({error.diagnostics[0].help})")
+        rows = asyncio.run(measure(model, asked.mode, _chosen(asked.only, asked.every), asked.save))
+    if asked.json:
+        each = [{"goal": r.goal.id, **asdict(r.score), **r.made._asdict()} for r in rows]
+        print(json.dumps({"summary": summary(rows), "goals": each}, ensure_ascii=False, indent=1))
+    else:
+        print(table(rows, asked.by))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The goals and catalogues of this folder's data files, read once.
+
+`goals.jsonl` holds a goal a line: its kind, its catalogue, the tools that a plan for it calls in their
+order, and the plans that reach it. In these plans `…` stands for any text, and `any_order` names steps
+that may change places. `tools.jsonl` declares the tools, `catalogues.json` says which a catalogue offers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from callsheet.ir import canonical_tool_name
+from callsheet.passes import ToolSignature
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class ToolText:
+    """A tool as its server declares it."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+    @property
+    def signature(self) -> ToolSignature:
+        return ToolSignature.from_schema(self.parameters)
+
+    @property
+    def line(self) -> str:
+        """The tool in one line, as prompts show it: optional arguments with a question mark.
+
+        >>> tools_of("files-5")[0].line
+        '@read_file (path) - Read a text file. Gives its content.'
+        """
+        required = self.parameters.get("required", [])
+        names = (n if n in required else f"{n}?" for n in self.parameters["properties"])
+        return f"@{self.name} ({', '.join(names)}) - {self.description}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """A plan that reaches a goal; the steps of `any_order` may change places."""
+
+    text: str
+    any_order: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A goal, and what a plan for it is held against."""
+
+    id: str
+    kind: str
+    catalogue: str
+    goal: str
+    expected: tuple[str, ...]
+    plans: tuple[Gold, ...]
+
+    @property
+    def tools(self) -> tuple[ToolText, ...]:
+        return tools_of(self.catalogue)
+
+
+@cache
+def goals() -> tuple[Goal, ...]:
+    """Every goal, those of one catalogue next to each other."""
+    lines = (HERE / "goals.jsonl").read_text(encoding="utf-8").splitlines()
+    return tuple(_goal(json.loads(line)) for line in lines)
+
+
+def _goal(data: dict[str, Any]) -> Goal:
+    plans = tuple(Gold(p["text"], tuple(p.get("any_order", ()))) for p in data["plans"])
+    return Goal(data["id"], data["kind"], data["catalogue"], data["goal"], tuple(data["expected"]), plans)
+
+
+@cache
+def tools_of(catalogue: str) -> tuple[ToolText, ...]:
+    """The tools of a catalogue, in its order."""
+    declared = {
+        tool["name"]: ToolText(tool["name"], tool["description"], tool["parameters"])
+        for tool in map(json.loads, (HERE / "tools.jsonl").read_text(encoding="utf-8").splitlines())
+    }
+    names = json.loads((HERE / "catalogues.json").read_text(encoding="utf-8"))[catalogue]
+    return tuple(declared[name] for name in names)
+
+
+@cache
+def signatures_of(catalogue: str) -> Mapping[str, ToolSignature]:
+    """The tools of a catalogue as the checks know them, by canonical name."""
+    return {canonical_tool_name(tool.name): tool.signature for tool in tools_of(catalogue)}

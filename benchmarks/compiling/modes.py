@@ -1,0 +1,119 @@
+"""The ways of compiling that are measured beside each other, each a function from a goal to an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple, TypeAlias
+
+from benchmarks.compiling.goals import Goal, signatures_of
+from benchmarks.compiling.prompts import BARE, DOCUMENTED, conversation
+
+from callsheet.authoring.compiler.compile import Options, Request, compile_goal
+from callsheet.diagnostics import Diagnostic
+from callsheet.frontends.export import ExportOptions, Form, ToolShape, plan_lark
+from callsheet.frontends.ltp import format_plan
+from callsheet.ir import Plan, canonical_tool_name
+from callsheet.passes import check
+from callsheet.ports.models.model import Constraint, LanguageModel, ModelFailed, Syntax
+from callsheet.ports.tools import ToolSpec
+
+MAX_TOKENS = 400
+
+
+class Made(NamedTuple):
+    """An answer and what it took: tokens read, of them not from the cache, tokens written, calls."""
+
+    text: str
+    input_tokens: int = 0
+    fresh_tokens: int = 0
+    output_tokens: int = 0
+    calls: int = 1
+    failed: str = ""
+
+
+Mode: TypeAlias = Callable[[LanguageModel, Goal], Awaitable[Made]]
+
+
+async def free(model: LanguageModel, goal: Goal) -> Made:
+    """The language in words, no example, nothing that holds the answer to it."""
+    return await _asked(model, conversation(BARE, goal.tools, goal.goal))
+
+
+async def documented(model: LanguageModel, goal: Goal) -> Made:
+    """Worked examples as the language documents them; nothing holds the answer to it."""
+    return await _asked(model, conversation(DOCUMENTED, goal.tools, goal.goal))
+
+
+async def constrained(model: LanguageModel, goal: Goal) -> Made:
+    """The same prompt as `documented`, and a grammar that the answer is held to."""
+    shapes = [ToolShape(tool.name, tool.parameters) for tool in goal.tools]
+    options = ExportOptions(form=Form.CANONICAL, max_steps=12, operations=OFFERED)
+    grammar = Constraint(Syntax.LARK, plan_lark(shapes, options), "plan")
+    return await _asked(model, conversation(DOCUMENTED, goal.tools, goal.goal), grammar)
+
+
+async def compiled(model: LanguageModel, goal: Goal) -> Made:
+    """callsheet's own compiler, as `callsheet compile` uses it: a grammar, and one repair at most."""
+    return await _compiled(model, goal, Options())
+
+
+async def compiled_once(model: LanguageModel, goal: Goal) -> Made:
+    """The same without the repair."""
+    return await _compiled(model, goal, Options(repairs=False))
+
+
+async def compiled_freely(model: LanguageModel, goal: Goal) -> Made:
+    """The compiler without a grammar, as for a model that takes none."""
+    return await _compiled(model, goal, Options(constrained=False))
+
+
+async def _compiled(model: LanguageModel, goal: Goal, options: Options) -> Made:
+    tools = signatures_of(goal.catalogue)
+    specs = tuple(
+        ToolSpec(canonical_tool_name(t.name), t.name, t.description, t.parameters) for t in goal.tools
+    )
+
+    def checked(plan: Plan) -> tuple[Diagnostic, ...]:
+        return tuple(check(plan, tools=tools))
+
+    draft = await compile_goal(Request(goal.goal, specs), model, checked, options)
+    usage = draft.accounting.usage
+    said = "; ".join(f"{d.code} {d.message}" for d in draft.diagnostics if d.is_error)
+    return Made(
+        draft.answer if draft.plan is None else format_plan(draft.plan),
+        usage.input_tokens,
+        usage.input_tokens - usage.cached_tokens,
+        usage.output_tokens,
+        draft.accounting.calls,
+        "" if draft.plan is not None else said,
+    )
+
+
+async def _asked(
+    model: LanguageModel, messages: list[dict[str, str]], constraint: Constraint | None = None
+) -> Made:
+    try:
+        answer = await model.complete(messages, constraint, max_tokens=MAX_TOKENS)
+    except ModelFailed as error:
+        return Made("", failed=f"{error.kind}: {error}")
+    usage = answer.usage
+    fresh = usage.input_tokens - usage.cached_tokens
+    return Made(answer.text, usage.input_tokens, fresh, usage.output_tokens)
+
+
+OFFERED = frozenset(
+    {
+        "LLM_EXTRACT", "LLM_SUMMARIZE", "LLM_CLASSIFY", "LLM_ANALYZE", "LLM_GENERATE", "LLM_TRANSLATE",
+        "LLM_EVALUATE",
+    }
+)  # fmt: skip
+"""The operations that the documented prompt tells of."""
+
+MODES: Mapping[str, Mode] = {
+    "free": free,
+    "documented": documented,
+    "constrained": constrained,
+    "compile": compiled,
+    "compile-once": compiled_once,
+    "compile-free": compiled_freely,
+}

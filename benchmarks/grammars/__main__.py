@@ -1,0 +1,123 @@
+"""Draws random sentences of the grammars and looks what becomes of them: `python -m benchmarks.grammars`.
+
+Each sentence is drawn from the rules, parsed, checked against the catalogue, and given to llguidance byte
+for byte. `--sentences 100000` is what the page of figures has; the default is quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+
+from benchmarks.grammars.catalogue import TOOLS, VARIANTS, signatures
+from benchmarks.grammars.matching import Matcher
+from benchmarks.grammars.sentences import Sentences
+
+from callsheet.frontends.export import ExportOptions, ToolShape, plan_gbnf, plan_grammar, plan_lark
+from callsheet.frontends.ltp import parse
+from callsheet.passes import check
+
+_KINDS: tuple[dict[str, object], ...] = (
+    {"type": "string"},
+    {"type": "integer", "minimum": 1, "maximum": 100},
+    {"type": "boolean"},
+    {"enum": ["open", "closed", "all"]},
+    {"type": "array", "items": {"type": "string"}},
+    {"type": "number"},
+)
+
+
+def examined(variant: str, count: int, seed: int) -> Counter[str]:
+    """What becomes of so many sentences of one variant."""
+    options = VARIANTS[variant]
+    matcher = Matcher(plan_lark(TOOLS, options))
+    sentences = Sentences(plan_grammar(TOOLS, options), Random(f"{variant} {seed}"))
+    tools = signatures()
+    found: Counter[str] = Counter()
+    for _ in range(count):
+        text = sentences.draw()
+        found["drawn"] += 1
+        plan = parse(text).plan
+        if plan is None:
+            print(f"does not parse: {text!r}", file=sys.stderr)
+            continue
+        found["parsed"] += 1
+        found["steps"] += len(plan.steps)
+        wrong = [
+            d for d in check(plan, tools=tools, inputs=options.given) if d.is_error or d.code == "CHK001"
+        ]
+        found["without errors"] += not wrong
+        if wrong:
+            print(f"{wrong[0].code} {wrong[0].message}: {text!r}", file=sys.stderr)
+        found["accepted"] += matcher.takes(text)
+    return found
+
+
+def many_tools(count: int) -> list[ToolShape]:
+    """So many tools of one to four arguments of six kinds, half of which must be given."""
+    tools: list[ToolShape] = []
+    for number in range(count):
+        names = [f"argument_{place}" for place in range(1 + number % 4)]
+        fields = {name: _KINDS[(number + place) % len(_KINDS)] for place, name in enumerate(names)}
+        required = names[: (len(names) + 1) // 2]
+        tools.append(
+            ToolShape(f"tool_{number}", {"type": "object", "properties": fields, "required": required})
+        )
+    return tools
+
+
+def _least(work: Callable[[], object], rounds: int = 9) -> float:
+    """The least CPU time of some rounds, in milliseconds."""
+    took: list[float] = []
+    for _ in range(rounds):
+        start = time.process_time()
+        work()
+        took.append(time.process_time() - start)
+    return 1_000 * min(took)
+
+
+def times() -> Iterable[str]:
+    """How long grammars of 40 tools by 12 variables take to make and to compile, in lines."""
+    tools = many_tools(40)
+    calls = ExportOptions(max_steps=13, conditions=False, loops=False, failures=False, casts=False)
+    for name, options in (
+        ("calls and references alone", calls),
+        ("all of the default", ExportOptions(max_steps=13)),
+    ):
+        lark = plan_lark(tools, options)
+        made = _least(lambda options=options: plan_lark(tools, options), 3)
+        compiled = _least(lambda lark=lark: Matcher(lark, is_checked=False))
+        yield (
+            f"40 tools, 12 variables, {name}: made in {made:.0f} ms, compiled in {compiled:.0f} ms; "
+            f"Lark {len(lark) / 1024:.0f} KB, GBNF {len(plan_gbnf(tools, options)) / 1024:.0f} KB"
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the figures; 1 where anything disagrees."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--sentences", type=int, default=2_000, help="how many in all (default 2,000)")
+    parser.add_argument("--seed", type=int, default=1)
+    said = parser.parse_args(arguments)
+    total: Counter[str] = Counter()
+    start = time.perf_counter()
+    for variant in VARIANTS:
+        found = examined(variant, said.sentences // len(VARIANTS), said.seed)
+        print(f"{variant}: {dict(found)}", flush=True)
+        total += found
+    print(
+        f"{total['drawn']:,} sentences with {total['steps']:,} steps: {total['parsed']:,} parse, "
+        f"{total['without errors']:,} have no errors, llguidance accepts {total['accepted']:,} "
+        f"({time.perf_counter() - start:.0f} s)"
+    )
+    for line in times():
+        print(line)
+    return 0 if total["drawn"] == total["parsed"] == total["without errors"] == total["accepted"] else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

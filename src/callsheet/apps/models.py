@@ -1,0 +1,179 @@
+"""Who is asked in a run of the command line: the model of a setup, and what it carries out.
+
+In: a setup, a plan, its limits. Out: the model's port, who makes new plans, and the port by which they come.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from callsheet.api.checking import Means, check_plan
+from callsheet.api.models import ChatModel, Model, Replan, called, model_port, replan_by
+from callsheet.api.plan import Plan
+from callsheet.api.planning import GraphPlanner, graph_planner, refused
+from callsheet.api.reach import facts_of
+from callsheet.apps.session import Setup
+from callsheet.apps.settings import load_settings
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Call, CallKind, OnInDoubt, Order
+from callsheet.ir import Plan as Steps
+from callsheet.ir import Replan as ReplanAction
+from callsheet.machine import Compile, Limits, ToolFacts
+from callsheet.ports.models.opening import open_model
+from callsheet.ports.models.prompts import Messages
+from callsheet.ports.models.settings import named_model
+from callsheet.ports.python_tools import load_function
+from callsheet.ports.tools import CallContext, Registry, ToolFailed
+from callsheet.runtime.gateway import CompilePort, ModelPort
+
+_WAY_OUT = (
+    "set `model` in [model] of config.toml, or pass --model provider:model or --model FILE.py:FUNCTION; "
+    "`callsheet plan create --prompt` prints what to ask by hand"
+)
+
+
+def model_of(setup: Setup) -> Model | None:
+    """The model of a setup; None where there is none. Raises CallsheetError for one that cannot be used."""
+    if is_function(setup.model):
+        return ChatModel(_function(setup.model))
+    if not setup.model and not setup.settings.model.is_set:
+        return None
+    return open_model(setup.model, setup.settings.model)
+
+
+def is_function(named: str) -> bool:
+    """Whether a model is named as a function of a Python file."""
+    return named.rpartition(":")[0].endswith(".py")
+
+
+def required_model(setup: Setup) -> Model:
+    """The model of a setup; raises CallsheetError (PLN011) where there is none."""
+    model = model_of(setup)
+    if model is None:
+        message = "no model is configured that could make a plan"
+        raise CallsheetError.single("PLN011", message, help=_WAY_OUT)
+    return model
+
+
+def required_planner(setup: Setup) -> GraphPlanner:
+    """Who makes plans of dependencies; raises CallsheetError (PLN011) where nobody is configured."""
+    planner = graph_planner(None, required_model(setup))
+    assert planner is not None
+    return planner
+
+
+def carried_on(setup: Setup, model: str) -> Setup:
+    """The setup of a run that is taken up, with another model if one is named.
+
+    A run that was started without any is given the one that is configured now.
+    """
+    if model:
+        return replace(setup, model=model)
+    if setup.model or setup.settings.model.is_set:
+        return setup
+    settings = replace(setup.settings, model=load_settings().model)
+    return replace(setup, settings=settings, model=named_model("", os.environ))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who is asked in a run: the model that carries out operations, and who makes new plans."""
+
+    model: ModelPort | None = None
+    replan: Replan | None = None
+    planner: GraphPlanner | None = None
+
+    @property
+    def means(self) -> Means:
+        """What a plan can ask for besides tools."""
+        return Means(model=self.model is not None, compiler=self.replan is not None)
+
+    def knows_all_tools(self, plan: Steps) -> bool:
+        """Whether new plans may call any tool, so that all have to be there."""
+        return self.planner is not None or (self.replan is not None and _replans(plan))
+
+    def compiler(self, registry: Registry, on_in_doubt: str) -> CompilePort | None:
+        """Makes new plans, checked against these tools; None where nobody does."""
+        if self.planner is None and self.replan is None:
+            return None
+
+        async def compile_again(
+            command: Compile, context: CallContext
+        ) -> tuple[Steps, Mapping[str, ToolFacts]]:
+            if command.progress is None:
+                steps = await self._replanned(command, context)
+                wrong = [d for d in check_plan(steps, registry, command.variables) if d.is_error]
+                if wrong:
+                    raise CallsheetError(wrong)
+            else:
+                steps = await self._revised(command, registry, context)
+            return steps, facts_of(steps, registry, OnInDoubt(on_in_doubt))
+
+        return compile_again
+
+    async def _replanned(self, command: Compile, context: CallContext) -> Steps:
+        if self.replan is None:
+            raise ToolFailed("RE-PLAN needs a language model, and this run was given none")
+        return await self.replan(command, context)
+
+    async def _revised(self, command: Compile, registry: Registry, context: CallContext) -> Steps:
+        if self.planner is None:
+            raise ToolFailed("a new plan needs a language model, and this run was given none")
+        steps = await self.planner.revise(command, [tool.spec for tool in registry], context)
+        wrong = refused(Plan(steps), check_plan(steps, registry, command.variables))
+        if wrong is not None:
+            raise wrong
+        return steps
+
+
+def asked_by(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = True) -> Asked:
+    """Who is asked in a run of a plan; nobody where it asks nobody.
+
+    Raises CallsheetError for a model that cannot be used, and with `must_plan` PLN011 where new steps may be
+    asked for and there is no model.
+    """
+    plans_anew = plan.order is Order.DAG and limits.replans_on_failure > 0
+    if not plans_anew and not _asks(plan):
+        return Asked()
+    model = required_model(setup) if plans_anew and must_plan else model_of(setup)
+    if model is None:
+        return Asked()
+    planner = graph_planner(None, model) if plans_anew else None
+    return Asked(model_port(model), replan_by(None, model), planner)
+
+
+def _asks(plan: Steps) -> bool:
+    return any(
+        isinstance(step.action, ReplanAction)
+        or (isinstance(step.action, Call) and step.action.kind in (CallKind.MODEL, CallKind.AGENT))
+        for step in plan.steps
+    )
+
+
+def _replans(plan: Steps) -> bool:
+    return any(isinstance(step.action, ReplanAction) for step in plan.steps)
+
+
+def _function(named: str) -> Callable[[Messages], Any]:
+    path, _, name = named.rpartition(":")
+    function = load_function(Path(path), name)
+    if function is None:
+        message = f"{path} has no function {name} that could stand for a model"
+        raise CallsheetError.single("PLN011", message, help=_WAY_OUT)
+
+    async def ask(messages: Messages) -> object:
+        try:
+            return await called(function, messages)
+        except CallsheetError:
+            raise
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            raise CallsheetError.single(
+                "PLN012", f"the model {name} of {path} cannot be asked: {said}", help="repair the function"
+            ) from error
+
+    return ask

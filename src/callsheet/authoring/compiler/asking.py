@@ -1,0 +1,146 @@
+"""Asks a model for a plan once, and once more with what is wrong with its answer.
+
+In: a conversation, a model, and how an answer is read and checked. Out: a draft with what it took. The
+model is the only effect; the same answers give the same draft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
+
+from callsheet.authoring.compiler.prompt import repair
+from callsheet.authoring.compiler.result import Accounting, Draft
+from callsheet.diagnostics import Diagnostic, Severity, Source
+from callsheet.ir import Plan
+from callsheet.machine import Fact
+from callsheet.ports.models.failures import diagnose
+from callsheet.ports.models.model import (
+    Completion,
+    Constraint,
+    Failure,
+    LanguageModel,
+    ModelFailed,
+    Stop,
+)
+from callsheet.ports.models.prompts import Messages
+
+NAME = "<model>"
+"""What diagnostics call the text of an answer."""
+
+
+class Reading(NamedTuple):
+    """What an answer holds: its plan, if it is one, and all that is to be said about it."""
+
+    plan: Plan | None
+    diagnostics: tuple[Diagnostic, ...]
+    source: Source
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """What keeps it from being used."""
+        return tuple(d for d in self.diagnostics if d.is_error)
+
+
+Read: TypeAlias = "Callable[[str, Constraint | None], Reading]"
+"""Reads and checks an answer that was held to a constraint, or to none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is asked: the conversation, what the answer is held to, and how it is read.
+
+    `plainly` is the conversation where no constraint holds. `most_tokens` bounds one answer; `repairs` says
+    whether a wrong answer is asked for again.
+    """
+
+    messages: Messages
+    read: Read
+    accounting: Accounting
+    constraint: Constraint | None = None
+    plainly: Messages | None = None
+    most_tokens: int | None = None
+    repairs: bool = True
+
+
+async def asked(ask: Ask, model: LanguageModel) -> Draft:
+    """The plan of the model's answer, or of its second one.
+
+    What keeps a model from answering is a diagnostic too: nothing is raised but what ends the program.
+    """
+    first = await _answered(ask, model, ask.messages)
+    if first.plan is not None or not ask.repairs or not _can_be_repaired(first):
+        return first
+    ask = replace(ask, accounting=first.accounting)
+    if ask.plainly is not None and _was_unconstrained(first):
+        ask = replace(ask, constraint=None, messages=ask.plainly)
+    second = await _answered(ask, model, repair(ask.messages, first.answer, first.errors))
+    accounting = replace(second.accounting, repaired=True)
+    return replace(second if second.answer or not first.answer else first, accounting=accounting)
+
+
+async def _answered(ask: Ask, model: LanguageModel, messages: Messages) -> Draft:
+    """One answer, read; a constraint that the provider refuses is left out."""
+    accounting, constraint = ask.accounting, ask.constraint
+    try:
+        completion = await model.complete(messages, constraint, max_tokens=ask.most_tokens)
+    except ModelFailed as error:
+        if error.kind is Failure.CONSTRAINT and constraint is not None:
+            without = replace(
+                ask, constraint=None, accounting=accounting.with_remarks(Fact(_HELD, "to nothing: refused"))
+            )
+            return await _answered(without, model, ask.plainly or messages)
+        if error.kind is Failure.EMPTY:
+            completion = Completion("", model=model.name)
+        else:
+            return _draft(ask, "", [diagnose(error, model.name)], accounting)
+    return _read(ask, completion, constraint)
+
+
+_HELD = "answer held"
+
+
+def _read(ask: Ask, completion: Completion, constraint: Constraint | None) -> Draft:
+    accounting = ask.accounting.with_answer(completion)
+    if constraint is not None and not completion.constrained:
+        accounting = accounting.with_remarks(Fact(_HELD, "to nothing: left out"))
+        constraint = None
+    elif constraint is not None:
+        accounting = accounting.with_remarks(Fact(_HELD, f"to {constraint.syntax}"))
+    if not completion.text.strip():
+        return _draft(ask, completion.text, [_empty()], accounting)
+    reading = ask.read(completion.text, constraint)
+    found = list(reading.diagnostics)
+    if completion.stop is Stop.LENGTH:
+        found.insert(0, _cut())
+    wrong = any(d.is_error for d in found)
+    return Draft(completion.text, None if wrong else reading.plan, tuple(found), reading.source, accounting)
+
+
+def _draft(ask: Ask, answer: str, wrong: Iterable[Diagnostic], accounting: Accounting) -> Draft:
+    return Draft(answer, None, tuple(wrong), Source(NAME, answer), accounting)
+
+
+def _can_be_repaired(draft: Draft) -> bool:
+    """Whether the model has answered at all: what keeps it from answering is not mended by asking."""
+    return not any(d.code.startswith("MDL") for d in draft.diagnostics)
+
+
+def _was_unconstrained(draft: Draft) -> bool:
+    return any(isinstance(r, Fact) and r.text.startswith("to nothing") for r in draft.accounting.remarks)
+
+
+def _empty() -> Diagnostic:
+    return Diagnostic(
+        "CMP005", Severity.ERROR, "the model's answer is empty", help="ask again, or try another model"
+    )
+
+
+def _cut() -> Diagnostic:
+    return Diagnostic(
+        "CMP008",
+        Severity.ERROR,
+        "the answer ends before its plan does: it is longer than the model may write",
+        help="write a shorter plan: fewer steps, shorter texts",
+    )

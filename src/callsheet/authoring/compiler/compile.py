@@ -1,0 +1,200 @@
+"""From a goal to a checked plan: the tools that fit, one question, at most one repair, and a plan to read.
+
+In: a goal, the tools that there are, a model, and what checks a plan. Out: a draft whose plan is as it
+is shown to people: telling names, an answer at its end, its goal in its head. Only the model has effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from callsheet.authoring.answer import read_answer_plan
+from callsheet.authoring.compiler.asking import NAME, Ask, Reading, asked
+from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalogue_for
+from callsheet.authoring.compiler.focus import parts_of
+from callsheet.authoring.compiler.naming import with_telling_names
+from callsheet.authoring.compiler.prompt import Question, as_json, question
+from callsheet.authoring.compiler.result import Accounting, Draft
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
+from callsheet.frontends.export import ExportOptions, ToolShape, plan_gbnf, plan_lark
+from callsheet.frontends.ltp import format_plan, parse
+from callsheet.ir import Literal, Plan, Ref, Respond, Step, Terminate
+from callsheet.ports.models.model import Constraint, LanguageModel, Syntax
+from callsheet.ports.tools import ToolSpec
+
+MAX_GOAL = 20_000
+"""Characters of a goal."""
+MANY_TOOLS = 40
+"""How many tools a model is told that takes no grammar: such models are large, and choose well."""
+
+Check: TypeAlias = "Callable[[Plan], Sequence[Diagnostic]]"
+"""What is wrong with a plan, or could be better: the passes, and whatever else has to agree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be compiled: a goal, data about it, and what a plan may use.
+
+    `tools` are declarations under the names by which plans call them, `given` the variables that are set
+    before the plan runs, each with words on what it is.
+    """
+
+    goal: str
+    tools: tuple[ToolSpec, ...]
+    context: str = ""
+    given: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a goal is compiled.
+
+    `max_tools` bounds how many tools the model is told; None: few where it is held to a grammar, which small
+    models are, and more where not. `max_steps` bounds a plan that is held to a grammar, `max_tokens` one
+    answer. `constrained` False asks for plain text whatever the model accepts, `repairs` False asks once.
+    """
+
+    max_tools: int | None = None
+    max_steps: int = 12
+    max_tokens: int | None = 1_500
+    constrained: bool = True
+    repairs: bool = True
+
+
+def prompt_for(request: Request, accepts: Sequence[Syntax] = (), options: Options | None = None) -> Question:
+    """What a model that accepts these constraints is asked."""
+    return question(
+        request.goal, request.context, _catalogue(request, accepts, options or Options()), request.given
+    )
+
+
+async def compile_goal(
+    request: Request, model: LanguageModel, check: Check, options: Options | None = None
+) -> Draft:
+    """A plan for a goal, or what is wrong with the last answer; nothing is raised for what a model does."""
+    chosen = options or Options()
+    refused = goal_fault(request.goal)
+    if refused is not None:
+        return Draft("", None, (refused,), Source(NAME, ""), Accounting(model=model.name))
+    accepts = tuple(model.accepts) if chosen.constrained else ()
+    catalogue = _catalogue(request, accepts, chosen)
+    plain = question(request.goal, request.context, catalogue, request.given)
+    constraint = constraint_for(
+        accepts, catalogue, request.given, min(chosen.max_steps, _most_steps(request.goal))
+    )
+    is_json = constraint is not None and constraint.syntax is Syntax.JSON_SCHEMA
+
+    def read(text: str, held_to: Constraint | None) -> Reading:
+        return _checked(request, _read(text, held_to, catalogue, request.given), check)
+
+    ask = Ask(
+        messages=as_json(plain.messages) if is_json else plain.messages,
+        plainly=plain.messages,
+        read=read,
+        accounting=Accounting(model=model.name, prompt=plain.version, remarks=tuple(plain.remarks)),
+        constraint=constraint,
+        most_tokens=chosen.max_tokens,
+        repairs=chosen.repairs,
+    )
+    return await asked(ask, model)
+
+
+def goal_fault(goal: str) -> Diagnostic | None:
+    """What keeps a goal from being compiled at all (CMP002, CMP003)."""
+    if not goal.strip():
+        return Diagnostic("CMP002", Severity.ERROR, "the goal is empty", help="say what is to be done")
+    if len(goal) > MAX_GOAL:
+        said = f"the goal has {len(goal):,} characters; at most {MAX_GOAL:,} are taken"
+        return Diagnostic("CMP003", Severity.ERROR, said, help="say it shorter, and give the rest as context")
+    return None
+
+
+def constraint_for(
+    accepts: Iterable[Syntax], catalogue: Catalogue, given: Iterable[str] = (), max_steps: int = 12
+) -> Constraint | None:
+    """What an answer is held to, in the first syntax that the model accepts; None where it accepts none."""
+    shapes = [ToolShape(o.name.lower(), o.parameters) for o in catalogue.offers if o.parameters is not None]
+    options = ExportOptions(max_steps=max_steps, operations=catalogue.operations, given=tuple(given))
+    for syntax in accepts:
+        match syntax:
+            case Syntax.LARK:
+                return Constraint(syntax, plan_lark(shapes, options), "plan")
+            case Syntax.GBNF:
+                return Constraint(syntax, plan_gbnf(shapes, options), "plan")
+            case Syntax.JSON_SCHEMA:
+                continue
+    return None
+
+
+def _most_steps(goal: str) -> int:
+    """How many steps a plan for a goal may have: two for each of its parts, and some to decide and answer."""
+    return 2 * len(parts_of(goal)) + 2
+
+
+def _catalogue(request: Request, accepts: Sequence[Syntax], options: Options) -> Catalogue:
+    is_small = Syntax.LARK in accepts or Syntax.GBNF in accepts
+    most = options.max_tools or (FEW_TOOLS if is_small else MANY_TOOLS)
+    return catalogue_for(request.goal, request.tools, max_tools=most, fills=not is_small)
+
+
+def _read(text: str, held_to: Constraint | None, catalogue: Catalogue, given: Iterable[str]) -> Reading:
+    """The plan in an answer; a text without any step is told in one word of the compiler's."""
+    del held_to, catalogue
+    result = read_answer_plan(text, given, NAME)
+    if result.plan is None and not result.partial.steps:
+        return Reading(None, (_no_plan(text), *result.diagnostics), result.source)
+    return Reading(result.plan, result.diagnostics, result.source)
+
+
+def _no_plan(text: str) -> Diagnostic:
+    begins = " ".join(text.split())[:80]
+    return Diagnostic(
+        "CMP006",
+        Severity.ERROR,
+        f"the model's answer holds no plan: it begins {begins!r}",
+        help="say the goal more exactly, or try another model",
+    )
+
+
+def _checked(request: Request, reading: Reading, check: Check) -> Reading:
+    """The plan as it is shown to people, with what is doubtful about it; or what is wrong with the answer."""
+    if reading.plan is None:
+        return reading
+    plan = with_answer(reading.plan)
+    found = tuple(check(plan))
+    if any(d.is_error for d in found):
+        return Reading(None, (*_errors(reading.diagnostics), *found), reading.source)
+    plan = with_telling_names(replace(plan, id=None, title=None, goal=_header(request.goal)), request.given)
+    try:
+        text = format_plan(plan)
+        shown = parse(text, NAME).require()
+    except CallsheetError as error:
+        return Reading(None, tuple(error.diagnostics), reading.source)
+    return Reading(shown, tuple(check(shown)), Source(NAME, text))
+
+
+def _errors(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    return tuple(d for d in found if d.is_error)
+
+
+def with_answer(plan: Plan) -> Plan:
+    """The plan with an answer at its end, where it has none: what its last call gave.
+
+    >>> plan = parse('S1: @READ_FILE (path="a") > $text').require()
+    >>> print(format_plan(with_answer(plan)).splitlines()[3])
+    S2: @RESPOND ($text)
+    """
+    if any(isinstance(step.action, Respond | Terminate) and step.condition is None for step in plan.steps):
+        return plan
+    outputs = [step.output.var for step in plan.steps if step.output is not None]
+    ids = {step.id for step in plan.steps}
+    number = next(n for n in range(len(ids) + 1, 2 * len(ids) + 3) if f"S{n}" not in ids)
+    said = Ref(outputs[-1]) if outputs else Literal("Done.")
+    return replace(plan, steps=(*plan.steps, Step(f"S{number}", Respond((said,)))))
+
+
+def _header(goal: str) -> str:
+    """The goal as the head of a plan says it: without characters that a text has no place for."""
+    return "\n".join(line.strip() for line in goal.strip().splitlines())

@@ -1,0 +1,111 @@
+"""What a goal asks for, part by part: its clauses, and the words by which tools for them may be found.
+
+Pure. In: a goal. Out: its parts as they stand in it, and for a text the words that its everyday verbs and
+the shapes in it (an address, a file's name, a channel) stand for. It is a help to find tools, not an
+understanding: nothing that a goal says is left out of what the model is told.
+"""
+
+from __future__ import annotations
+
+import re
+
+from callsheet.authoring.compiler.ranking import Wanted, stem, words_of
+
+MAX_PARTS = 12
+"""Parts that are looked at one by one; what follows belongs to the last."""
+
+_FIRST_COUNTS = 1.5
+"""What the first word of a part counts: mostly it is the verb that says what is to be done."""
+_KIN_COUNTS, _SHAPE_COUNTS, _QUOTED_COUNTS = 0.5, 0.6, 0.2
+
+_JOINS = re.compile(
+    r"[.;:!?]+(?:\s+|$)|\n+|,\s+"
+    r"|,?\s+(?:and then|and also|and|then|but|afterwards|after that|otherwise|else)\s+",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`")
+
+_ALIKE = (
+    "save store write keep put",
+    "tell notify inform message post report send share",
+    "mail email e-mail",
+    "remove delete erase drop",
+    "create make open new add start",
+    "find search look query",
+    "get fetch load read show give download open",
+    "change update edit modify set adjust",
+    "run execute start",
+    "answer reply respond",
+    "picture image photo",
+    "calculate compute",
+    "list enumerate which",
+    "check verify test status",
+    "rename move",
+    "folder directory",
+    "schedule plan event calendar appointment meeting",
+    "person contact user",
+    "close finish complete end done",
+)
+"""Words that say nearly the same of tools: each stands for the others of its line."""
+
+_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\bhttps?://", re.IGNORECASE), "url web page fetch"),
+    (re.compile(r"[\w.+-]+@[\w-]+\.\w+"), "mail email address"),
+    (re.compile(r"(?<![\w/.@])(?:[\w*~.-]+/)*[\w*-]+\.[A-Za-z]\w{0,4}(?![\w.]|/)"), "file path"),
+    (re.compile(r"(?<!\w)#[A-Za-z]\w*"), "channel message"),
+    (re.compile(r"\b\d{4}-\d{2}-\d{2}\b"), "date"),
+    (re.compile(r"(?<![\w/])/\w+(?:/\w+)*"), "path"),
+    (re.compile(r"\bselect\s.+\sfrom\b", re.IGNORECASE), "sql query database"),
+    (re.compile(r"\d\s*%|\d\s*[-+*/×]\s*\d"), "compute"),
+)
+"""Things by which a tool is known though the goal does not call them by their kind."""
+
+
+def _alike() -> dict[str, tuple[str, ...]]:
+    lines = [[stem(word) for word in line.split()] for line in _ALIKE]
+    words = dict.fromkeys(word for line in lines for word in line)
+    return {
+        word: tuple(dict.fromkeys(other for line in lines if word in line for other in line if other != word))
+        for word in words
+    }
+
+
+_ALIKE_OF = _alike()
+
+
+def parts_of(goal: str) -> list[str]:
+    """The parts of a goal, in its order, each a clause that asks for something; quoted texts stay whole.
+
+    >>> parts_of('Read a.txt, sum it up and mail "this, and that" to ann@example.com.')
+    ['Read a.txt', 'sum it up', 'mail "this, and that" to ann@example.com']
+    """
+    held = [match.span() for match in _QUOTED.finditer(goal)]
+    cuts = [
+        match.span()
+        for match in _JOINS.finditer(goal)
+        if not any(start < match.end() and match.start() < end for start, end in held)
+    ][: MAX_PARTS - 1]
+    starts = [0, *(end for _, end in cuts)]
+    ends = [*(start for start, _ in cuts), len(goal)]
+    parts = (goal[start:end].strip(" \t\r\n.,;:!?") for start, end in zip(starts, ends, strict=True))
+    return [part for part in parts if words_of(part)]
+
+
+def wanted_by(text: str) -> list[Wanted]:
+    """What a text asks for: each of its words with those that stand for it, and what its shapes tell.
+
+    Words within quotes are what something is to say, not what is to be done: they count little.
+
+    >>> wanted_by("store it")
+    [{'stor': 1.5, 'sav': 0.75, 'writ': 0.75, 'keep': 0.75, 'put': 0.75}]
+    """
+    said = dict.fromkeys(words_of(_QUOTED.sub(" ", text)), 1.0)
+    if said:
+        said[next(iter(said))] = _FIRST_COUNTS
+    quoted = {word: _QUOTED_COUNTS for word in words_of(text) if word not in said}
+    wanted: list[Wanted] = [
+        {word: weight, **dict.fromkeys(_ALIKE_OF.get(word, ()), weight * _KIN_COUNTS)}
+        for word, weight in {**said, **quoted}.items()
+    ]
+    shapes = (words_of(words) for shape, words in _SHAPES if shape.search(text))
+    return [*wanted, *(dict.fromkeys(words, _SHAPE_COUNTS) for words in shapes)]

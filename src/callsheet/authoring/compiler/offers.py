@@ -1,0 +1,172 @@
+"""What a plan may call, as a model is told of it: one compact line for each tool and operation.
+
+Pure. In: declarations of tools; callsheet's own operations stand here. Out: offers, each with its line
+and the texts by which it may be found for a goal.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from callsheet.authoring.compiler.ranking import Fields
+from callsheet.authoring.compiler.tokens import estimate_tokens
+from callsheet.ir import CallKind, call_kind
+from callsheet.ports.tools import ToolSpec
+
+_MAX_DESCRIPTION = 90
+_MAX_VALUES = 8
+"""Values of an enumeration that are told."""
+_MAX_LINE = 600
+"""Characters of one line, whatever a server declares."""
+_NAME_COUNTS, _TEXT_COUNTS, _ARGUMENT_COUNTS = 3.0, 1.0, 0.5
+_SENTENCE = re.compile(r"(?<=[.!?])\s")
+_KINDS = {"integer": "int", "boolean": "bool", "array": "list", "object": "dict"}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Something that a plan may call.
+
+    `name` is canonical, `line` what a model is told, `about` what it is found by. `parameters` is the JSON
+    schema of a tool's arguments; None for an operation of callsheet itself.
+    """
+
+    name: str
+    line: str
+    about: Fields
+    parameters: Mapping[str, Any] | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of its line, by the estimate."""
+        return estimate_tokens(self.line) + 1
+
+
+def offer_of(spec: ToolSpec) -> Offer | None:
+    """A tool as an offer; None for a declaration of an operation, which stands in `OPERATIONS`."""
+    if call_kind(spec.name) in (CallKind.MODEL, CallKind.AGENT, CallKind.TRANSFORM):
+        return None
+    about = (
+        (spec.name.lower(), _NAME_COUNTS),
+        (spec.description[:2_000], _TEXT_COUNTS),
+        (" ".join(spec.parameter_names), _ARGUMENT_COUNTS),
+    )
+    return Offer(spec.name, line_of(spec), about, spec.parameters)
+
+
+def line_of(spec: ToolSpec) -> str:
+    """A tool on one line: how it is called, and what it does.
+
+    >>> schema = {"properties": {"path": {"type": "string"}, "n": {"type": "integer"}}, "required": ["path"]}
+    >>> line_of(ToolSpec("READ_FILE", "read_file", "Read a file. Slowly.", schema))
+    '@read_file (path, n?: int) Read a file'
+    """
+    about = _first_sentence(spec.description)
+    line = f"@{spec.name.lower()} ({', '.join(_arguments(spec.parameters))})" + (f" {about}" if about else "")
+    return line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 1] + "…"
+
+
+def _first_sentence(description: str) -> str:
+    """The first sentence of a description on one line, without its full stop."""
+    first = _SENTENCE.split(" ".join(description[:2_000].split()), maxsplit=1)[0].rstrip(".")
+    return first if len(first) <= _MAX_DESCRIPTION else first[: _MAX_DESCRIPTION - 1].rstrip() + "…"
+
+
+def _arguments(parameters: Mapping[str, Any]) -> list[str]:
+    """The arguments, those that must be given first, as a constrained answer writes them."""
+    properties = cast("Mapping[str, Any]", parameters.get("properties") or {})
+    required = cast("list[str]", parameters.get("required") or [])
+    must = [_argument(name, schema, "") for name, schema in properties.items() if name in required]
+    return must + [
+        _argument(name, schema, "?") for name, schema in properties.items() if name not in required
+    ]
+
+
+def _argument(name: str, schema: object, mark: str) -> str:
+    kind = _kind(schema)
+    return f"{name}{mark}: {kind}" if kind else f"{name}{mark}"
+
+
+def _kind(schema: object) -> str:
+    """What an argument takes, in a word; nothing for a text, which most are."""
+    if not isinstance(schema, Mapping):
+        return "any"
+    table = cast("Mapping[str, Any]", schema)
+    if isinstance(table.get("enum"), list):
+        values = cast("list[object]", table["enum"])
+        told = "|".join(json.dumps(value, ensure_ascii=False) for value in values[:_MAX_VALUES])
+        return told + ("|…" if len(values) > _MAX_VALUES else "")
+    kinds = [kind for kind in _kinds_of(table) if kind != "null"]
+    return "" if kinds == ["string"] else "|".join(_KINDS.get(kind, kind) for kind in kinds) or "any"
+
+
+def _kinds_of(table: Mapping[str, Any]) -> list[str]:
+    kind: Any = table.get("type")
+    if isinstance(kind, str):
+        return [kind]
+    if isinstance(kind, list):
+        return [str(each) for each in cast("list[object]", kind)]
+    choices: Any = table.get("anyOf") or table.get("oneOf") or ()
+    found: list[str] = []
+    for choice in cast("list[object]", choices if isinstance(choices, list) else []):
+        if isinstance(choice, Mapping):
+            found += _kinds_of(cast("Mapping[str, Any]", choice))
+    return list(dict.fromkeys(found))
+
+
+def _operation(name: str, line: str, found_by: str) -> Offer:
+    return Offer(name, line, ((name.removeprefix("LLM_").lower(), _NAME_COUNTS), (found_by, _TEXT_COUNTS)))
+
+
+OPERATIONS: tuple[Offer, ...] = (
+    _operation(
+        "LLM_EXTRACT",
+        "@llm_extract ($v1, target) Pick something out of a text",
+        "take out pick of text value number name mentioned contained in results",
+    ),
+    _operation(
+        "LLM_CLASSIFY",
+        "@llm_classify ($v1, categories: list) Sort a text into one category",
+        "sort into category categories kind kinds label as positive negative sentiment",
+    ),
+    _operation(
+        "LLM_SUMMARIZE",
+        "@llm_summarize ($v1, format?) Summarize texts",
+        "summary summaries shorten in sentences brief overview what is about",
+    ),
+    _operation(
+        "LLM_TRANSLATE",
+        "@llm_translate ($v1, target_lang) Translate a text",
+        "translation language into french german spanish italian english dutch chinese japanese norwegian",
+    ),
+    _operation(
+        "LLM_EVALUATE",
+        "@llm_evaluate ($v1, condition) TRUE or FALSE: whether something holds for a text",
+        "judge whether decide assess true mentions sounds",
+    ),
+    _operation(
+        "LLM_ANALYZE",
+        "@llm_analyze ($v1, $v2, task) Compare or study texts",
+        "compare comparison analysis study differences trends problems",
+    ),
+    _operation(
+        "LLM_GENERATE",
+        "@llm_generate (context=$v1, format) Write a text from material",
+        "draft compose formulate phrase poem story letter notes from",
+    ),
+    _operation(
+        "CALC",
+        '@calc ("$v1 * 2") Compute with numbers: + - * /, round, sum, min, max, avg',
+        "calculate compute sum total average percent round multiply divide add up plus minus times",
+    ),
+    _operation(
+        "SELECT",
+        '@select ($v1, query="[?open].name") Ask data for parts of it in JMESPath: filter, sort, length',
+        "filter sort by count how many only those with highest lowest newest first",
+    ),
+)
+"""callsheet's own operations that are offered: those of models that a plan needs, and transforms."""

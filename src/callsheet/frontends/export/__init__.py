@@ -1,0 +1,46 @@
+"""What a model's answer is held to: grammars and a JSON schema, made from a catalogue of tools.
+
+Each export allows plans that parse, call tools of the catalogue alone with the arguments they take, and
+read variables that are set. Decoders that follow it write such plans, which are checked all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from callsheet.frontends.export.flat import plan_schema
+from callsheet.frontends.export.flat_reader import read_flat
+from callsheet.frontends.export.plans import plan_grammar
+from callsheet.frontends.export.shapes import ExportOptions, Form, ToolShape
+from callsheet.frontends.export.syntaxes import as_gbnf, as_lark
+
+__all__ = [
+    "ExportOptions",
+    "Form",
+    "ToolShape",
+    "plan_gbnf",
+    "plan_grammar",
+    "plan_lark",
+    "plan_schema",
+    "read_flat",
+]
+
+
+def plan_lark(tools: Sequence[ToolShape], options: ExportOptions | None = None) -> str:
+    """The grammar of plans in Lark's syntax as llguidance reads it.
+
+    llama.cpp, vLLM, SGLang and grammar tools of OpenAI take it. Raises ValueError as `plan_grammar` does.
+
+    >>> print(plan_lark([], ExportOptions(max_steps=1)).splitlines()[1])
+    start: plan
+    """
+    return as_lark(plan_grammar(tools, options or ExportOptions()))
+
+
+def plan_gbnf(tools: Sequence[ToolShape], options: ExportOptions | None = None) -> str:
+    """The same grammar in llama.cpp's GBNF. Raises ValueError as `plan_grammar` does.
+
+    >>> print(plan_gbnf([], ExportOptions(max_steps=1)).splitlines()[0])
+    root ::= plan
+    """
+    return as_gbnf(plan_grammar(tools, options or ExportOptions()))

@@ -1,0 +1,87 @@
+"""Plans as flat JSON, for providers that hold answers to a JSON schema and to no grammar.
+
+In: tools and options. Out: a JSON schema of `{steps: [{tool, args: [{name, value | ref}], out}]}`. It has
+one object type a step whatever the tools are: no optional fields and two alternatives in all, so that
+it keeps the limits of every provider. What arguments a tool takes it does not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from callsheet.frontends.export.operations import OPERATIONS
+from callsheet.frontends.export.scope import output_names
+from callsheet.frontends.export.shapes import ExportOptions, ToolShape
+from callsheet.frontends.export.values import properties
+
+ENDS = ("respond", "terminate")
+"""The names of steps that end the plan, beside those of tools."""
+DATA = "data"
+"""The name of arguments that an operation takes by position."""
+POSITIONAL = {"SELECT": (DATA,), "CALC": ("expression",), "FORMAT": ("text",)}
+_MOST_NAMES = 200
+"""From more names of arguments on a schema does not list them."""
+
+
+def plan_schema(tools: Sequence[ToolShape], options: ExportOptions | None = None) -> dict[str, Any]:
+    """The JSON schema of plans over these tools, in the part of JSON Schema that providers hold answers to.
+
+    >>> plan_schema([])["properties"]["steps"]["items"]["properties"]["tool"]["enum"]
+    ['respond', 'terminate']
+    """
+    options = options or ExportOptions()
+    names = [tool.canonical.lower() for tool in tools] + sorted(name.lower() for name in options.operations)
+    step: dict[str, Any] = {}
+    if options.loops:
+        step["each"] = _text("runs once for each item of this list, such as v1.items; empty for once")
+    if options.conditions:
+        step["when"] = _text('runs only if this holds, such as $v1 contains "x"; empty for always')
+    step["tool"] = {"type": "string", "enum": [*names, *ENDS]}
+    step["args"] = {"type": "array", "items": _argument(_argument_names(tools, options))}
+    step["out"] = {"type": "string", "enum": [*output_names(options), ""]}
+    return _object({"steps": {"type": "array", "items": _object(step)}})
+
+
+def _argument(names: list[str]) -> dict[str, Any]:
+    name = {"type": "string", "enum": names} if 0 < len(names) <= _MOST_NAMES else {"type": "string"}
+    value = {
+        "anyOf": [
+            {"type": "string"},
+            {"type": "number"},
+            {"type": "boolean"},
+            {"type": "array", "items": {"type": "string"}},
+        ]
+    }
+    reference = _text("a variable that is set, with the way into it, such as v1.items.0")
+    return {"anyOf": [_object({"name": name, "value": value}), _object({"name": name, "ref": reference})]}
+
+
+def _argument_names(tools: Sequence[ToolShape], options: ExportOptions) -> list[str]:
+    return list(dict.fromkeys(_names(tools, options)))
+
+
+def _names(tools: Sequence[ToolShape], options: ExportOptions) -> Iterable[str]:
+    for tool in tools:
+        yield from properties(tool.parameters)
+    for name in sorted(options.operations):
+        if name in OPERATIONS:
+            yield from (argument for argument, _ in OPERATIONS[name].named)
+            yield DATA
+        else:
+            yield from POSITIONAL.get(name, ())
+            yield from ("query",) if name == "SELECT" else ()
+    yield "text"
+
+
+def _object(fields: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+
+
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}

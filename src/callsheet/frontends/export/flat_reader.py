@@ -1,0 +1,246 @@
+"""Flat JSON plans to a `Plan`, which never raises whatever the text.
+
+In: a text, the tools, and what the schema was made with. Out: a `ParseResult`. In a text of an argument,
+`$name` and `${name.path}` stand for a variable that a step before has set; every other `$` is itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from callsheet.diagnostics import Source, Span
+from callsheet.frontends.dag.conditions import read_when
+from callsheet.frontends.dag.json_tree import read_json
+from callsheet.frontends.dag.report import Report, Unreadable
+from callsheet.frontends.dag.texts import Texts
+from callsheet.frontends.dag.tree import Mapping as Object
+from callsheet.frontends.dag.tree import Node, Scalar, kind_of
+from callsheet.frontends.dag.tree import Sequence as Items
+from callsheet.frontends.export.flat import DATA, POSITIONAL
+from callsheet.frontends.export.scope import item_name
+from callsheet.frontends.export.shapes import ExportOptions, ToolShape
+from callsheet.frontends.export.values import kinds, properties
+from callsheet.frontends.values.reader import NAME
+from callsheet.frontends.values.result import ParseResult
+from callsheet.frontends.values.strings import PATH, path_of
+from callsheet.ir import (
+    Action,
+    Call,
+    Condition,
+    DictExpr,
+    Foreach,
+    ListExpr,
+    Literal,
+    Output,
+    Plan,
+    Ref,
+    Respond,
+    Step,
+    Terminate,
+    Value,
+    canonical_tool_name,
+)
+from callsheet.ir.expr import template
+
+_REFERENCE = re.compile(rf"\$?({NAME})({PATH})")
+_WITHIN = re.compile(rf"\$\{{({NAME})({PATH})\}}|\$({NAME})((?:\.\w+)*)")
+_OUTPUT = re.compile(rf"\$?({NAME})")
+_STEP_FIELDS = frozenset({"tool", "args", "out", "when", "each"})
+
+
+def read_flat(
+    text: str, tools: Sequence[ToolShape], name: str = "<plan>", options: ExportOptions | None = None
+) -> ParseResult:
+    """Read a flat plan; `options` are those that the schema was made with, `name` what diagnostics call it.
+
+    A text that should be a list or an object, by the tool's schema, is read as JSON.
+
+    >>> flat = '{"steps": [{"tool": "respond", "args": [{"name": "text", "value": "Hi"}], "out": ""}]}'
+    >>> read_flat(flat, []).require().steps[0].action
+    Respond(values=(Literal(value='Hi'),))
+    """
+    report = Report()
+    steps: list[Step] = []
+    try:
+        root = read_json(text, report)
+        _Reader(text, report, tools, options or ExportOptions()).read(root, steps)
+    except Unreadable:
+        pass
+    partial = Plan(tuple(steps))
+    said = sorted(report.diagnostics, key=lambda d: d.span.start if d.span else -1)
+    return ParseResult(None if report.errors else partial, partial, tuple(said), Source(name, text))
+
+
+class _Reader:
+    """Reads steps in their order, and knows what they have set."""
+
+    def __init__(self, text: str, report: Report, tools: Sequence[ToolShape], options: ExportOptions) -> None:
+        self._report = report
+        self._texts = Texts(text, report)
+        self._schemas = {tool.canonical: properties(tool.parameters) for tool in tools}
+        self._set = set(options.given)
+        self._item = item_name(options)
+
+    def read(self, root: Node, steps: list[Step]) -> None:
+        found = root.get("steps") if isinstance(root, Object) else None
+        if found is None or not isinstance(found.value, Items) or not found.value.items:
+            raise self._wrong('a flat plan is {"steps": […]} with a step at least', root)
+        for number, item in enumerate(found.value.items, 1):
+            try:
+                steps.append(self._step(item, f"S{number}"))
+            except Unreadable:
+                continue
+
+    def _wrong(self, message: str, node: Node, code: str = "GRM001", step: str | None = None) -> Unreadable:
+        span = node.span if isinstance(node, Scalar) else Span(node.span.start, node.span.start + 1)
+        return self._report.error(code, message, span, step=step)
+
+    # ------------------------------------------------------------ steps
+
+    def _step(self, node: Node, id_: str) -> Step:
+        if not isinstance(node, Object):
+            raise self._wrong(f"{id_} is {kind_of(node)}, and should be an object", node, step=id_)
+        for entry in node.entries:
+            if entry.key not in _STEP_FIELDS:
+                self._report.error(
+                    "GRM001", f"{id_} has no field {entry.key[:40]!r}", entry.key_span, step=id_
+                )
+        tool, out = self._text(node, "tool", id_), self._text(node, "out", id_)
+        foreach = self._each(node, id_)
+        seen = self._set if foreach is None else {*self._set, self._item}
+        condition = self._when(node, id_)
+        action = self._action(tool, node, seen, id_)
+        output = self._output(out, id_)
+        if output is not None:
+            self._set.add(output.var)
+        return Step(id_, action, foreach, condition, output, span=node.span)
+
+    def _text(self, node: Object, key: str, id_: str, *, must: bool = True) -> Scalar | None:
+        """The text of a field; None where it need not be there and says nothing."""
+        entry = node.get(key)
+        if entry is None:
+            if must:
+                raise self._wrong(f"{id_} has no {key}", node, step=id_)
+            return None
+        value = entry.value
+        if isinstance(value, Scalar) and isinstance(value.value, str):
+            return value if must or value.value.strip() else None
+        if isinstance(value, Scalar) and value.value is None and key != "tool":
+            return Scalar("", value.span) if must else None
+        raise self._wrong(f"{key} of {id_} is {kind_of(value)}, and should be a text", value, step=id_)
+
+    def _each(self, node: Object, id_: str) -> Foreach | None:
+        said = self._text(node, "each", id_, must=False)
+        return None if said is None else Foreach(self._item, self._reference(said, id_), said.span)
+
+    def _when(self, node: Object, id_: str) -> Condition | None:
+        said = self._text(node, "when", id_, must=False)
+        return None if said is None else read_when(said, self._texts, self._report, id_)
+
+    def _output(self, out: Scalar | None, id_: str) -> Output | None:
+        said = "" if out is None else str(out.value).strip()
+        if out is None or not said:
+            return None
+        match = _OUTPUT.fullmatch(said)
+        if match is None:
+            raise self._wrong(f"{said[:40]!r} is no name of a variable", out, step=id_)
+        return Output(match[1], None, out.span)
+
+    # ------------------------------------------------------------ calls
+
+    def _action(self, tool: Scalar | None, node: Object, seen: Collection[str], id_: str) -> Action:
+        entry = node.get("args")
+        if entry is None or not isinstance(entry.value, Items):
+            where = node if entry is None else entry.value
+            raise self._wrong(f"args of {id_} should be a list", where, step=id_)
+        name = canonical_tool_name("" if tool is None else str(tool.value))
+        if not name and tool is not None:
+            raise self._wrong(f"the tool of {id_} has no name", tool, step=id_)
+        is_end = name in ("RESPOND", "TERMINATE")
+        schemas = self._schemas.get(name, {})
+        by_position = POSITIONAL.get(name, (DATA,))
+        positional: list[Value] = []
+        named: dict[str, Value] = {}
+        for item in entry.value.items:
+            key, value = self._argument(item, schemas, seen, id_)
+            if is_end or (key in by_position and name not in self._schemas):
+                positional.append(value)
+            elif key in named:
+                raise self._wrong(f"{id_} has two arguments {key}", item, "GRM002", id_)
+            else:
+                named[key] = value
+        if name == "RESPOND":
+            return Respond(tuple(positional), node.span)
+        if name == "TERMINATE":
+            return Terminate(tuple(positional), node.span)
+        return Call(name, tuple(positional), tuple(named.items()), node.span)
+
+    def _argument(
+        self, node: Node, schemas: Mapping[str, Mapping[str, Any]], seen: Collection[str], id_: str
+    ) -> tuple[str, Value]:
+        given = {entry.key: entry.value for entry in node.entries} if isinstance(node, Object) else {}
+        name = given.get("name")
+        if set(given) not in ({"name", "value"}, {"name", "ref"}) or not isinstance(name, Scalar):
+            message = f"an argument of {id_} should have a name, and a value or a ref"
+            raise self._wrong(message, node, "GRM002", id_)
+        key = str(name.value)
+        if "ref" in given:
+            return key, self._reference(given["ref"], id_)
+        return key, self._value(self._of_kind(given["value"], schemas.get(key, {})), seen)
+
+    def _of_kind(self, node: Node, schema: Mapping[str, Any]) -> Node:
+        """The list or object that a text says, where the schema asks for one of these and no text."""
+        wanted = kinds(schema)
+        if not isinstance(node, Scalar) or not isinstance(node.value, str):
+            return node
+        if "string" in wanted or not {"array", "object"} & {*wanted}:
+            return node
+        try:
+            return _at(read_json(node.value, Report()), node.span)
+        except Unreadable:
+            return node
+
+    def _reference(self, node: Node, id_: str) -> Ref:
+        said = node.value if isinstance(node, Scalar) else None
+        match = _REFERENCE.fullmatch(said.strip()) if isinstance(said, str) else None
+        if match is None:
+            message = f"a reference of {id_} should be a variable and the way into it, such as v1.items.0"
+            raise self._wrong(message, node, "GRM002", id_)
+        return Ref(match[1], path_of(match.string, *match.span(2)), node.span)
+
+    def _value(self, node: Node, seen: Collection[str]) -> Value:
+        match node:
+            case Scalar(value=str(text), span=span):
+                return _filled(text, seen, span)
+            case Scalar(value=value, span=span):
+                return Literal(value, span)
+            case Items(items=items, span=span):
+                return ListExpr(tuple(self._value(item, seen) for item in items), span)
+            case Object(entries=entries, span=span):
+                return DictExpr(tuple((e.key, self._value(e.value, seen)) for e in entries), span)
+
+
+def _filled(text: str, seen: Collection[str], span: Span) -> Value:
+    """The text with its references to what is set; a `$` before anything else is itself."""
+    parts: list[str | Ref] = []
+    at = 0
+    for match in _WITHIN.finditer(text):
+        name, path = (1, 2) if match[1] is not None else (3, 4)
+        if match[name] in seen:
+            parts += [text[at : match.start()], Ref(match[name], path_of(text, *match.span(path)), span)]
+            at = match.end()
+    return template([*parts, text[at:]], span)
+
+
+def _at(node: Node, span: Span) -> Node:
+    """The tree of a text within the text: all of it stands where that text stands."""
+    match node:
+        case Scalar():
+            return replace(node, span=span)
+        case Items(items=items):
+            return Items([_at(item, span) for item in items], span)
+        case Object(entries=entries):
+            return Object([e._replace(key_span=span, value=_at(e.value, span)) for e in entries], span)

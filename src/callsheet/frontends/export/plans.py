@@ -1,0 +1,230 @@
+"""The grammar of plans over a catalogue of tools: which steps may follow, and what each may read.
+
+In: tools and options. Out: a `Grammar`. What is set is a state of the grammar: the rule for "step i, d
+variables set" offers `v1` to `vd` alone, binds the next one, and goes on with the rule for what is set then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from callsheet.frontends.export.operations import operation
+from callsheet.frontends.export.rules import Grammar, Many, Node, chars, choice, optional, separated, seq
+from callsheet.frontends.export.scope import Rules, Scope
+from callsheet.frontends.export.shapes import ExportOptions, Form, ToolShape
+from callsheet.frontends.export.values import Values
+from callsheet.frontends.ltp.words import RESERVED
+from callsheet.frontends.values.printer import is_name
+
+_MOST_MEMBERS = 4
+_MOST_SAID = 4
+_MOST_COMPARED = 3
+_COMMENT = seq("# ", chars("A-Za-z"), Many(chars("A-Za-z0-9 ,.'-"), 0, 59), "\n")
+_OPERATORS = ("==", "!=", ">", "<", ">=", "<=", "contains")
+
+
+def plan_grammar(tools: Sequence[ToolShape], options: ExportOptions) -> Grammar:
+    """The grammar of plans that call these tools; the last step answers or ends the plan.
+
+    Raises ValueError for two tools of one name, a name that no plan can call, an operation that is
+    unknown, a given variable that no text can name, and bounds below 1.
+    """
+    _check(tools, options)
+    return _Plans(tools, options).grammar()
+
+
+def _check(tools: Sequence[ToolShape], options: ExportOptions) -> None:
+    names = [tool.canonical for tool in tools]
+    for name in names:
+        if not name or name in RESERVED:
+            raise ValueError(f"no plan can call a tool {name!r}")
+        if names.count(name) > 1 or name in options.operations:
+            raise ValueError(f"two tools are called {name}")
+    for name in (options.item, *options.given):
+        if not is_name(name):
+            raise ValueError(f"{name!r} is no name of a variable")
+    if min(options.max_steps, options.max_text, options.max_items) < 1:
+        raise ValueError("max_steps, max_text and max_items are at least 1")
+
+
+class _Plans:
+    """The rules of one grammar: values by scope, calls by scope, steps by place and variables set."""
+
+    def __init__(self, tools: Sequence[ToolShape], options: ExportOptions) -> None:
+        self._tools = tools
+        self._options = options
+        self._is_lean = options.form is Form.LEAN
+        self._rules = Rules(options)
+
+    def grammar(self) -> Grammar:
+        """All of it."""
+        steps = self._from(1, 0)
+        if not self._is_lean:
+            steps = seq(optional(seq("# ltp: 1\n")), "PLAN_START\n", steps)
+        self._rules.sure("plan", lambda: steps)
+        return self._rules.grammar("plan")
+
+    def _word(self, word: str) -> str:
+        return f"@{word.lower()}" if self._is_lean else word
+
+    # ------------------------------------------------------------ steps
+
+    def _from(self, number: int, bound: int) -> Node:
+        """The steps from this one on to the end."""
+
+        def make() -> Node:
+            last = self._last(number, bound)
+            if number == self._options.max_steps:
+                return last
+            ways = [last, self._calling(number, bound), self._ending(number, bound)]
+            if self._options.groups and number + 2 <= self._options.max_steps:
+                ways.append(self._group(number, bound))
+            return choice(*ways) or last
+
+        return self._rules.sure(f"from-{number}-{bound}", make)
+
+    def _label(self, number: int) -> Node:
+        label = seq(f"S{number}: ")
+        if not self._options.comments:
+            return label
+        return seq(optional(self._rules.sure("comment", lambda: _COMMENT, is_token=True)), label)
+
+    def _last(self, number: int, bound: int) -> Node:
+        return seq(self._label(number), self._end(Scope(bound)), "" if self._is_lean else "\nPLAN_END\n")
+
+    def _calling(self, number: int, bound: int) -> Node | None:
+        act = self._act(Scope(bound))
+        if act is None:
+            return None
+        stored = seq(
+            self._output(bound), self._failing(Scope(bound)), "\n", self._from(number + 1, bound + 1)
+        )
+        if not self._options.bare_calls:
+            return seq(self._label(number), act, stored)
+        lost = seq(self._failing(Scope(bound)), "\n", self._from(number + 1, bound))
+        return seq(self._label(number), act, choice(stored, lost) or stored)
+
+    def _ending(self, number: int, bound: int) -> Node | None:
+        """A step that ends the plan where its condition holds."""
+        guard = self._condition(Scope(bound))
+        if guard is None:
+            return None
+        end = seq(self._label(number), guard, self._end(Scope(bound)), "\n")
+        return seq(end, self._from(number + 1, bound))
+
+    def _group(self, number: int, bound: int) -> Node | None:
+        act = self._act(Scope(bound))
+        if act is None:
+            return None
+        most = min(_MOST_MEMBERS, self._options.max_steps - number)
+
+        def members(count: int) -> Node:
+            line = seq(f"  S{number + count}: ", act, self._output(bound + count))
+            member = seq(line, self._failing(Scope(bound)), "\n")
+            closed = seq("}\n", self._from(number + count + 1, bound + count + 1))
+            if count == 0:
+                return seq(member, members(1))
+            return seq(member, closed if count + 1 == most else choice(closed, members(count + 1)) or closed)
+
+        return seq("@PARALLEL {\n", members(0))
+
+    # ------------------------------------------------------------ parts of a step
+
+    def _act(self, scope: Scope) -> Node | None:
+        """A call with its guards."""
+
+        def make() -> Node | None:
+            call = self._call(scope)
+            condition = self._condition(scope)
+            under = None if condition is None or call is None else seq(condition, call)
+            return choice(call, under, self._loop(scope))
+
+        return self._rules.rule(f"act-{scope.name}", make)
+
+    def _loop(self, scope: Scope) -> Node | None:
+        if not self._options.loops:
+            return None
+        inside = Scope(scope.bound, has_item=True)
+        call, condition = self._call(inside), self._condition(inside)
+        if call is None:
+            return None
+        literal = choice(self._rules.text(Scope(), 1), self._number())
+        listed = None if literal is None else separated(literal, ", ", 1, self._options.max_items)
+        source = choice(self._rules.reference(scope), None if listed is None else seq("[", listed, "]"))
+        each = seq(f"?FOREACH (${self._rules.item} IN ", source or "", ") THEN ")
+        return seq(each, optional(condition), call)
+
+    def _call(self, scope: Scope) -> Node | None:
+        """A call of any tool or operation that can be called here."""
+
+        def make() -> Node | None:
+            ways: list[Node | None] = []
+            for tool in self._tools:
+                behind = Values(self._rules, tool.parameters).call(scope)
+                ways.append(None if behind is None else seq(self._name(tool.canonical), behind))
+            for name in sorted(self._options.operations):
+                behind = operation(name, self._rules, scope)
+                ways.append(None if behind is None else seq(self._name(name), behind))
+            return choice(*ways)
+
+        return self._rules.rule(f"call-{scope.name}", make)
+
+    def _name(self, name: str) -> str:
+        return f"@{name.lower() if self._is_lean else name}"
+
+    def _output(self, bound: int) -> Node:
+        casts = choice(":json", ":int", ":float", ":bool", ":list") if self._options.casts else None
+        cast = self._rules.shared("cast", casts)
+        return seq(f" > ${self._rules.outputs[bound]}", optional(cast))
+
+    def _failing(self, scope: Scope) -> Node:
+        if not self._options.failures:
+            return seq()
+
+        def make() -> Node | None:
+            retry = seq("@retry(" if self._is_lean else "@RETRY(", chars("1-5"), ")")
+            end = self._terminate(scope)
+            return seq(" ON_FAIL ", choice(seq(retry, optional(seq(" ", end))), end) or end)
+
+        return optional(self._rules.rule(f"on-fail-{scope.name}", make))
+
+    # ------------------------------------------------------------ ends
+
+    def _end(self, scope: Scope) -> Node:
+        def make() -> Node | None:
+            said = separated(self._rules.words(scope), ", ", 1, _MOST_SAID)
+            name = "@respond" if self._is_lean else "@RESPOND"
+            return choice(None if said is None else seq(name, " (", said, ")"), self._terminate(scope))
+
+        return self._rules.rule(f"end-{scope.name}", make) or seq()
+
+    def _terminate(self, scope: Scope) -> Node:
+        return seq(self._word("TERMINATE"), " (", self._rules.words(scope), ")")
+
+    # ------------------------------------------------------------ conditions
+
+    def _condition(self, scope: Scope) -> Node | None:
+        """`?IF (…) THEN ` over what is set; None where nothing is."""
+        reference = self._rules.reference(scope)
+        if not self._options.conditions or reference is None:
+            return None
+
+        def make() -> Node | None:
+            literal = choice(self._rules.text(Scope()), self._number(), "true", "false")
+            compared = self._rules.shared("operator", choice(*_OPERATORS)) or reference
+            right = self._rules.shared("value", choice(literal, reference)) or reference
+            test = choice(
+                seq(reference, " ", compared, " ", right),
+                seq("IS_EMPTY(", reference, ")"),
+                seq("NOT_EMPTY(", reference, ")"),
+            )
+            one = self._rules.shared("test", test) or reference
+            single = self._rules.shared("test", choice(one, seq("NOT (", one, ")"))) or one
+            more = _MOST_COMPARED - 1
+            all_, any_ = Many(seq(" AND ", single), 1, more), Many(seq(" OR ", single), 1, more)
+            return seq("?IF (", single, optional(choice(all_, any_)), ") THEN ")
+
+        return self._rules.rule(f"if-{scope.name}", make)
+
+    def _number(self) -> Node | None:
+        return Values(self._rules, {}).literal({"type": "number"}, Scope())

@@ -1,0 +1,134 @@
+"""A regular grammar as data: texts, characters, sequences, choices, repetitions, and names of rules.
+
+Nothing here knows plans or the syntax in which a decoder wants its grammar. A rule may use another by its
+name, never itself by way of others, so that what a grammar says stays finite state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """These characters."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chars:
+    """One character within, or with `outside` none of, these ranges (first and last code point)."""
+
+    ranges: tuple[tuple[int, int], ...]
+    outside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """One after another."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of them."""
+
+    options: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """At least so many of it, and at most so many."""
+
+    node: Node
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What the rule of this name says."""
+
+    name: str
+
+
+Node: TypeAlias = "Text | Chars | Seq | Choice | Many | Use"
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """Rules by name, and the one to begin with.
+
+    `tokens` are the rules that a lexer reads as one piece: each uses tokens alone. Names are made of
+    small letters, digits and `-`.
+    """
+
+    start: str
+    rules: Mapping[str, Node]
+    tokens: frozenset[str] = field(default_factory=frozenset[str])
+
+
+def chars(spec: str, *, outside: bool = False) -> Chars:
+    """Characters as a class writes them: `a-z0-9_`; a `-` of its own stands last.
+
+    >>> chars("a-c_").ranges
+    ((97, 99), (95, 95))
+    """
+    ranges: list[tuple[int, int]] = []
+    at = 0
+    while at < len(spec):
+        is_range = spec[at + 1 : at + 2] == "-" and at + 2 < len(spec)
+        last = spec[at + 2] if is_range else spec[at]
+        ranges.append((ord(spec[at]), ord(last)))
+        at += 3 if is_range else 1
+    return Chars(tuple(ranges), outside)
+
+
+def seq(*parts: Node | str) -> Node:
+    """One after another; neighbouring texts become one, sequences are flattened.
+
+    >>> seq("a", seq("b", Use("x")), "c")
+    Seq(parts=(Text(text='ab'), Use(name='x'), Text(text='c')))
+    """
+    flat: list[Node] = []
+    for part in parts:
+        node = Text(part) if isinstance(part, str) else part
+        for one in node.parts if isinstance(node, Seq) else (node,):
+            last = flat[-1] if flat else None
+            if isinstance(one, Text) and isinstance(last, Text):
+                flat[-1] = Text(last.text + one.text)
+            elif one != Text(""):
+                flat.append(one)
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat)) if flat else Text("")
+
+
+def choice(*options: Node | str | None) -> Node | None:
+    """One of those that are there, each once; None where none is."""
+    nodes = [Text(option) if isinstance(option, str) else option for option in options if option is not None]
+    flat: list[Node] = []
+    for node in nodes:
+        flat.extend(node.options if isinstance(node, Choice) else (node,))
+    found = tuple(dict.fromkeys(flat))
+    return None if not found else found[0] if len(found) == 1 else Choice(found)
+
+
+def optional(node: Node | None) -> Node:
+    """It, or nothing."""
+    return Text("") if node is None else Many(node, 0, 1)
+
+
+def separated(node: Node, separator: str, least: int, most: int) -> Node | None:
+    """So many of it with the separator between them; None where `most` is less than `least`.
+
+    >>> separated(Use("x"), ", ", 1, 3)
+    Seq(parts=(Use(name='x'), Many(node=Seq(parts=(Text(text=', '), Use(name='x'))), least=0, most=2)))
+    """
+    if most < max(least, 1):
+        return Text("") if least == 0 else None
+    rest = Many(seq(separator, node), max(least - 1, 0), most - 1)
+    all_ = node if most == 1 else seq(node, rest)
+    return all_ if least else Many(all_, 0, 1)

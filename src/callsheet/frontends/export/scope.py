@@ -1,0 +1,208 @@
+"""What a place in a plan may read, and the rules that every such place shares: references and texts.
+
+A scope is a number of variables that are set and whether an item of a loop is there; its rules end in
+its name. Rules are made when they are first used, so that a grammar holds no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from callsheet.frontends.export.rules import (
+    Chars,
+    Choice,
+    Grammar,
+    Many,
+    Node,
+    Text,
+    Use,
+    chars,
+    choice,
+    optional,
+    seq,
+)
+from callsheet.frontends.export.shapes import ExportOptions
+
+_UNSEEN = (
+    (0x00, 0x1F),
+    (0x7F, 0x9F),
+    (0x200E, 0x200F),
+    (0x2028, 0x202E),
+    (0x2066, 0x2069),
+    (0xFEFF, 0xFEFF),
+)
+"""Characters that canonical text has as escapes alone."""
+_PLAIN = Chars((*_UNSEEN, (0x22, 0x22), (0x24, 0x24), (0x5C, 0x5C)), outside=True)
+_RAW = Chars((*_UNSEEN, (0x22, 0x22), (0x24, 0x24)), outside=True)
+_AFTER = chars(" !#%&'()*+,/:;<=>?@]^`{|}~¡-©«¬®-±´¶-¸»¿×÷‐-‧‰-⁞₠-₿←-⏿、-〃-")
+"""What may follow a reference in a text so that the reference ends there: no letter, digit, `.` or `[`."""
+_ESCAPE = seq("\\", chars('"\\nt$'))
+_FIELD = seq(chars("A-Za-z_"), Many(chars("A-Za-z0-9_"), 0, 30))
+_INDEX = Choice((Text("0"), seq(chars("1-9"), optional(chars("0-9")))))
+_PART = seq(".", Choice((_FIELD, _INDEX)))
+_TAIL = 100
+_MOST_REFERENCES = 4
+_MOST_PARTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What may be read: the first `bound` of the plan's own variables, and an item."""
+
+    bound: int = 0
+    has_item: bool = False
+
+    @property
+    def name(self) -> str:
+        """How the names of its rules end."""
+        return f"{self.bound}{'i' if self.has_item else ''}"
+
+
+def output_names(options: ExportOptions) -> list[str]:
+    """The names of a plan's own variables, in the order in which they are set.
+
+    >>> output_names(ExportOptions(max_steps=3, given=("v2",)))
+    ['v1', 'v3', 'v4']
+    """
+    numbers = range(1, options.max_steps + len(options.given) + 1)
+    return [name for number in numbers if (name := f"v{number}") not in options.given][: options.max_steps]
+
+
+def item_name(options: ExportOptions) -> str:
+    """The variable of every loop: the one that is wished for, or one like it where that is given."""
+    taken = {*options.given, *output_names(options)}
+    names = (options.item, *(f"{options.item}_{number}" for number in range(len(taken))))
+    return next(name for name in names if name not in taken)
+
+
+class Rules:
+    """The rules of one grammar as they are asked for."""
+
+    def __init__(self, options: ExportOptions) -> None:
+        self.options = options
+        self._rules: dict[str, Node] = {}
+        self._tokens: set[str] = set()
+        self._shared: dict[Node, str] = {}
+        self._without: set[str] = set()
+        self.outputs = output_names(options)
+        self.item = item_name(options)
+
+    def grammar(self, start: str) -> Grammar:
+        """All rules that were asked for."""
+        return Grammar(start, self._rules, frozenset(self._tokens))
+
+    def rule(self, name: str, make: Callable[[], Node | None], *, is_token: bool = False) -> Node | None:
+        """The rule of this name, made where it is not there yet; None where nothing can be said."""
+        if name in self._without:
+            return None
+        if name not in self._rules:
+            node = make()
+            if node is None:
+                self._without.add(name)
+                return None
+            self._rules[name] = node
+            if is_token:
+                self._tokens.add(name)
+        return Use(name)
+
+    def sure(self, name: str, make: Callable[[], Node], *, is_token: bool = False) -> Node:
+        """As `rule`, for what can always be said."""
+        return self.rule(name, make, is_token=is_token) or Use(name)
+
+    def shared(self, name: str, node: Node | None, *, is_token: bool = False) -> Node | None:
+        """A rule for this node, the same wherever it stands; what is a rule or a text already stays."""
+        if node is None or isinstance(node, Use | Text):
+            return node
+        if node not in self._shared:
+            self._shared[node] = f"{name}-{len(self._shared)}"
+        return self.rule(self._shared[node], lambda: node, is_token=is_token)
+
+    # ------------------------------------------------------------ references
+
+    def reference(self, scope: Scope) -> Node | None:
+        """A reference to a variable of the scope; None where none is set."""
+
+        def make() -> Node | None:
+            names = self._names(scope)
+            return None if names is None else seq("$", names, self._path())
+
+        return self.rule(f"ref-{scope.name}", make, is_token=True)
+
+    def _names(self, scope: Scope) -> Node | None:
+        own = self.outputs[: scope.bound]
+        items = (self.item,) if scope.has_item else ()
+        return choice(*self.options.given, *own, *items)
+
+    def _path(self) -> Node:
+        if not self.options.paths:
+            return Text("")
+        return self.sure("path", lambda: Many(_PART, 0, _MOST_PARTS), is_token=True)
+
+    # ------------------------------------------------------------ texts
+
+    def text(self, scope: Scope, least: int = 0, most: int | None = None) -> Node:
+        """A text in quotes, with references of the scope in it.
+
+        A `$` stands in it only before a variable of the scope, or as the escape of a dollar sign.
+        """
+        cap = self._cap(least, most)
+        if not (scope.bound or scope.has_item or self.options.given):
+            plain = self._chunk(least, cap)
+            return self.sure(f"text-{least}-{cap}", lambda: seq('"', plain, '"'), is_token=True)
+
+        def make() -> Node:
+            references = Many(self._within_text(scope), 1, _MOST_REFERENCES)
+            filled = seq(self._chunk(0, cap), references, optional(Text(".")))
+            return seq('"', choice(self._chunk(least, cap), filled) or filled, '"')
+
+        return self.sure(f"text-{least}-{cap}-{scope.name}", make, is_token=True)
+
+    def raw(self, least: int = 0, most: int | None = None) -> Node | None:
+        """A raw text; a `$` may be its last character, as patterns end."""
+        cap = self._cap(least, most)
+        if cap <= least:
+            return None
+
+        def make() -> Node:
+            return seq('r"', Many(_RAW, least, cap - 1), optional(Text("$")), '"')
+
+        return self.sure(f"raw-{least}-{cap}", make, is_token=True)
+
+    def words(self, scope: Scope) -> Node:
+        """A text that is not empty, or a reference."""
+        text = self.text(scope, 1)
+        return self.shared("words", choice(self.reference(scope), text, self.raw(1))) or text
+
+    def _cap(self, least: int, most: int | None) -> int:
+        cap = max(self.options.max_text, least)
+        return cap if most is None else min(most, cap)
+
+    def _within_text(self, scope: Scope) -> Node:
+        """A reference inside a text, and what stands behind it up to the next one."""
+
+        def make() -> Node:
+            name = seq(self._names(scope) or "", self._path())
+            more = self._chunk(0, min(_TAIL, self.options.max_text))
+            return Choice((seq("$", name, optional(self._tail())), seq("${", name, "}", more)))
+
+        return self.sure(f"inner-{scope.name}", make, is_token=True)
+
+    def _chunk(self, least: int, most: int) -> Node:
+        if not most:
+            return Text("")
+        return self.sure(f"chunk-{least}-{most}", lambda: Many(self._character(), least, most), is_token=True)
+
+    def _character(self) -> Node:
+        return self.sure("char", lambda: Choice((_PLAIN, self._escape())), is_token=True)
+
+    def _escape(self) -> Node:
+        return self.sure("escape", lambda: _ESCAPE, is_token=True)
+
+    def _tail(self) -> Node:
+        def make() -> Node:
+            after_dot = Choice((chars(" "), self._escape()))
+            begin = Choice((_AFTER, self._escape(), seq(".", after_dot)))
+            return seq(begin, self._chunk(0, min(_TAIL, self.options.max_text)))
+
+        return self.sure("tail", make, is_token=True)

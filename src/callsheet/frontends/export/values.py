@@ -1,0 +1,301 @@
+"""The values that an argument may have, by its JSON schema: literals, references, lists and dicts.
+
+In: a schema and a scope. Out: a node, or None where no value of the scope can be written. What it says
+fits the schema as far as a plan can be checked before it runs; not all that fits can be said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeGuard, cast
+
+from callsheet.frontends.export.numbers import numbers, whole_numbers
+from callsheet.frontends.export.rules import Many, Node, chars, choice, optional, separated, seq
+from callsheet.frontends.export.scope import Rules, Scope
+from callsheet.frontends.values.printer import format_text, format_value, is_name
+from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Value
+
+Schema = Mapping[str, Any]
+_MAX_DEPTH = 3
+_MAX_REFERENCES = 16
+_MAX_BRANCHES = 8
+_KEY_CLASSES = ("A-Ca-c", "D-Md-m", "N-Rn-r", "S-Zs-z_")
+"""Keys of a dict whose schema names none: at most one of each class, so that no key stands twice."""
+_NAME_REST = Many(chars("A-Za-z0-9_"), 0, 30)
+_KEY = seq(chars("A-Za-z_"), _NAME_REST)
+
+
+class Values:
+    """Nodes for the arguments of one tool; `root` is what references in its schema start from."""
+
+    def __init__(self, rules: Rules, root: Schema) -> None:
+        self._rules = rules
+        self._root = root
+        self._merged_schemas: dict[int, tuple[Schema, Schema]] = {}
+        self._numbers: dict[int, tuple[Schema, Node | None]] = {}
+
+    def value(self, schema: Schema, scope: Scope, depth: int = 0) -> Node | None:
+        """A value that fits the schema, or a reference."""
+        found = choice(self.literal(schema, scope, depth), self._rules.reference(scope))
+        return self._rules.shared("value", found)
+
+    def literal(self, schema: Schema, scope: Scope, depth: int = 0) -> Node | None:
+        """A value that fits the schema and is no reference itself, though it may hold some."""
+        schema = self._merged(schema)
+        options = _options(schema)
+        if options is not None:
+            return choice(*(format_value(as_value(option)) for option in options if _is_sayable(option)))
+        either = _schemas(schema.get("anyOf")) or _schemas(schema.get("oneOf"))
+        if either:
+            rest = {key: part for key, part in schema.items() if key not in ("anyOf", "oneOf")}
+            found = (self.literal({**rest, **option}, scope, depth) for option in either[:_MAX_BRANCHES])
+            return choice(*found)
+        return choice(*(self._of_kind(kind, schema, scope, depth) for kind in kinds(schema)))
+
+    def _of_kind(self, kind: str, schema: Schema, scope: Scope, depth: int) -> Node | None:
+        match kind:
+            case "string":
+                least, most = _length(schema, "minLength", 0), _length(schema, "maxLength", None)
+                if most is not None and most < (least or 0):
+                    return None
+                return choice(self._rules.text(scope, least or 0, most), self._rules.raw(least or 0, most))
+            case "integer":
+                return self._number(schema, whole_numbers)
+            case "number":
+                return self._number(schema, numbers)
+            case "boolean":
+                return choice("true", "false")
+            case "null":
+                return choice("null")
+            case "array":
+                return self._list(schema, scope, depth)
+            case "object":
+                return self._dict(schema, scope, depth)
+            case _:
+                return None
+
+    def _number(self, schema: Schema, make: Callable[[Schema], Node | None]) -> Node | None:
+        """A number, read as one piece."""
+        known = self._numbers.get(id(schema))
+        if known is None:
+            known = (schema, self._rules.shared("number", make(schema), is_token=True))
+            self._numbers[id(schema)] = known
+        return known[1]
+
+    # ------------------------------------------------------------ lists and dicts
+
+    def _list(self, schema: Schema, scope: Scope, depth: int) -> Node | None:
+        least = _length(schema, "minItems", 0) or 0
+        said = _length(schema, "maxItems", None)
+        cap = max(self._rules.options.max_items, least)
+        most = cap if said is None else min(said, cap)
+        every = schema.get("items")
+        item = None
+        if depth < _MAX_DEPTH and most:
+            if _is_schema(every) and every:
+                item = self.value(every, scope, depth + 1)
+            else:
+                item = self._anything(scope, depth + 1)
+        if item is None:
+            return choice("[]") if least == 0 and most >= 0 else None
+        items = separated(item, ", ", least, most)
+        return None if items is None else seq("[", items, "]")
+
+    def _dict(self, schema: Schema, scope: Scope, depth: int) -> Node | None:
+        fields = self._fields(schema, scope, depth)
+        if fields is None:
+            return None
+        if not fields and schema.get("additionalProperties") is not False and not properties(schema):
+            return self._free_dict(schema.get("additionalProperties"), scope, depth)
+        body = arguments([(f"{_key(name)}: ", node, must) for name, node, must in fields])
+        if body is None:
+            return choice("{}")
+        said = seq("{", body, "}")
+        return said if any(must for _, _, must in fields) else choice("{}", said)
+
+    def _free_dict(self, every: object, scope: Scope, depth: int) -> Node | None:
+        """A dict whose fields nobody named: up to four keys in any order, no two of which begin alike."""
+        if depth >= _MAX_DEPTH:
+            return choice("{}")
+        if _is_schema(every) and every:
+            item = self.value(every, scope, depth + 1)
+            key = seq('"', _KEY, '": ')
+            return choice("{}", None if item is None else seq("{", key, item, "}"))
+        item = self._anything(scope, depth + 1)
+        if item is None:
+            return choice("{}")
+        rest = self._more_fields(f"dict-{depth}-{scope.name}", item, _KEY_CLASSES, "")
+        return choice("{}", seq("{", rest, "}"))
+
+    def _more_fields(self, name: str, item: Node, classes: tuple[str, ...], before: str) -> Node:
+        """A field whose key begins with one of these classes, and perhaps others with the rest of them."""
+
+        def make() -> Node | None:
+            ways: list[Node] = []
+            for begin in classes:
+                field = seq(before, '"', chars(begin), _NAME_REST, '": ', item)
+                others = tuple(other for other in classes if other != begin)
+                more = self._more_fields(name, item, others, ", ") if others else None
+                ways.append(seq(field, optional(more)))
+            return choice(*ways)
+
+        left = "".join(str(number) for number, one in enumerate(_KEY_CLASSES) if one in classes)
+        return self._rules.rule(f"{name}-{left}", make) or item
+
+    def _anything(self, scope: Scope, depth: int) -> Node | None:
+        """A value of any kind."""
+        return self._rules.rule(f"any-{depth}-{scope.name}", lambda: self.value({}, scope, depth))
+
+    def _fields(self, schema: Schema, scope: Scope, depth: int) -> list[tuple[str, Node, bool]] | None:
+        """The fields that can be given, those that must be given first; None where one of these cannot."""
+        required = _required(schema)
+        known = properties(schema)
+        fields: list[tuple[str, Node, bool]] = []
+        for name in (*required, *(name for name in known if name not in required)):
+            node = self.value(known.get(name, {}), scope, depth + 1) if depth < _MAX_DEPTH else None
+            if node is not None:
+                fields.append((name, node, name in required))
+            elif name in required:
+                return None
+        return fields
+
+    def call(self, scope: Scope) -> Node | None:
+        """What stands behind a tool's name; None where the call needs a value that cannot be said."""
+        schema = self._merged(self._root)
+        fields = self._fields(schema, scope, 0)
+        if fields is None:
+            return None
+        body = arguments([(f"{argument_name(name)}=", node, must) for name, node, must in fields])
+        if body is None:
+            return seq()
+        said = seq(" (", body, ")")
+        return said if any(must for _, _, must in fields) else optional(said)
+
+    # ------------------------------------------------------------ schemas
+
+    def _merged(self, schema: Schema) -> Schema:
+        """The schema with what it refers to, and with all parts that must hold together."""
+        known = self._merged_schemas.get(id(schema))
+        if known is None:
+            known = (schema, self._joined(schema))
+            self._merged_schemas[id(schema)] = known
+        return known[1]
+
+    def _joined(self, schema: Schema) -> Schema:
+        schema = self._resolved(schema)
+        parts = [self._merged(part) for part in _schemas(schema.get("allOf"))[:_MAX_BRANCHES]]
+        if not parts:
+            return schema
+        merged: dict[str, Any] = {key: part for key, part in schema.items() if key != "allOf"}
+        for part in parts:
+            both = {**properties(merged), **properties(part)}
+            required = tuple(dict.fromkeys((*_required(merged), *_required(part))))
+            merged = {**merged, **part, "properties": both, "required": list(required)}
+        return merged
+
+    def _resolved(self, schema: Schema) -> Schema:
+        for _ in range(_MAX_REFERENCES):
+            pointer = schema.get("$ref")
+            if not isinstance(pointer, str):
+                return schema
+            found: Any = self._root if pointer.startswith("#") else None
+            for part in pointer[2:].split("/") if len(pointer) > 1 else ():
+                key = part.replace("~1", "/").replace("~0", "~")
+                found = found.get(key) if _is_schema(found) else None
+            schema = found if _is_schema(found) else {}
+        return {}
+
+
+def arguments(fields: Sequence[tuple[str, Node, bool]]) -> Node | None:
+    """Fields in their order, each at most once, with commas between them; None without any.
+
+    Those that must be there come first. Where none must, the first that is there is chosen, so that
+    what is said grows with the square of their number at most.
+    """
+    head = [seq(name, node) for name, node, must in fields if must]
+    rest = [seq(name, node) for name, node, must in fields if not must]
+    if head:
+        more = (seq(", ", node) for node in head[1:])
+        return seq(head[0], *more, *(optional(seq(", ", node)) for node in rest))
+    starts = (
+        seq(node, *(optional(seq(", ", later)) for later in rest[number + 1 :]))
+        for number, node in enumerate(rest)
+    )
+    return choice(*starts)
+
+
+def _key(name: str) -> str:
+    """The key of a dict as canonical text has it."""
+    return format_value(DictExpr(((name, Literal(None)),)))[1:].rpartition(":")[0]
+
+
+def argument_name(name: str) -> str:
+    """The name of an argument as a plan writes it."""
+    return name if is_name(name) else format_text(name)
+
+
+def as_value(said: JSON) -> Value:
+    """The literal that says a JSON value."""
+    match said:
+        case list():
+            return ListExpr(tuple(as_value(item) for item in said))
+        case dict():
+            return DictExpr(tuple((key, as_value(item)) for key, item in said.items()))
+        case _:
+            return Literal(said)
+
+
+def properties(schema: Schema) -> Mapping[str, Schema]:
+    """The declared fields of an object's schema."""
+    found = schema.get("properties")
+    if not _is_schema(found):
+        return {}
+    return {name: part if _is_schema(part) else {} for name, part in found.items()}
+
+
+def _is_schema(found: object) -> TypeGuard[Schema]:
+    return isinstance(found, Mapping)
+
+
+def _schemas(found: object) -> list[Schema]:
+    return (
+        [part for part in cast("list[object]", found) if _is_schema(part)] if isinstance(found, list) else []
+    )
+
+
+def _required(schema: Schema) -> tuple[str, ...]:
+    found = schema.get("required")
+    if not isinstance(found, list):
+        return ()
+    said = [name for name in cast("list[object]", found) if isinstance(name, str)]
+    known = list(properties(schema))
+    return tuple(sorted(dict.fromkeys(said), key=lambda n: known.index(n) if n in known else len(known)))
+
+
+def _options(schema: Schema) -> list[JSON] | None:
+    if isinstance(schema.get("enum"), list):
+        return cast("list[JSON]", schema["enum"])
+    return [cast("JSON", schema["const"])] if "const" in schema else None
+
+
+def _is_sayable(option: JSON) -> bool:
+    return not isinstance(option, float) or option - option == 0.0
+
+
+def kinds(schema: Schema) -> tuple[str, ...]:
+    """The JSON types that a value may have; all of them but null where the schema does not say."""
+    found = schema.get("type")
+    if isinstance(found, str):
+        return (found,)
+    if isinstance(found, list):
+        return tuple(kind for kind in cast("list[object]", found) if isinstance(kind, str))
+    if "properties" in schema:
+        return ("object",)
+    if "items" in schema:
+        return ("array",)
+    return ("string", "number", "boolean", "array", "object")
+
+
+def _length(schema: Schema, name: str, default: int | None) -> int | None:
+    found = schema.get(name)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else default

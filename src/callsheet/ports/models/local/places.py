@@ -1,0 +1,81 @@
+"""Where model files lie, and which file a name or a path means.
+
+In: what stands after `local:`. Out: a path to a file that is there, or CallsheetError (MDL021, MDL022,
+MDL023).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.ports.models.local.catalogue import MODELS, LocalFile
+
+VARIABLE = "CALLSHEET_MODELS"
+"""Names the folder of model files in place of the one among the user's data."""
+
+SUFFIX = ".gguf"
+
+
+def models_folder() -> Path:
+    """Where fetched models lie; the folder need not be there."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named).expanduser().absolute()
+    from platformdirs import user_data_path  # noqa: PLC0415 - only where no folder is named
+
+    return user_data_path("callsheet", appauthor=False) / "models"
+
+
+def path_of(model: LocalFile) -> Path:
+    """Where a model of the table is, or would be."""
+    return models_folder() / f"{model.name}{SUFFIX}"
+
+
+def fetched() -> list[LocalFile]:
+    """The models of the table that are on this machine."""
+    return [model for model in MODELS.values() if path_of(model).is_file()]
+
+
+def known(name: str) -> LocalFile:
+    """The model of that name; raises CallsheetError (MDL021)."""
+    model = MODELS.get(name)
+    if model is None:
+        near = did_you_mean(name, MODELS)
+        way_out = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(MODELS)}"
+        help_ = f"{way_out} A file of your own is local:/path/to/model{SUFFIX}"
+        raise CallsheetError.single("MDL021", f"no local model is called {name!r}", help=help_)
+    return model
+
+
+def find(named: str) -> Path:
+    """The file that `local:{named}` means: a name of the table, or a path."""
+    if is_path(named):
+        path = Path(named).expanduser().absolute()
+        if not path.is_file():
+            raise CallsheetError.single(
+                "MDL023",
+                f"there is no model file {path}",
+                help="give the path of a GGUF file, or a name of `callsheet models list`",
+            )
+        return path
+    model = known(named)
+    path = path_of(model)
+    if not path.is_file():
+        what = f"{model.size / 1e6:.0f} MB, {model.licence}"
+        raise CallsheetError.single(
+            "MDL022",
+            f"the model {model.name} is not on this machine",
+            help=f"`callsheet models get {model.name}` fetches it ({what})",
+        )
+    return path
+
+
+def is_path(named: str) -> bool:
+    """Whether this is a path rather than a name.
+
+    >>> is_path("qwen2.5-coder-0.5b"), is_path("./m.gguf"), is_path("~/models/m")
+    (False, True, True)
+    """
+    return named.endswith(SUFFIX) or "/" in named or os.sep in named or named.startswith("~")

@@ -1,0 +1,65 @@
+"""What the server's answers mean: a Completion, or ModelFailed with the kind of the failure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Stop, Usage
+
+_EXCERPT = 300
+_TOO_LONG = "exceed_context_size_error"
+_OF_GRAMMARS = ("grammar", "sampler", "schema", "unable to generate parser")
+
+
+def completion(text: str, seconds: float, model: str) -> Completion:
+    """The completion in the body of a good answer; raises ModelFailed (MALFORMED, EMPTY)."""
+    try:
+        data: Any = json.loads(text)
+        choice = data["choices"][0]
+        content: Any = choice["message"].get("content")
+        usage = cast("dict[str, Any]", data.get("usage") or {})
+        details = cast("dict[str, Any]", usage.get("prompt_tokens_details") or {})
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ModelFailed(Failure.MALFORMED, f"{model}: its answer is no chat completion") from error
+    if content is not None and not isinstance(content, str):
+        raise ModelFailed(Failure.MALFORMED, f"{model}: its answer is no text")
+    if not content or not content.strip():
+        raise ModelFailed(Failure.EMPTY, f"{model} answered without a word")
+    return Completion(
+        content,
+        Usage(
+            input_tokens=_count(usage.get("prompt_tokens")),
+            output_tokens=_count(usage.get("completion_tokens")),
+            cached_tokens=_count(details.get("cached_tokens")),
+            cost=0.0,
+            seconds=seconds,
+        ),
+        Stop.LENGTH if choice.get("finish_reason") == "length" else Stop.END,
+        model,
+    )
+
+
+def refusal(status: int, text: str, constraint: Constraint | None, model: str) -> ModelFailed:
+    """The failure that an answer with a status of 400 and above is."""
+    kind, said = _error(text)
+    if kind == _TOO_LONG:
+        return ModelFailed(Failure.REQUEST, f"{model}: the conversation is too long: {said}")
+    if constraint is not None and any(word in said.lower() for word in _OF_GRAMMARS):
+        where = f"the constraint {constraint.name!r} ({constraint.syntax})"
+        return ModelFailed(Failure.CONSTRAINT, f"{model} does not take {where}: {said}")
+    failure = Failure.OVERLOADED if status >= 500 else Failure.REQUEST
+    return ModelFailed(failure, f"{model} answered with status {status}: {said}")
+
+
+def _error(text: str) -> tuple[str, str]:
+    """The type and the message of an error, or the beginning of what stands in its place."""
+    try:
+        error: Any = json.loads(text)["error"]
+        return str(error.get("type", "")), str(error["message"])[:_EXCERPT]
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return "", " ".join(text.split())[:_EXCERPT]
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0

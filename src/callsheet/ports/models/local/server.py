@@ -1,0 +1,246 @@
+"""A model's server as a child process: started when it is first needed, shared, ended with this one.
+
+In: a model file and how to serve it. Out: an address on loopback with its key, or ServerFailed with the
+last words of the process. It listens on 127.0.0.1 alone, at a port of the system's choice.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import json
+import os
+import queue
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+_CHILD = Path(__file__).with_name("child.py")
+_LIBRARY = "xllamacpp"
+_INHERITED = (
+    "HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
+    "CUDA_VISIBLE_DEVICES", "SYSTEMROOT", "TEMP", "USERPROFILE",
+)  # fmt: skip
+"""What the process sees of our environment: nothing that could be a secret."""
+_GRACE = 2.0
+_LINES = 12
+_WIDTH = 400
+_GRAMMAR_TROUBLE = "llg error"
+"""How the log begins to say that a Lark grammar is dropped; the answer itself does not say so."""
+
+
+class ServerFailed(Exception):
+    """The server did not come up; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What is served and how: a file, the tokens of its context, its threads, seconds to come up."""
+
+    path: Path
+    context: int
+    threads: int
+    start_timeout: float
+
+
+def has_library() -> bool:
+    """Whether the library that serves models is installed."""
+    return importlib.util.find_spec(_LIBRARY) is not None
+
+
+@dataclass(slots=True)
+class _Running:
+    """A process that answered: where it listens, and what it writes to its log."""
+
+    process: subprocess.Popen[bytes]
+    address: str
+    key: str
+    log: Log
+
+
+class Log:
+    """The last lines that a process wrote, and how often it dropped a grammar; filled by a thread."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._lines: deque[str] = deque(maxlen=_LINES)
+        self._stream = stream
+        self.dropped: list[str] = []
+        self._reader = threading.Thread(target=self._read, name="log of a local model", daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with suppress(ValueError, OSError):  # closed by the other side of a restart
+            for raw in self._stream:
+                line = raw[: _WIDTH * 4].decode("utf-8", "replace").rstrip()[:_WIDTH]
+                if line:
+                    self._lines.append(line)
+                if _GRAMMAR_TROUBLE in line:
+                    self.dropped.append(line.partition(_GRAMMAR_TROUBLE)[2].strip(": "))
+
+    def close(self) -> None:
+        """Wait for the end of the stream, and close it."""
+        self._reader.join(_GRACE)
+        with suppress(OSError):
+            self._stream.close()
+
+    def last_words(self) -> str:
+        """The last lines."""
+        return "\n".join(self._lines)
+
+
+@dataclass(slots=True)
+class Server:
+    """A server that may run or not; `ensure` starts it where it does not.
+
+    `turn` is held by who asks: one conversation at a time keeps the cache of the prompt, and lets the
+    log's complaints be told apart.
+    """
+
+    serving: Serving
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    _starting: threading.Lock = field(default_factory=threading.Lock)
+    _running: _Running | None = None
+
+    def ensure(self) -> _Running:
+        """The running process, started now if there is none; raises ServerFailed."""
+        with self._starting:
+            if self._running is not None and self._running.process.poll() is not None:
+                self._drop()
+            if self._running is None:
+                self._running = _start(self.serving)
+            return self._running
+
+    @property
+    def pid(self) -> int | None:
+        """The process that serves now."""
+        return None if self._running is None else self._running.process.pid
+
+    def how_it_ended(self) -> str | None:
+        """The exit status and the last words of a process that has ended; None while one runs."""
+        running = self._running
+        if running is None:
+            return None
+        with suppress(subprocess.TimeoutExpired):
+            running.process.wait(0.5)  # a connection breaks a little before its process is gone
+        return None if running.process.poll() is None else _end(running.process, running.log)
+
+    def close(self) -> None:
+        """End the process, if one runs."""
+        with self._starting:
+            self._drop()
+
+    def _drop(self) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            _stop(running.process)
+            running.log.close()
+
+
+_SERVERS: dict[tuple[Path, int], Server] = {}
+_TABLE = threading.Lock()
+
+
+def server_for(serving: Serving) -> Server:
+    """The one server of this process for a file and a context; all who ask for the same share it."""
+    with _TABLE:
+        if not _SERVERS:
+            atexit.register(close_all)
+        return _SERVERS.setdefault((serving.path, serving.context), Server(serving))
+
+
+def close_all() -> None:
+    """End every server of this process; the next call of a model starts one again."""
+    with _TABLE:
+        servers = list(_SERVERS.values())
+    for server in servers:
+        server.close()
+
+
+def _start(serving: Serving) -> _Running:
+    process = subprocess.Popen(
+        [sys.executable, "-P", str(_CHILD)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=_environment(),
+        start_new_session=True,  # Ctrl-C is for us; its own end follows from ours
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    log = Log(process.stderr)
+    key = secrets.token_urlsafe(24)
+    asked = {
+        "path": str(serving.path),
+        "context": serving.context,
+        "threads": serving.threads,
+        "key": key,
+    }
+    try:
+        process.stdin.write(json.dumps(asked).encode() + b"\n")
+        process.stdin.flush()
+        address = _address(process, log, serving.start_timeout)
+    except BaseException as error:
+        _stop(process)
+        log.close()
+        if isinstance(error, OSError):
+            raise ServerFailed(_end(process, log)) from error
+        raise
+    return _Running(process, address, key, log)
+
+
+def _address(process: subprocess.Popen[bytes], log: Log, timeout: float) -> str:
+    """The address that the process tells; raises ServerFailed if it tells none in time."""
+    said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    stdout = process.stdout
+    assert stdout is not None
+    threading.Thread(target=lambda: said.put(stdout.readline()), daemon=True).start()
+    try:
+        line = said.get(timeout=timeout)
+    except queue.Empty:
+        raise ServerFailed(f"it was not ready within {timeout:g} s") from None
+    if not line:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE)
+        time.sleep(0.05)  # for the log's reader
+        raise ServerFailed(_end(process, log))
+    return str(json.loads(line)["address"])
+
+
+def _environment() -> dict[str, str]:
+    """The environment of the process: a few variables of ours, and where the library lies."""
+    env = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    spec = importlib.util.find_spec(_LIBRARY)
+    if spec is not None and spec.origin is not None:
+        env["PYTHONPATH"] = str(Path(spec.origin).parents[1])
+    return env
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process: by closing its input, then by force; its pipes are closed but for its log."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(OSError):
+        process.stdin.close()
+    try:
+        process.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    with suppress(OSError):
+        process.stdout.close()
+
+
+def _end(process: subprocess.Popen[bytes], log: Log) -> str:
+    """How a process ended, with the last lines of its log."""
+    code = process.returncode
+    how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with status {code}"
+    words = log.last_words()
+    return f"its process {how}" + (f"; it last wrote:\n{words}" if words else "")

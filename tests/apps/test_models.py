@@ -1,0 +1,222 @@
+"""The configured model carries out the model operations of a run, and a run outlives its failures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from callsheet.ports.models.patience import forget_refusals
+from providers import Provider, answer, breaks_off, declines, refuses, says, serving, takes
+
+PLAN = 'S1: @LLM_SUMMARIZE ("a long text") > $s\nS2: @RESPOND ("It says:", $s)\n'
+GRAPH = {
+    "title": "Two",
+    "steps": [
+        {"index": "1", "title": "a", "tool": "llm_summarize", "args": {"input": "x"}, "depends_on": []},
+    ],
+}
+
+
+@pytest.fixture(autouse=True)
+def _fresh(machine, monkeypatch):
+    monkeypatch.delenv("CALLSHEET_MODEL", raising=False)
+    forget_refusals()
+
+
+def configure(machine, provider: Provider, monkeypatch, **more: object) -> None:
+    lines = [
+        f'url = "{provider.url}/v1"',
+        'name = "small"',
+        *(f"{k} = {json.dumps(v)}" for k, v in more.items()),
+    ]
+    path = machine.write("config.toml", "[model]\n" + "\n".join(lines) + "\n")
+    monkeypatch.setenv("CALLSHEET_CONFIG", str(machine.folder / path))
+
+
+def test_the_configured_model_carries_out_steps(machine, monkeypatch):
+    machine.write("p.ltp", PLAN)
+    with serving(answer("short", read=100, written=5, cached=60)) as provider:
+        configure(machine, provider, monkeypatch)
+        done = machine.json("run", "p.ltp")
+    assert (done["status"], done["response"], done["diagnostics"]) == ("done", "It says: short", [])
+    used = done["usage"]
+    assert (used["input_tokens"], used["output_tokens"], used["cached_tokens"]) == (100, 5, 60)
+    assert (used["model_calls"], used["model_requests"], used["unpriced"], used["cost"]) == (1, 1, 1, None)
+    assert used["model_seconds"] > 0
+    assert "summarize" in provider.asked[0].body["messages"][0]["content"].lower()
+
+
+WRONG = {
+    "key": (refuses(401, "bad key"), "MDL003"),
+    "limited": (refuses(429, "slow down", Retry_After="100"), "MDL004"),
+    "overloaded": (refuses(500, "oops"), "MDL007"),
+    "broken": (breaks_off, "MDL006"),
+    "slow": (takes(1.0), "MDL005"),
+    "wrong": (says("<html>"), "MDL012"),
+    "refusal": (declines, "MDL010"),
+    "empty": (answer(""), "MDL011"),
+    "unknown": (refuses(404, "no such model"), "MDL008"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_run_whose_model_fails_stands_still_and_goes_on_when_it_is_well(machine, monkeypatch, wrong):
+    behaviour, code = WRONG[wrong]
+    machine.write("p.ltp", "S0: @ADD (a=1) > $n\n" + PLAN)
+    with serving(always=behaviour) as provider:
+        configure(machine, provider, monkeypatch, retries=0, timeout=0.5 if wrong == "slow" else 30.0)
+        said = machine("run", "p.ltp", "--run-id", "r", "--tools", "tools.py")
+        assert said.exit_code == 4
+        assert (
+            f"S1.0.1  @LLM_SUMMARIZE has no answer: {code}: the model {provider.url}/v1#small: "
+            in said.stderr
+        )
+        assert f"callsheet explain {code}" in said.stderr
+        assert "callsheet resume r" in said.stderr
+        shown = machine.json("show", "r")
+        assert (shown["status"], shown["unanswered"][0]["key"]) == ("interrupted", "S1.0.1")
+        assert "has no answer" in machine("show", "r").stdout
+        again = machine.json("resume", "r")
+        assert (again["status"], again["unanswered"][0]["step"]) == ("interrupted", "S1")
+        asked = len(provider.asked)
+        provider.always = answer("short")
+        done = machine.json("resume", "r")
+        assert (done["status"], done["response"]) == ("done", "It says: short")
+        assert done["usage"]["calls_by_tool"] == {"ADD": 1, "LLM_SUMMARIZE": 1}
+        assert len(provider.asked) == asked + 1
+        assert machine.json("resume", "r")["response"] == "It says: short"
+
+
+def test_what_the_plan_says_about_failures_counts(machine, monkeypatch):
+    machine.write(
+        "p.ltp", 'S1: @LLM_SUMMARIZE ("x") > $s ON_FAIL TERMINATE ("no luck: $s")\nS2: @RESPOND ($s)\n'
+    )
+    with serving(always=refuses(401)) as provider:
+        configure(machine, provider, monkeypatch)
+        said = machine.json("run", "p.ltp")
+    assert said["status"] == "failed"
+    assert said["response"].startswith("no luck: MDL003: the model")
+
+
+def test_a_step_that_is_to_be_tried_again_is_and_then_stands_still(machine, monkeypatch):
+    machine.write("p.ltp", 'S1: @LLM_SUMMARIZE ("x") > $s ON_FAIL @RETRY (2)\nS2: @RESPOND ($s)\n')
+    with serving(always=refuses(401)) as provider:
+        configure(machine, provider, monkeypatch)
+        said = machine.json("run", "p.ltp")
+        assert (said["status"], said["unanswered"][0]["attempt"]) == ("interrupted", 3)
+        assert len(provider.asked) == 3
+
+
+def test_items_that_have_answers_are_not_asked_again(machine, monkeypatch):
+    machine.write(
+        "p.ltp", 'S1: ?FOREACH ($x IN ["a", "b", "c"]) THEN @LLM_SUMMARIZE ($x) > $all\nS2: @RESPOND ($all)\n'
+    )
+
+    def moody(request) -> None:
+        text = request.asked.body["messages"][1]["content"]
+        (refuses(403) if "\nb\n" in text else answer("good"))(request)
+
+    with serving(always=moody) as provider:
+        configure(machine, provider, monkeypatch)
+        said = machine.json("run", "p.ltp")
+        assert [call["item"] for call in said["unanswered"]] == [1]
+        provider.always, before = answer("late"), len(provider.asked)
+        done = machine.json("resume", "last")
+        assert (done["status"], done["variables"]["all"]) == ("done", ["good", "late", "good"])
+        assert len(provider.asked) == before + 1
+
+
+def test_calls_that_leave_early_stand_still_too(machine, monkeypatch):
+    machine.write(
+        "p.ltp", 'S1: @LOOK (path="a", wait=0.3) > $l\n' + PLAN.replace("S1", "S3").replace("S2", "S4")
+    )
+    with serving(always=refuses(401)) as provider:
+        configure(machine, provider, monkeypatch)
+        said = machine.json("run", "p.ltp", "--tools", "tools.py", "--schedule", "auto")
+        assert (said["status"], said["usage"]["early"]) == ("interrupted", 1)
+        provider.always = answer("short")
+        assert machine.json("resume", "last")["response"] == "It says: short"
+
+
+def test_a_person_may_decide_about_a_call_without_an_answer(machine, monkeypatch):
+    machine.write("p.ltp", PLAN)
+    with serving(always=declines) as provider:
+        configure(machine, provider, monkeypatch)
+        assert machine("run", "p.ltp", "--run-id", "r").exit_code == 4
+    assert machine("decide", "r", "S1.0.1", 'value="mine"').exit_code == 0
+    assert machine.json("resume", "r")["response"] == "It says: mine"
+
+
+def test_another_model_carries_a_run_on(machine, monkeypatch):
+    machine.write("p.ltp", PLAN)
+    with serving(always=declines) as provider, serving(answer("from the other")) as other:
+        configure(machine, provider, monkeypatch)
+        assert machine("run", "p.ltp").exit_code == 4
+        done = machine.json("resume", "last", "--model", f"{other.url}/v1#big")
+        assert done["response"] == "It says: from the other"
+        assert other.asked[0].body["model"] == "big"
+
+
+def test_a_graph_stands_still_where_its_model_fails(machine, monkeypatch):
+    machine.write("g.json", json.dumps(GRAPH))
+    with serving(always=refuses(401)) as provider:
+        configure(machine, provider, monkeypatch)
+        said = machine.json("run", "g.json")
+        assert (said["status"], [c["step"] for c in said["unanswered"]]) == ("interrupted", ["1"])
+        provider.always = answer("short")
+        assert machine.json("resume", "last")["status"] == "done"
+
+
+def test_a_replan_whose_model_fails_is_asked_for_again(machine, monkeypatch):
+    machine.write("p.ltp", 'S1: RE-PLAN ("start over")\n')
+    with serving(always=refuses(401)) as provider:
+        configure(machine, provider, monkeypatch)
+        said = machine.json("run", "p.ltp")
+        assert (said["status"], said["unanswered"][0]["tool"]) == ("interrupted", "RE-PLAN")
+        provider.always = answer('PLAN_START\nS1: @RESPOND ("anew")\nPLAN_END')
+        done = machine.json("resume", "last")
+        assert (done["status"], done["response"], done["replanned"]) == ("done", "anew", True)
+
+
+def test_a_model_is_named_by_option_environment_or_file(machine, monkeypatch):
+    machine.write("p.ltp", PLAN)
+    machine.write("mine.py", "def ask(messages):\n    return 'from a function'\n")
+    with serving(always=answer("configured")) as one, serving(always=answer("named")) as two:
+        configure(machine, one, monkeypatch)
+        assert machine.json("run", "p.ltp")["response"] == "It says: configured"
+        monkeypatch.setenv("CALLSHEET_MODEL", f"{two.url}/v1")
+        assert machine.json("run", "p.ltp")["response"] == "It says: named"
+        assert machine.json("run", "p.ltp", "--model", f"{one.url}/v1#x")["response"] == "It says: configured"
+        assert (
+            machine.json("run", "p.ltp", "--model", "mine.py:ask")["response"] == "It says: from a function"
+        )
+    unknown = machine.json("run", "p.ltp", "--model", "opnai:gpt-5")
+    assert unknown["diagnostics"][0]["code"] == "MDL001"
+
+
+def test_a_plan_that_asks_no_model_needs_none(machine):
+    machine.write("p.ltp", 'S1: @RESPOND ("hi")\n')
+    assert machine.json("run", "p.ltp", "--model", "nobody:x")["response"] == "hi"
+
+
+def test_without_a_journal_the_step_fails_as_any_other(machine, monkeypatch):
+    machine.write("p.ltp", PLAN)
+    with serving(always=refuses(401)) as provider:
+        configure(machine, provider, monkeypatch)
+        done = machine.json("run", "p.ltp", "--no-journal")
+    assert done["status"] == "done"
+    assert done["variables"]["s"].startswith("MDL003: the model")
+
+
+def test_no_key_is_in_what_is_kept(machine, monkeypatch):
+    machine.write("p.ltp", PLAN)
+    monkeypatch.setenv("MY_KEY", "sk-s3cret")
+    with serving(always=refuses(401, "you sent sk-s3cret")) as provider:
+        configure(machine, provider, monkeypatch, key_env="MY_KEY")
+        said = machine("run", "p.ltp")
+        assert provider.asked[0].headers["Authorization"] == "Bearer sk-s3cret"
+    assert "s3cret" not in said.output
+    for path in filter(Path.is_file, machine.journal.parent.rglob("*")):
+        assert b"s3cret" not in path.read_bytes()

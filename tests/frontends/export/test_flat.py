@@ -1,0 +1,180 @@
+"""Plans as flat JSON: the schema keeps the limits of providers, and what follows it reads as a plan."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+from benchmarks.grammars.catalogue import OPERATIONS, TOOLS, signatures
+from benchmarks.grammars.matching import Matcher
+
+from callsheet.diagnostics import CODES, explain
+from callsheet.frontends.export import ExportOptions, ToolShape, plan_schema, read_flat
+from callsheet.frontends.ltp import format_plan
+from callsheet.passes import check
+
+OPTIONS = ExportOptions(max_steps=6, operations=OPERATIONS)
+READ = ToolShape(
+    "read_file",
+    {
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "rows": {"type": "array", "items": {"type": "integer"}}},
+        "required": ["path"],
+    },
+)
+
+
+def flat(*steps: dict[str, Any]) -> str:
+    return json.dumps({"steps": [{"args": [], "out": "", **step} for step in steps]})
+
+
+def said(name: str, value: Any) -> dict[str, Any]:
+    return {"name": name, "value": value}
+
+
+def ref(name: str, to: str) -> dict[str, Any]:
+    return {"name": name, "ref": to}
+
+
+WHOLE = flat(
+    {"tool": "read_file", "args": [said("path", "notes.md")], "out": "v1"},
+    {"each": "v1.rows", "when": "", "tool": "llm_extract", "out": "v2",
+     "args": [ref("data", "item"), said("target", "the day")]},
+    {"each": "", "when": 'NOT_EMPTY($v2) AND $v1.n == "x"', "tool": "respond",
+     "args": [said("text", "$v1.title, for $5 and $nobody:"), ref("text", "v2")]},
+    {"tool": "calc", "args": [said("expression", "$v1.n * 2")], "out": "v3"},
+    {"tool": "terminate", "args": [said("text", "None: ${v3.sum}x")]},
+)  # fmt: skip
+
+
+def test_a_flat_plan_reads_as_the_plan_that_it_says() -> None:
+    plan = read_flat(WHOLE, [READ], options=OPTIONS).require()
+    assert format_plan(plan).splitlines()[2:-1] == [
+        'S1: @READ_FILE (path="notes.md") > $v1',
+        'S2: ?FOREACH ($item IN $v1.rows) THEN @LLM_EXTRACT ($item, target="the day") > $v2',
+        'S3: ?IF (NOT_EMPTY($v2) AND $v1.n == "x") THEN @RESPOND ("$v1.title, for $5 and \\$nobody:", $v2)',
+        'S4: @CALC ("$v1.n * 2") > $v3',
+        'S5: TERMINATE ("None: ${v3.sum}x")',
+    ]
+
+
+def test_a_text_becomes_the_list_that_its_schema_asks_for() -> None:
+    text = flat(
+        {"tool": "read_file", "args": [said("path", "[1]"), said("rows", "[1, 2]")], "out": "v1"},
+        {"tool": "respond", "args": [ref("text", "$v1")]},
+    )
+    plan = read_flat(text, [READ]).require()
+    assert format_plan(plan).splitlines()[2] == 'S1: @READ_FILE (path="[1]", rows=[1, 2]) > $v1'
+
+
+def test_what_follows_the_schema_is_taken_by_it_and_by_llguidance() -> None:
+    schema = plan_schema([READ], OPTIONS)
+    whole = json.loads(WHOLE)
+    for step in whole["steps"]:
+        step.setdefault("each", "")
+        step.setdefault("when", "")
+    jsonschema.validate(whole, schema)
+    order = ("each", "when", "tool", "args", "out")
+    steps = [{key: step[key] for key in order} for step in whole["steps"]]
+    text = json.dumps({"steps": steps}, separators=(", ", ": "))
+    assert Matcher.of_schema(schema).takes(text)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"tool": "write_file"},
+        {"tool": "respond", "args": [{"name": "text", "value": "a", "ref": "v1"}]},
+        {"tool": "respond", "args": [{"name": "text"}]},
+        {"tool": "respond", "args": [], "out": "page"},
+        {"tool": "respond", "note": "why"},
+    ],
+)
+def test_what_does_not_follow_the_schema_is_refused(step: dict[str, Any]) -> None:
+    schema = plan_schema([READ], OPTIONS)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"steps": [{"each": "", "when": "", "args": [], "out": "", **step}]}, schema)
+
+
+# ---------------------------------------------------------------- the limits of providers
+
+
+def _schemas(schema: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(schema, dict):
+        yield schema
+        for part in schema.values():
+            yield from _schemas(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from _schemas(part)
+
+
+@pytest.mark.parametrize("count", [1, 7, 60])
+def test_the_schema_keeps_the_limits_of_providers_whatever_the_tools_are(count: int) -> None:
+    """Anthropic: 20 strict tools, 24 optional and 16 union parameters. OpenAI: all required, 1,000 names."""
+    tools = [ToolShape(f"{tool.name}_{n}", tool.parameters) for n in range(count) for tool in TOOLS][:count]
+    every = list(_schemas(plan_schema(tools, OPTIONS)))
+    objects = [schema for schema in every if schema.get("type") == "object"]
+    assert all(schema["required"] == list(schema["properties"]) for schema in objects)
+    assert all(schema["additionalProperties"] is False for schema in objects)
+    assert sum("anyOf" in schema or isinstance(schema.get("type"), list) for schema in every) <= 16
+    assert sum(len(schema.get("enum", [])) for schema in every) < 1_000
+    words = {word for schema in every for word in schema if isinstance(schema.get("type"), str)}
+    assert words <= {"type", "properties", "required", "additionalProperties", "items", "enum", "description"}
+
+
+def test_operations_and_tools_are_named_once_each() -> None:
+    names = plan_schema(TOOLS, OPTIONS)["properties"]["steps"]["items"]["properties"]["tool"]["enum"]
+    assert len(names) == len(set(names)) == len(TOOLS) + len(OPERATIONS) + 2
+
+
+# ---------------------------------------------------------------- answers that are no plan
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "DAG001"),
+        ("Here is the plan:", "DAG001"),
+        ("[]", "GRM001"),
+        ('{"steps": []}', "GRM001"),
+        ('{"steps": ["respond"]}', "GRM001"),
+        ('{"steps": [{"tool": 3, "args": [], "out": ""}]}', "GRM001"),
+        ('{"steps": [{"tool": "respond", "args": {}, "out": ""}]}', "GRM001"),
+        ('{"steps": [{"tool": "x", "args": [], "out": "a b"}]}', "GRM001"),
+        ('{"steps": [{"tool": "x", "args": [], "out": "", "why": ""}]}', "GRM001"),
+        (flat({"tool": "x", "args": ["a"]}), "GRM002"),
+        (flat({"tool": "x", "args": [{"name": "a"}]}), "GRM002"),
+        (flat({"tool": "x", "args": [ref("a", "v1 + v2")]}), "GRM002"),
+        (flat({"tool": "x", "args": [said("a", 1), said("a", 2)]}), "GRM002"),
+        (flat({"tool": "x", "each": "all of them"}), "GRM002"),
+        (flat({"tool": "x", "when": "$v1 is nice"}), "LTP041"),
+    ],
+)
+def test_an_answer_that_is_no_flat_plan_is_told_with_its_place(text: str, code: str) -> None:
+    result = read_flat(text, [READ])
+    assert result.plan is None
+    assert code in {d.code for d in result.diagnostics}
+    assert all(d.span is not None for d in result.diagnostics)
+
+
+def test_a_variable_that_is_not_set_and_a_tool_that_is_not_there_are_left_to_the_checks() -> None:
+    text = flat(
+        {"tool": "read_page", "args": [ref("url", "v3")], "out": "v1"}, {"tool": "respond", "args": []}
+    )
+    found = {d.code for d in check(read_flat(text, TOOLS).require(), tools=signatures())}
+    assert {"CHK001", "CHK040"} <= found
+
+
+@pytest.mark.parametrize("code", [code for code in CODES if code.startswith("GRM")])
+def test_the_examples_of_a_page_are_what_it_says(code: str) -> None:
+    page = explain(code) or ""
+    bad, good = (re.findall(rf"^```json {kind}\n(.*?)^```", page, re.M | re.S) for kind in ("bad", "good"))
+    assert bad
+    assert good
+    assert all(code in {d.code for d in read_flat(text, []).diagnostics} for text in bad)
+    assert all(read_flat(text, []).diagnostics == () for text in good)

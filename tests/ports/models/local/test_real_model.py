@@ -1,0 +1,229 @@
+"""What holds of the smallest real model on the real server: answers, constraints, failures, processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from callsheet.authoring.answer import read_answer_plan
+from callsheet.authoring.prompt import compile_messages
+from callsheet.diagnostics import CallsheetError
+from callsheet.ports.models.local import LocalModel, LocalSettings, open_local
+from callsheet.ports.models.model import Constraint, Failure, LanguageModel, ModelFailed, Stop, Syntax
+
+pytestmark = pytest.mark.models
+
+ASK = [
+    {"role": "system", "content": "You answer in few words, and you are friendly to whoever asks."},
+    {"role": "user", "content": "Name a colour."},
+]
+ENDLESS = Constraint(Syntax.GBNF, "root ::= [a-z ]+")
+HELD = [
+    Constraint(Syntax.GBNF, 'root ::= "teal-" [0-9] [0-9]'),
+    Constraint(Syntax.LARK, 'start: "teal-" /[0-9]{2}/'),
+    Constraint(Syntax.LARK, '%llguidance {}\nstart: "teal-" /[0-9]{2}/'),
+]
+UNKNOWN = [
+    Constraint(Syntax.GBNF, "root ::= colour"),
+    Constraint(Syntax.GBNF, 'root = "teal"'),
+    Constraint(Syntax.LARK, "start: colour"),
+    Constraint(Syntax.LARK, 'colour: "teal"'),
+    Constraint(Syntax.JSON_SCHEMA, '{"type": "colour"}'),
+]
+
+
+async def test_it_is_a_language_model_that_answers_with_what_it_took(model: LocalModel) -> None:
+    assert isinstance(model, LanguageModel)
+    assert model.name.startswith("local:")
+    answer = await model.complete(ASK, max_tokens=4)
+    assert answer.text.strip()
+    assert answer.usage.output_tokens == 4
+    assert answer.stop is Stop.LENGTH
+    assert answer.usage.input_tokens > 20
+    assert answer.usage.seconds > 0
+    assert answer.usage.cost == 0.0
+    assert not answer.constrained
+
+
+async def test_the_same_question_has_the_same_answer_and_is_not_read_again(model: LocalModel) -> None:
+    first = await model.complete(ASK, max_tokens=12)
+    second = await model.complete(ASK, max_tokens=12)
+    assert second.text == first.text
+    assert second.usage.cached_tokens >= second.usage.input_tokens - 1
+    other = await model.complete([ASK[0], {"role": "user", "content": "Name a tree."}], max_tokens=2)
+    assert 10 < other.usage.cached_tokens < other.usage.input_tokens
+
+
+@pytest.mark.parametrize("constraint", HELD)
+async def test_an_answer_matches_its_grammar(model: LocalModel, constraint: Constraint) -> None:
+    answer = await model.complete(ASK, constraint, max_tokens=20)
+    assert re.fullmatch(r"teal-\d\d", answer.text)
+    assert answer.stop is Stop.END
+    assert answer.constrained
+
+
+async def test_an_answer_follows_its_json_schema(model: LocalModel) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"colour": {"enum": ["teal", "plum"]}, "shade": {"type": "integer"}},
+        "required": ["colour", "shade"],
+        "additionalProperties": False,
+    }
+    answer = await model.complete(ASK, Constraint(Syntax.JSON_SCHEMA, json.dumps(schema)), max_tokens=60)
+    said = json.loads(answer.text)
+    assert said["colour"] in ("teal", "plum")
+    assert isinstance(said["shade"], int)
+
+
+@pytest.mark.parametrize("constraint", UNKNOWN)
+async def test_a_constraint_that_is_none_fails_instead_of_being_left_out(
+    model: LocalModel, constraint: Constraint
+) -> None:
+    with pytest.raises(ModelFailed) as failed:
+        await model.complete(ASK, constraint, max_tokens=20)
+    assert failed.value.kind is Failure.CONSTRAINT
+    assert (await model.complete(ASK, HELD[0], max_tokens=20)).constrained
+
+
+async def test_a_conversation_beyond_the_context_is_refused(model: LocalModel) -> None:
+    with pytest.raises(ModelFailed, match="too long") as failed:
+        await model.complete([{"role": "user", "content": "word " * 600}], max_tokens=5)
+    assert failed.value.kind is Failure.REQUEST
+
+
+async def test_an_answer_that_reaches_the_end_of_the_context_says_so(model: LocalModel) -> None:
+    full = [{"role": "user", "content": "word " * 460}]
+    answer = await model.complete(full, ENDLESS, max_tokens=500)
+    assert answer.stop is Stop.LENGTH
+    assert answer.usage.input_tokens + answer.usage.output_tokens <= 512
+
+
+async def test_an_answer_without_a_word_is_a_failure(model: LocalModel) -> None:
+    with pytest.raises(ModelFailed) as failed:
+        await model.complete(ASK, Constraint(Syntax.GBNF, 'root ::= " "'), max_tokens=5)
+    assert failed.value.kind is Failure.EMPTY
+
+
+async def test_a_late_answer_is_a_failure_and_keeps_nobody_waiting(
+    model: LocalModel, opened: Callable[..., LocalModel]
+) -> None:
+    hasty = opened(timeout=0.3)
+    assert hasty.server is model.server
+    with pytest.raises(ModelFailed) as failed:
+        await hasty.complete(ASK, ENDLESS, max_tokens=900)
+    assert failed.value.kind is Failure.TIMEOUT
+    assert (await model.complete(ASK, HELD[0], max_tokens=20)).text.startswith("teal-")
+
+
+async def test_a_caller_that_leaves_lets_the_next_one_in(model: LocalModel) -> None:
+    gone = asyncio.create_task(model.complete(ASK, ENDLESS, max_tokens=900))
+    await asyncio.sleep(0.3)
+    gone.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await gone
+    assert (await model.complete(ASK, HELD[0], max_tokens=20)).text.startswith("teal-")
+
+
+async def test_a_killed_server_fails_its_call_and_the_next_call_starts_another(model: LocalModel) -> None:
+    await model.complete(ASK, max_tokens=1)
+    before = model.server.pid
+    assert before is not None
+    call = asyncio.create_task(model.complete(ASK, ENDLESS, max_tokens=900))
+    await asyncio.sleep(0.3)
+    os.kill(before, signal.SIGKILL)
+    with pytest.raises(ModelFailed, match="signal 9") as failed:
+        await call
+    assert failed.value.kind is Failure.UNREACHABLE
+    assert (await model.complete(ASK, HELD[0], max_tokens=20)).text.startswith("teal-")
+    assert model.server.pid not in (None, before)
+
+
+async def test_callers_at_once_and_on_other_threads_each_get_their_answer(model: LocalModel) -> None:
+    words = ["red", "green", "blue", "grey"]
+    told: dict[str, str] = {}
+
+    async def ask(word: str) -> None:
+        constraint = Constraint(Syntax.GBNF, f'root ::= "{word}"')
+        told[word] = (await model.complete(ASK, constraint, max_tokens=10)).text
+
+    thread = threading.Thread(target=lambda: asyncio.run(ask(words[0])))
+    thread.start()
+    await asyncio.gather(*map(ask, words[1:]))
+    await asyncio.to_thread(thread.join)
+    assert told == {word: word for word in words}
+
+
+async def test_nobody_else_gets_in(model: LocalModel) -> None:
+    await model.complete(ASK, max_tokens=1)
+    address = model.server.ensure().address
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", address)
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        answer = await client.post(f"{address}/v1/chat/completions", json={"messages": ASK})
+    assert answer.status_code == 401
+
+
+def test_the_server_ends_with_its_parent(model_file: Path) -> None:
+    code = (
+        "import asyncio, sys, time\n"
+        "from callsheet.ports.models.local import LocalSettings, open_local\n"
+        "model = open_local(sys.argv[1], LocalSettings(threads=1, context=256))\n"
+        "asyncio.run(model.complete([{'role': 'user', 'content': 'hi'}], max_tokens=1))\n"
+        "print(model.server.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    command = [sys.executable, "-c", code, str(model_file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        assert _lives(child)
+        parent.kill()
+    deadline = time.monotonic() + 10
+    while _lives(child) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _lives(child)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def test_a_model_that_is_cut_off_does_not_start_and_says_why(model_file: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    with model_file.open("rb") as file:
+        broken.write_bytes(file.read(3_000_000))
+    with pytest.raises(ModelFailed, match="does not start") as failed:
+        await open_local(str(broken), LocalSettings(threads=1)).complete(ASK, max_tokens=1)
+    assert failed.value.kind is Failure.UNREACHABLE
+    assert "load" in str(failed.value)
+
+
+async def test_bad_plans_of_a_small_model_are_diagnostics(model: LocalModel) -> None:
+    """What it writes as a plan reads as one, or is refused in words; nothing breaks."""
+    card, goal = compile_messages("What does the file notes.md say?")
+    short = [{"role": "system", "content": card["content"][:500]}, goal]
+    answer = await model.complete(short, max_tokens=40)
+    result = read_answer_plan(answer.text)
+    assert result.plan is not None or any(d.is_error and d.message for d in result.diagnostics)
+
+
+def test_a_file_of_another_kind_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    other = tmp_path / "notes.gguf"
+    other.write_text("not a model")
+    with pytest.raises(CallsheetError, match="does not begin as a GGUF file does") as refused:
+        open_local(str(other))
+    assert refused.value.diagnostics[0].code == "MDL023"
