@@ -6,9 +6,9 @@ unsettled where that is so}, late {outcome: ok or err, and what that has}, timer
 due}, signal {digest, verdict, value, by, note, msg_id}, plan {plan, facts}, each of ok, err and plan with
 {remarks} where there are any: {cut, kept, whole, unit} or {fact, text}, and with {spent} where that is
 known: tokens in, out, cost, and what `Spent` has beside them unless that is nothing; in_doubt {reason} and
-{spent}, decided {decision} and {value} if that is `value`, and {by} where no person decided, cancel
-{reason}, reopen none, time_up {seconds}, limits {limits}, end {status, response, terminated, error,
-steps_executed, ended_at, refusal, usage}.
+{spent}, decided {decision} and {value} if that is `value`, and {by} where no person decided, cancel {reason},
+reopen none, time_up {seconds}, limits {limits}, end {status, response, terminated, error, steps_executed,
+ended_at, refusal, usage}.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ def create(
         check_plan_id(plan_id)
     if only_prompt:
         return _print_prompt(goal, context, setup, as_json=as_json)
-    plan, doubts = run_to_end(_made(goal, context, setup))
-    stored = open_library(plans_folder).save(plan, plan_id, replaces=replaces)
+    plan, tools, doubts = run_to_end(_made(goal, context, setup))
+    stored = open_library(plans_folder).save(plan, plan_id, replaces=replaces, tools=tools, goal=goal)
     if as_json:
         print_json({**plan_json(stored), "goal": goal})
         return Exit.OK
@@ -65,13 +65,16 @@ def create(
     return Exit.OK
 
 
-async def _made(goal: str, context: str, setup: Setup) -> tuple[Plan, tuple[Diagnostic, ...]]:
-    """The checked plan, without an id, and what was doubtful about the tools."""
+async def _made(
+    goal: str, context: str, setup: Setup
+) -> tuple[Plan, dict[str, str | None], tuple[Diagnostic, ...]]:
+    """The checked plan, without an id, the tools that it was made for, and what was doubtful about them."""
     from dataclasses import replace  # noqa: PLC0415 - as above
 
     from callsheet.api.checking import check_plan  # noqa: PLC0415
     from callsheet.api.plan import Plan as Made  # noqa: PLC0415
     from callsheet.api.planning import refused  # noqa: PLC0415
+    from callsheet.api.reach import pins_for_library  # noqa: PLC0415
     from callsheet.apps.models import required_planner  # noqa: PLC0415
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
     from callsheet.ports.models.failures import as_error  # noqa: PLC0415
@@ -89,7 +92,7 @@ async def _made(goal: str, context: str, setup: Setup) -> tuple[Plan, tuple[Diag
         wrong = refused(Made(plan), check_plan(plan, toolbox.registry))
         if wrong is not None:
             raise wrong
-        return replace(plan, id=None), toolbox.diagnostics
+        return replace(plan, id=None), pins_for_library(plan, toolbox.registry), toolbox.diagnostics
 
 
 def _print_prompt(goal: str, context: str, setup: Setup, *, as_json: bool) -> Exit:
