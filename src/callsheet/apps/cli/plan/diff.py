@@ -73,7 +73,9 @@ def _read(argument: str, syntax: Syntax | None, folder: Path | None) -> PlanText
     text = options.NamedPlan(argument, syntax, folder).read()
     if text.stored is None:
         return text
-    return replace(text, source=replace(text.source, name=argument))  # how it was named, not where it lies
+    source = replace(text.source, name=argument)  # how it was named, not where it lies
+    own = text.stored.result.plan  # the id under which it is kept is no part of the plan
+    return replace(text, source=source, plan=None if text.plan is None else own)
 
 
 def _text(found: PlanDiff, before: PlanText, after: PlanText, color: str) -> str:
