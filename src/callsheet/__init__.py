@@ -10,6 +10,7 @@ from importlib import import_module
 TYPE_CHECKING = False  # what type checkers take as true; `typing` would cost half of the import
 if TYPE_CHECKING:
     from callsheet.api.budget import SharedBudget
+    from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions
     from callsheet.api.dryrun import DryRun
     from callsheet.api.errors import PlanError, RunFailed, RunInterrupted
     from callsheet.api.events import (
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
         OperationModel,
         ReplanRequest,
     )
-    from callsheet.api.oneshot import arun, run
+    from callsheet.api.oneshot import arun, compile, run  # noqa: A004 - callsheet.compile
     from callsheet.api.plan import Plan, parse
     from callsheet.api.plan_tools import PlanProposal, PlanTools
     from callsheet.api.planning import PlanRequest
@@ -62,6 +63,7 @@ __version__ = "0.1.0.dev0"
 
 _NAMES = {
     "callsheet.api.budget": ("SharedBudget",),
+    "callsheet.api.compiling": ("CompileFailed", "CompileOptions", "Compiled"),
     "callsheet.api.dryrun": ("DryRun",),
     "callsheet.api.errors": ("PlanError", "RunFailed", "RunInterrupted"),
     "callsheet.api.events": (
@@ -90,7 +92,7 @@ _NAMES = {
         "OperationModel",
         "ReplanRequest",
     ),
-    "callsheet.api.oneshot": ("arun", "run"),
+    "callsheet.api.oneshot": ("arun", "compile", "run"),
     "callsheet.api.plan": ("Plan", "parse"),
     "callsheet.api.plan_tools": ("PlanProposal", "PlanTools"),
     "callsheet.api.planning": ("PlanRequest",),
@@ -121,6 +123,9 @@ __all__ = [
     "CallsheetError",
     "CastFailed",
     "ChatModel",
+    "CompileFailed",
+    "CompileOptions",
+    "Compiled",
     "Diagnostic",
     "DoubtfulCall",
     "DryRun",
@@ -166,6 +171,7 @@ __all__ = [
     "Usage",
     "arun",
     "calc",
+    "compile",
     "format_text",
     "parse",
     "run",

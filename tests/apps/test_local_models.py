@@ -61,3 +61,18 @@ def test_what_was_not_here_cannot_be_removed(machine, folder):
     assert not (folder / "smollm2-135m.gguf").exists()
     again = machine("models", "remove", "smollm2-135m")
     assert (again.exit_code, again.stderr) == (1, "smollm2-135m was not here\n")
+
+
+def test_doctor_says_which_models_are_here(machine, folder):
+    items = {item["name"]: item for item in machine.json("doctor")["items"]}
+    assert items["local models"]["state"] == "note"
+    assert "callsheet models list" in items["local models"]["help"]
+    folder.mkdir()
+    (folder / "smollm2-135m.gguf").touch()
+    items = {item["name"]: item for item in machine.json("doctor")["items"]}
+    assert items["local models"] == {
+        "name": "local models",
+        "state": "ok",
+        "found": "smollm2-135m",
+        "help": None,
+    }

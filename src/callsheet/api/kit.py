@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 from callsheet.api.checking import Means
-from callsheet.api.models import Agent, Compiler, Model, Replan
+from callsheet.api.models import Agent, Compiler, Model
 from callsheet.api.planning import GraphPlanner, Planner
 from callsheet.api.reach import default_data
+from callsheet.api.replanning import Replan
 from callsheet.api.tools import ToolSource
+from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import Source
 from callsheet.ir import OnInDoubt
 from callsheet.machine import Limits
 from callsheet.machine.asking import ApprovalTimeout
 from callsheet.ports.builtin import BuiltinSettings
+from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.tools import Tool
 from callsheet.runtime.asking import OnAsk
 from callsheet.runtime.gateway import AgentPort, ModelPort
@@ -46,6 +49,7 @@ class RuntimeOptions(TypedDict, total=False):
     agent: Agent | None
     compiler: Compiler | None
     planner: Planner | None
+    share_values: Shared
     journal: Journal | str | os.PathLike[str] | None
     limits: Limits | None
     approve: Iterable[str]
@@ -79,6 +83,8 @@ class Kit:
     approval_timeout: Mapping[str, float] = field(default_factory=dict[str, float])
     on_ask: OnAsk | None = None
     schedule: Literal["sequential", "auto"] | None = None
+    language: LanguageModel | None = None
+    """Who is asked for plans; None where there is no model, or one that carries out whole operations."""
 
     def bounds(self, limits: Limits | None) -> Limits:
         """The limits of a run: those that it is given or the runtime's, on the schedule that was named."""

@@ -13,14 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 from callsheet.api.plan import Plan
-from callsheet.authoring.answer import read_answer_plan
-from callsheet.authoring.prompt import replan_prompt
-from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
-from callsheet.ir import Plan as Steps
-from callsheet.machine import CallModel, Compile, RunAgent, to_text
+from callsheet.machine import CallModel, RunAgent, to_text
 from callsheet.ports.models.model import LanguageModel
-from callsheet.ports.models.operations import Complete, ModelAnswer, ModelOperations, text_of
+from callsheet.ports.models.operations import Complete, ModelAnswer, ModelOperations
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.python_tools import to_json
 from callsheet.ports.tools import CallContext
@@ -96,9 +92,6 @@ class ReplanRequest:
 Compiler: TypeAlias = "Callable[[ReplanRequest], Plan | str | Awaitable[Plan | str]]"
 """What `Runtime(compiler=…)` takes: gives the new plan, or its text."""
 
-Replan: TypeAlias = "Callable[[Compile, CallContext], Awaitable[Steps]]"
-"""Makes a plan, not checked yet, for a RE-PLAN."""
-
 
 def opened(model: Model | None) -> Model | None:
     """The model, where it was named the one of that name; raises CallsheetError as `open_model` does."""
@@ -129,23 +122,6 @@ def agent_port(agent: Agent) -> AgentPort:
         return to_json(await called(agent, AgentTask(to_text(goal), tuple(inputs), arguments)))
 
     return solve
-
-
-def replan_by(compiler: Compiler | None, model: Model | None) -> Replan | None:
-    """How a RE-PLAN gets its plan: by the compiler, else by a model that takes prompts."""
-    if compiler is not None:
-        return _by_compiler(compiler)
-    if model is None or isinstance(model, OperationModel):
-        return None
-    complete = completing(model)
-
-    async def ask(command: Compile, context: CallContext) -> Steps:
-        prompt = replan_prompt(command.reason, command.variables)
-        context.remark(*prompt.remarks)
-        answer = text_of(await complete(prompt.messages), context)
-        return read_answer_plan(answer, command.variables).require()
-
-    return ask
 
 
 async def called(function: Callable[..., Any], *arguments: object) -> Any:
@@ -198,16 +174,3 @@ def _operation_port(model: OperationModel) -> ModelPort:
         return to_json(await called(model.carry_out, request))
 
     return carry_out
-
-
-def _by_compiler(compiler: Compiler) -> Replan:
-    async def compile_again(command: Compile, context: CallContext) -> Steps:
-        given = await called(compiler, ReplanRequest(command.reason, command.variables))
-        if isinstance(given, Plan):
-            return given.ir
-        result = read_answer_plan(given, command.variables)
-        if result.plan is None:
-            raise CallsheetError(result.diagnostics, result.source)
-        return result.plan
-
-    return compile_again

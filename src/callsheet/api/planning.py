@@ -9,19 +9,27 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias, cast
 
-from callsheet.api.models import Model, OperationModel, called, completing
+from callsheet.api.compiling import report
+from callsheet.api.language import language_model
+from callsheet.api.models import Model, called
 from callsheet.api.plan import Plan
+from callsheet.authoring.compiler.asking import Ask, Reading, asked
+from callsheet.authoring.compiler.catalogue import catalogue_for
+from callsheet.authoring.compiler.request import Check
+from callsheet.authoring.compiler.result import Accounting
 from callsheet.authoring.planner import plan_prompt, read_graph_answer, revision_prompt
 from callsheet.authoring.planner.prompt import PlanPrompt
+from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.frontends.dag import to_dag
-from callsheet.ir import Order
+from callsheet.ir import CallKind, Order, call_kind
 from callsheet.ir import Plan as Steps
-from callsheet.machine import Compile, Progress
+from callsheet.machine import Compile, Progress, Remark
 from callsheet.machine.progress import without_past
-from callsheet.ports.models.operations import Complete, text_of
+from callsheet.ports.models.model import Constraint, LanguageModel
 from callsheet.ports.tools import CallContext, ToolSpec
 
 
@@ -48,44 +56,104 @@ Planner: TypeAlias = "Callable[[PlanRequest], Planned | Awaitable[Planned]]"
 """What `Runtime(planner=…)` takes."""
 
 
+_MANY_TOOLS, _MANY_TOKENS = 60, 6_000
+"""How much of the tools is told: plans of dependencies are asked of larger models."""
+
+
+def _unchecked(_plan: Steps) -> tuple[Diagnostic, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class GraphPlanner:
-    """Asks for plans: a planner of the user's, else a model that takes conversations."""
+    """Asks for plans: a planner of the user's, else a model, which may repair its answer once.
+
+    Of variables and failures a model is told names, kinds and sizes, and more of those that are `shared`.
+    """
 
     planner: Planner | None = None
-    complete: Complete | None = None
+    model: LanguageModel | None = None
+    shared: Shared = ()
 
-    async def create(self, goal: str, context: str, tools: Iterable[ToolSpec], call: CallContext) -> Steps:
-        """A plan for a goal, not checked yet; what it cost is told to `call`."""
+    async def create(
+        self, goal: str, context: str, tools: Iterable[ToolSpec], call: CallContext, check: Check = _unchecked
+    ) -> Steps:
+        """A plan for a goal; what it cost is told to `call`.
+
+        A model's answer has passed `check`; a planner's is not checked yet. Raises CallsheetError for an
+        answer that is no plan, ModelFailed for none.
+        """
         request = PlanRequest(goal, context, None, ())
-        plan = await self._ask(request, plan_prompt(goal, tools, context), call)
+        told, remarks = _told(goal, tools)
+        call.remark(*remarks)
+        plan = await self._ask(request, plan_prompt(goal, told, context), call, check)
         return plan if plan.goal else replace(plan, goal=goal)
 
-    async def revise(self, command: Compile, tools: Iterable[ToolSpec], call: CallContext) -> Steps:
-        """The steps that go on from where a graph has failed, not checked yet."""
+    async def revise(
+        self, command: Compile, tools: Iterable[ToolSpec], call: CallContext, check: Check = _unchecked
+    ) -> Steps:
+        """The steps that go on from where a graph has failed, as `create` gives a plan."""
         progress = command.progress
         assert progress is not None
         goal = progress.plan.goal or progress.plan.title or ""
         request = PlanRequest(goal, "", progress, tuple(command.variables))
-        prompt = revision_prompt(progress, command.variables, tools)
-        return without_past(await self._ask(request, prompt, call), progress)
+        left = " ".join(
+            step.title or "" for step in (*(step for step, _ in progress.failed), *progress.remaining)
+        )
+        told, remarks = _told(f"{goal}. {left}", tools)
+        call.remark(*remarks)
+        prompt = revision_prompt(progress, command.variables, told, self.shared)
+        plan = await self._ask(request, prompt, call, lambda plan: check(without_past(plan, progress)))
+        return without_past(plan, progress)
 
-    async def _ask(self, request: PlanRequest, prompt: PlanPrompt, call: CallContext) -> Steps:
-        call.remark(*prompt.remarks)
+    async def _ask(self, request: PlanRequest, prompt: PlanPrompt, call: CallContext, check: Check) -> Steps:
         if self.planner is not None:
+            call.remark(*prompt.remarks)
             return _read(await called(self.planner, replace(request, messages=tuple(prompt.messages))))
-        if self.complete is None:
+        if self.model is None:
             raise no_planner()
-        return _read(text_of(await self.complete(prompt.messages), call))
+        accounting = Accounting(model=self.model.name, remarks=prompt.remarks)
+        draft = await asked(Ask(prompt.messages, partial(_reading, check), accounting), self.model)
+        report(draft.accounting, call)
+        if draft.plan is not None:
+            return draft.plan
+        if draft.failure is not None:
+            raise draft.failure
+        raise CallsheetError(draft.diagnostics, draft.source)
 
 
-def graph_planner(planner: Planner | None, model: Model | None) -> GraphPlanner | None:
+def graph_planner(planner: Planner | None, model: Model | None, shared: Shared = ()) -> GraphPlanner | None:
     """Who makes plans of dependencies; None where nobody can."""
     if planner is not None:
-        return GraphPlanner(planner)
-    if model is None or isinstance(model, OperationModel):
-        return None
-    return GraphPlanner(complete=completing(model))
+        return GraphPlanner(planner, shared=shared)
+    asked_for = None if model is None else language_model(model)
+    return None if asked_for is None else GraphPlanner(model=asked_for, shared=shared)
+
+
+def _told(goal: str, tools: Iterable[ToolSpec]) -> tuple[list[ToolSpec], tuple[Remark, ...]]:
+    """The tools that a model is told for a goal, in their order, and how many are left out."""
+    given = list(tools)
+    chosen = catalogue_for(goal, given, max_tools=_MANY_TOOLS, max_tokens=_MANY_TOKENS, fills=True)
+    names = {offer.name for offer in chosen.offers}
+    own = (CallKind.MODEL, CallKind.AGENT, CallKind.TRANSFORM)
+    return [spec for spec in given if spec.name in names or call_kind(spec.name) in own], chosen.remarks
+
+
+def _reading(check: Check, text: str, held_to: Constraint | None) -> Reading:
+    """The plan of dependencies in a model's answer, checked."""
+    del held_to  # a model is held to no constraint here
+    result = read_graph_answer(text)
+    if result.plan is None:
+        return Reading(None, result.diagnostics, result.source)
+    plan = _as_graph(result.plan)
+    wrong = refused(Plan(plan, result.source), check(plan))
+    return (
+        Reading(plan, (), result.source) if wrong is None else Reading(None, wrong.diagnostics, result.source)
+    )
+
+
+def _as_graph(plan: Steps) -> Steps:
+    return plan if plan.order is Order.DAG else to_dag(plan).plan
 
 
 def no_planner() -> CallsheetError:
@@ -121,4 +189,4 @@ def _read(given: Any) -> Steps:
         if result.plan is None:
             raise CallsheetError(result.diagnostics, result.source)
         plan = result.plan
-    return plan if plan.order is Order.DAG else to_dag(plan).plan
+    return _as_graph(plan)

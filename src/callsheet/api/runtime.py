@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions, Verify
 from callsheet.api.dryrun import DryRun, NeedsApproval
 from callsheet.api.findings import Findings
 from callsheet.api.given import (
@@ -22,16 +23,19 @@ from callsheet.api.given import (
 )
 from callsheet.api.handle import RunHandle
 from callsheet.api.kit import Kit, Servers, builtin_settings, read_servers
-from callsheet.api.models import Agent, Compiler, Model, agent_port, model_port, opened, replan_by
+from callsheet.api.language import language_model
+from callsheet.api.models import Agent, Compiler, Model, agent_port, model_port, opened
 from callsheet.api.opening import Opening, require_loop
 from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.api.planning import Planner, graph_planner
 from callsheet.api.reach import local_registry
+from callsheet.api.replanning import replan_by
 from callsheet.api.result import RunResult
 from callsheet.api.session import Ears
 from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
 from callsheet.api.tools import ToolSource, read_tools
+from callsheet.authoring.shapes import Shared
 from callsheet.ir import OnInDoubt, canonical_tool_name
 from callsheet.machine import Limits
 from callsheet.machine.asking import ApprovalTimeout, approval_timeouts
@@ -61,6 +65,8 @@ class Runtime(Opening):
       `OperationModel`. `agent` carries out `@AGENT_SOLVE`. `compiler` makes the plan of a
       RE-PLAN, `planner` those of `create_plan` and of graphs that have failed
       (`Limits(replans_on_failure=…)`); without them the model is asked. All may be async or not.
+    - `share_values` names the variables whose values a model that plans anew may be told, or is a function
+      that says it of a name; of all others it is told names, kinds and sizes.
     - `journal`: the path of a journal, or an open `Journal`. Without one nothing is recorded,
       and no run can be resumed.
     - `limits` bound each run.
@@ -98,6 +104,7 @@ class Runtime(Opening):
         agent: Agent | None = None,
         compiler: Compiler | None = None,
         planner: Planner | None = None,
+        share_values: Shared = (),
         journal: Journal | str | os.PathLike[str] | None = None,
         limits: Limits | None = None,
         on_in_doubt: Literal["ask", "fail", "retry"] = "ask",
@@ -115,8 +122,8 @@ class Runtime(Opening):
             servers=() if mcp is None else read_servers(mcp),
             model=None if model is None else model_port(model),
             agent=None if agent is None else agent_port(agent),
-            replan=replan_by(compiler, model),
-            planner=graph_planner(planner, model),
+            replan=replan_by(compiler, model, share_values),
+            planner=graph_planner(planner, model, share_values),
             journal=journal if isinstance(journal, Journal) or journal is None else Path(journal),
             limits=limits or Limits(),
             on_in_doubt=OnInDoubt(on_in_doubt),
@@ -125,6 +132,7 @@ class Runtime(Opening):
             approval_timeout=approval_timeouts(approval_timeout),
             on_ask=on_approval,
             schedule=schedule,
+            language=None if model is None else language_model(model),
         )
         super().__init__(kit)
 
@@ -198,6 +206,52 @@ class Runtime(Opening):
     def create_plan_sync(self, goal: str, context: str = "") -> Plan:
         """As `create_plan`, for programs without an event loop."""
         return self._run_sync(self.create_plan(goal, context), "create_plan")
+
+    async def compile(
+        self,
+        goal: str,
+        context: str = "",
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        verify: Verify | None = None,
+        options: CompileOptions | None = None,
+    ) -> Compiled | CompileFailed:
+        """A plan for a goal: the model is asked, and once more where its answer is wrong; nothing is run.
+
+        The model is told the tools of this runtime that fit the goal, servers included, and held to a
+        grammar of them where it takes one. `context` is data about the goal; of `inputs`, the variables
+        that the run will be given, it is told names, kinds and sizes. `verify` says what speaks against a
+        plan beside the checks. Raises CallsheetError (CMP001) where no model is there that can be asked;
+        whatever else goes wrong is told by `CompileFailed`.
+
+        >>> import asyncio
+        >>> def greet(name: str) -> str: ...
+        >>> answer = 'S1: @greet (name="Ada") > $v1\\nS2: @respond ($v1)'
+        >>> made = asyncio.run(Runtime([greet], model=lambda prompt: answer).compile("Greet Ada"))
+        >>> print(made.text, end="")
+        # ltp: 1
+        # goal: Greet Ada
+        PLAN_START
+        S1: @GREET (name="Ada") > $greet
+        S2: @RESPOND ($greet)
+        PLAN_END
+        """
+        given = values_of(inputs)
+        async with self._opened() as session:
+            return await session.compile(goal, context, given, verify, options)
+
+    def compile_sync(
+        self,
+        goal: str,
+        context: str = "",
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        verify: Verify | None = None,
+        options: CompileOptions | None = None,
+    ) -> Compiled | CompileFailed:
+        """As `compile`, for programs without an event loop."""
+        work = self.compile(goal, context, inputs=inputs, verify=verify, options=options)
+        return self._run_sync(work, "compile")
 
     # ------------------------------------------------------------ running
 

@@ -16,6 +16,18 @@ from typing import NamedTuple
 
 from callsheet.api.advice import advised, in_words_of_the_library
 from callsheet.api.checking import check_plan, idle_rules
+from callsheet.api.compiling import (
+    Compiled,
+    CompileFailed,
+    CompileOptions,
+    Request,
+    Verify,
+    compiled,
+    draft_for,
+    given_in_words,
+    no_model,
+    offered,
+)
 from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
 from callsheet.api.findings import Findings
 from callsheet.api.kit import Kit
@@ -30,7 +42,7 @@ from callsheet.ir import JSON, Order
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile, Limits, ToolFacts, compile_plan
 from callsheet.machine.progress import with_own_ids
-from callsheet.ports.tools import CallContext, Registry, ToolFailed, ToolSpec
+from callsheet.ports.tools import CallContext, Registry, ToolFailed
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
@@ -297,26 +309,50 @@ class Session:
         if command.progress is None:
             if self._kit.replan is None:
                 raise ToolFailed("RE-PLAN needs a language model, and this run was given none")
-            return await self._kit.replan(command, context)
+            await self._reach(None)
+            return await self._kit.replan(command, context, self._registry)
         if self._kit.planner is None:
             raise no_planner()
         await self._reach(None)
-        return await self._kit.planner.revise(command, self._specs(), context)
+        given = command.variables
+
+        def check(plan: Steps) -> tuple[Diagnostic, ...]:
+            return check_plan(plan, self._registry, given, means=self._kit.means)
+
+        return await self._kit.planner.revise(command, offered(self._registry), context, check)
 
     async def create_plan(self, goal: str, context: str, call: CallContext) -> Plan:
         """A checked plan of dependencies for a goal; what it cost is told to `call`."""
         if self._kit.planner is None:
             raise no_planner()
         await self._reach(None)
-        plan = Plan(await self._kit.planner.create(goal, context, self._specs(), call))
+
+        def check(plan: Steps) -> tuple[Diagnostic, ...]:
+            return check_plan(plan, self._registry, means=self._kit.means)
+
+        plan = Plan(await self._kit.planner.create(goal, context, offered(self._registry), call, check))
         wrong = refused(plan, await self.examine(plan, {}))
         if wrong is not None:
             raise wrong
         return plan
 
-    def _specs(self) -> list[ToolSpec]:
-        """The declarations of all tools that are open."""
-        return [tool.spec for tool in self._registry]
+    async def compile(
+        self,
+        goal: str,
+        context: str,
+        inputs: Mapping[str, JSON],
+        verify: Verify | None,
+        options: CompileOptions | None,
+    ) -> Compiled | CompileFailed:
+        """A plan for a goal on the tools of this session; raises CallsheetError (CMP001) without a model."""
+        if self._kit.language is None:
+            raise no_model()
+        await self._reach(None)
+        request = Request(goal, offered(self._registry), context, given_in_words(inputs))
+        draft = await draft_for(
+            request, self._kit.language, self._registry, self._kit.means, verify=verify, options=options
+        )
+        return compiled(goal, draft, self._registry)
 
 
 def _plans_of(journal: Journal, run_id: str) -> tuple[Steps, list[tuple[str, Steps]]]:

@@ -42,7 +42,7 @@ class Item(NamedTuple):
 async def examine(setup: Setup, journal: Path | None) -> list[Item]:
     """Every item. Servers are started only where the setup names configurations."""
     items = [_python(), *_packages(), _sqlite(), _journal(journal), _isolation(setup)]
-    items += [_program("git"), _program("node"), _settings()]
+    items += [_program("git"), _program("node"), _settings(), _local_models()]
     items += _configurations(setup)
     if setup.mcp_configs:
         items += await _servers(setup)
@@ -123,6 +123,14 @@ def _settings() -> Item:
     """The user's configuration file; one that is wrong ends the command before it comes to this."""
     path = settings_path()
     return Item("config", "ok", str(path) if path.exists() else f"{path} (not there, nothing is changed)")
+
+
+def _local_models() -> Item:
+    """The models that run on this machine: none is needed, and one that is there is usable without a key."""
+    from callsheet.ports.models.local import look  # noqa: PLC0415 - only where it is asked
+
+    presence = look()
+    return Item("local models", "note" if presence.default is None else "ok", presence.found, presence.help)
 
 
 def _configurations(setup: Setup) -> Iterator[Item]:

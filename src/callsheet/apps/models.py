@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.api.checking import Means, check_plan
-from callsheet.api.models import ChatModel, Model, Replan, called, model_port, replan_by
-from callsheet.api.plan import Plan
-from callsheet.api.planning import GraphPlanner, graph_planner, refused
+from callsheet.api.compiling import offered
+from callsheet.api.models import ChatModel, Model, called, model_port
+from callsheet.api.planning import GraphPlanner, graph_planner
 from callsheet.api.reach import facts_of
+from callsheet.api.replanning import Replan, replan_by
 from callsheet.apps.session import Setup
 from callsheet.apps.settings import load_settings
 from callsheet.diagnostics import CallsheetError
@@ -105,7 +106,7 @@ class Asked:
             command: Compile, context: CallContext
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
             if command.progress is None:
-                steps = await self._replanned(command, context)
+                steps = await self._replanned(command, registry, context)
                 wrong = [d for d in check_plan(steps, registry, command.variables) if d.is_error]
                 if wrong:
                     raise CallsheetError(wrong)
@@ -115,19 +116,17 @@ class Asked:
 
         return compile_again
 
-    async def _replanned(self, command: Compile, context: CallContext) -> Steps:
+    async def _replanned(self, command: Compile, registry: Registry, context: CallContext) -> Steps:
         if self.replan is None:
             raise ToolFailed("RE-PLAN needs a language model, and this run was given none")
-        return await self.replan(command, context)
+        return await self.replan(command, context, registry)
 
     async def _revised(self, command: Compile, registry: Registry, context: CallContext) -> Steps:
         if self.planner is None:
             raise ToolFailed("a new plan needs a language model, and this run was given none")
-        steps = await self.planner.revise(command, [tool.spec for tool in registry], context)
-        wrong = refused(Plan(steps), check_plan(steps, registry, command.variables))
-        if wrong is not None:
-            raise wrong
-        return steps
+        return await self.planner.revise(
+            command, offered(registry), context, lambda plan: check_plan(plan, registry, command.variables)
+        )
 
 
 def asked_by(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = True) -> Asked:

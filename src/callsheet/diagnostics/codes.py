@@ -1,8 +1,9 @@
 """The table of diagnostic codes; each has a page in `pages/` with an example and the repair.
 
 Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans, GRM flat plans
-of models, CHK what the checks find in a plan, TOL tools and servers, RUN what can end a run, JRN
-the journal, CFG configuration and usage, PLN the plan library and its planner, MDL models.
+of models, CHK what the checks find in a plan, CMP what can keep a goal from becoming a plan, TOL tools
+and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, PLN the plan library
+and its planner, MDL models.
 """
 
 from __future__ import annotations
@@ -176,6 +177,14 @@ CODES: dict[str, Code] = _table(
     DAG020="a reference that cannot be read",
     DAG070="a plan that a JSON plan cannot say",
     DAG071="a failure that means something else in the other spelling",
+    CMP001="no model to ask for a plan",
+    CMP002="an empty goal",
+    CMP003="a goal that is too long",
+    CMP004="no tool to plan with",
+    CMP005="an empty answer of a model",
+    CMP006="an answer that holds no plan",
+    CMP007="a plan that is wrong after its repair",
+    CMP008="an answer that was cut off",
     GRM001="an answer that is no flat plan",
     GRM002="an argument of a flat plan that cannot be read",
     CFG001="a plan that is not in canonical JSON",

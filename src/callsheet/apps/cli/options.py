@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_ID = re.compile(r"[a-z0-9][a-z0-9._-]*(?:@.*)?\Z", re.ASCII)
-"""What may be a plan of the library; what has a slash in it cannot be."""
+_ID = re.compile(r"(?!.*\.(?:ltp|micro|json|ya?ml)\Z)[a-z0-9][a-z0-9._-]*(?:@.*)?\Z", re.ASCII)
+"""What may be a plan of the library: nothing with a slash or the suffix of a plan's file."""
 _PATH = click.Path(path_type=Path)
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")

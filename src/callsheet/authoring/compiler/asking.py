@@ -70,14 +70,15 @@ async def asked(ask: Ask, model: LanguageModel) -> Draft:
     What keeps a model from answering is a diagnostic too: nothing is raised but what ends the program.
     """
     first = await _answered(ask, model, ask.messages)
-    if first.plan is not None or not ask.repairs or not _can_be_repaired(first):
+    if first.plan is not None or not ask.repairs or first.failure is not None:
         return first
     ask = replace(ask, accounting=first.accounting)
     if ask.plainly is not None and _was_unconstrained(first):
         ask = replace(ask, constraint=None, messages=ask.plainly)
     second = await _answered(ask, model, repair(ask.messages, first.answer, first.errors))
-    accounting = replace(second.accounting, repaired=True)
-    return replace(second if second.answer or not first.answer else first, accounting=accounting)
+    if not second.answer and first.answer:  # nothing that was said is lost
+        return replace(first, accounting=second.accounting, failure=second.failure)
+    return replace(second, accounting=replace(second.accounting, repaired=second.failure is None))
 
 
 async def _answered(ask: Ask, model: LanguageModel, messages: Messages) -> Draft:
@@ -94,7 +95,7 @@ async def _answered(ask: Ask, model: LanguageModel, messages: Messages) -> Draft
         if error.kind is Failure.EMPTY:
             completion = Completion("", model=model.name)
         else:
-            return _draft(ask, "", [diagnose(error, model.name)], accounting)
+            return replace(_draft(ask, "", [diagnose(error)], accounting), failure=error)
     return _read(ask, completion, constraint)
 
 
@@ -120,11 +121,6 @@ def _read(ask: Ask, completion: Completion, constraint: Constraint | None) -> Dr
 
 def _draft(ask: Ask, answer: str, wrong: Iterable[Diagnostic], accounting: Accounting) -> Draft:
     return Draft(answer, None, tuple(wrong), Source(NAME, answer), accounting)
-
-
-def _can_be_repaired(draft: Draft) -> bool:
-    """Whether the model has answered at all: what keeps it from answering is not mended by asking."""
-    return not any(d.code.startswith("MDL") for d in draft.diagnostics)
 
 
 def _was_unconstrained(draft: Draft) -> bool:

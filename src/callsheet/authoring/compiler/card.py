@@ -33,9 +33,9 @@ class Example(NamedTuple):
 
 
 CONDITION = Example(
-    "Check the stock of item 7; if it is below 5, order 20 of it.",
-    "S1: @get_stock (item=7) > $v1\n"
-    "S2: ?IF ($v1.count < 5) THEN @order_item (item=7, count=20) > $v2\n"
+    "Check the stock of tea; if it is below 5, order 20 of it.",
+    'S1: @get_stock (item="tea") > $v1\n'
+    'S2: ?IF ($v1.count < 5) THEN @order_item (item="tea", count=20) > $v2\n'
     'S3: @respond ("Stock:", $v1.count)',
 )
 LOOP = Example(
@@ -43,6 +43,11 @@ LOOP = Example(
     'S1: @find_members (club="chess") > $v1\n'
     "S2: ?FOREACH ($x IN $v1) THEN @invite (member=$x.id) > $v2\n"
     'S3: @respond ("Invited:", $v1)',
+)
+FAILURE = Example(
+    'Print the recipe of plum cake; if it fails, try twice more, then stop with "no paper".',
+    'S1: @print_recipe (name="plum cake") > $v1 ON_FAIL @RETRY(2) TERMINATE ("no paper")\n'
+    'S2: @respond ("Printed.")',
 )
 ONE = Example(
     "Which films run on Friday?", 'S1: @list_films (day="Friday") > $v1\nS2: @respond ("Films:", $v1)'
@@ -60,19 +65,26 @@ THREE = Example(
     "S3: @print_text (text=$v2) > $v3\n"
     'S4: @respond ("Printed:", $v2)',
 )
-EXAMPLES = (ONE, TWO, THREE, CONDITION, LOOP)
+EXAMPLES = (ONE, TWO, THREE, CONDITION, LOOP, FAILURE)
 """Examples with tools that no catalogue is likely to have."""
 
 _CONDITIONAL = re.compile(r"\b(?:if|only|unless|otherwise|whether|in case|except)\b", re.IGNORECASE)
+_FAILING = re.compile(
+    r"\b(?:if|when|should|in case) (?:\w+ ){0,4}fails?\b|\bretr(?:y|ies|ying)\b"
+    r"|\btr(?:y|ying) (?:it )?(?:again|up to|twice|once more)\b|\b(?:does|did)(?: not|n't) work\b",
+    re.IGNORECASE,
+)
 _LOOPING = re.compile(r"\b(?:each|every|one by one|all (?:of )?(?:the )?\w+s)\b", re.IGNORECASE)
 
 
 def example_for(goal: str) -> Example:
-    """The example that is told for a goal: one with a condition or a loop, or of as many parts.
+    """The example that is told for a goal: one with what the goal has, or of as many parts.
 
     >>> example_for("Delete each file") is LOOP, example_for("What time is it?") is ONE
     (True, True)
     """
+    if _FAILING.search(goal):
+        return FAILURE
     if _CONDITIONAL.search(goal):
         return CONDITION
     if _LOOPING.search(goal):

@@ -16,11 +16,13 @@ from callsheet.authoring.compiler.ranking import scores
 from callsheet.machine import Cut, Remark
 from callsheet.ports.tools import ToolSpec
 
-FEW_TOOLS = 8
-"""How many tools a small model is told: it chooses worse among more."""
+FEW_TOOLS = 10
+"""How many tools a small model is told at most: it chooses worse among more."""
+_ALL_TOLD = 4
+"""So many tools are told without a choice."""
 MAX_TOKENS = 2_000
 """Tokens of all lines together, by the estimate."""
-_NEAR_ENOUGH = 0.35
+_NEAR_ENOUGH = 0.25
 """What share of the best score of a part makes another candidate for it."""
 _CANDIDATES = 4
 """Tools for one part of a goal."""
@@ -54,10 +56,10 @@ def catalogue_for(
 ) -> Catalogue:
     """What a model is told for a goal.
 
-    All tools in their order, where they are few; else those that the goal names, and those nearest to its
-    parts, in the order of the parts, up to both bounds. What the goal names is told whatever the bounds
-    say. With `fills`, and where a part finds nothing, further tools are told up to the bounds. Operations are
-    told where the goal speaks of what they do.
+    Those tools that the goal names, and those nearest to its parts, in the order of the parts, up to both
+    bounds; where a part finds nothing, or with `fills`, further ones up to the bounds. Where all are to be
+    told they stand in their own order, so that the text is the same for every goal. What the goal names is
+    told whatever the bounds say. Operations are told where the goal speaks of what they do.
 
     >>> specs = [ToolSpec("READ_FILE", "read_file", "Read a file."), ToolSpec("SEND", "send", "Mail a text.")]
     >>> chosen = catalogue_for("Read the file", specs, max_tools=1)
@@ -68,9 +70,12 @@ def catalogue_for(
     candidates = [*offered, *OPERATIONS]
     order = _in_order_of_parts(goal, candidates, fills=fills)
     operations = tuple(OPERATIONS[n - len(offered)] for n in order if n >= len(offered))
-    if len(offered) <= max_tools and sum(offer.tokens for offer in offered) <= max_tokens:
+    fits = len(offered) <= max_tools and sum(offer.tokens for offer in offered) <= max_tokens
+    if fits and (fills or len(offered) <= _ALL_TOLD):
         return Catalogue((*offered, *operations))
     kept = _kept(goal, candidates, [n for n in order if n < len(offered)], max_tools, max_tokens)
+    if len(kept) == len(offered):
+        return Catalogue((*offered, *operations))
     remark = Cut("the tools in the prompt", len(kept), len(offered), "tools")
     return Catalogue((*(candidates[n] for n in kept), *operations), (remark,))
 
@@ -106,18 +111,24 @@ def _in_order_of_parts(goal: str, candidates: Sequence[Offer], *, fills: bool) -
     Behind them stand those that the goal as a whole is near to, and with `fills` all other tools.
     """
     documents = [candidate.about for candidate in candidates]
-    parts = [_best_first(scores(wanted_by(part), documents)) for part in parts_of(goal)]
-    chosen = [part[rank][1] for rank in range(_CANDIDATES) for part in parts if rank < len(part)]
+    is_tool = [candidate.parameters is not None for candidate in candidates]
+    parts = [_best_first(scores(wanted_by(part), documents), is_tool) for part in parts_of(goal)]
+    chosen = [part[rank] for rank in range(_CANDIDATES + 1) for part in parts if rank < len(part)]
     if not fills and all(parts):
         return list(dict.fromkeys(chosen))
     whole = scores(wanted_by(goal), documents)
     rest = sorted(range(len(candidates)), key=lambda n: (-whole[n], n))
-    is_tool = [candidate.parameters is not None for candidate in candidates]
     return list(dict.fromkeys([*chosen, *(n for n in rest if is_tool[n])]))
 
 
-def _best_first(near: Sequence[float]) -> list[tuple[float, int]]:
-    """The candidates for one part, with their scores: those that are near enough to the best."""
+def _best_first(near: Sequence[float], is_tool: Sequence[bool]) -> list[int]:
+    """The candidates for one part: tools that are near enough to the best one, and the best operation.
+
+    An operation works on what a tool gives, so it takes no tool's place.
+    """
     best = max(near, default=0.0)
-    found = sorted((-score, n) for n, score in enumerate(near) if score > 0 and score >= _NEAR_ENOUGH * best)
-    return [(-score, n) for score, n in found[:_CANDIDATES]]
+    best_tool = max((score for score, tool in zip(near, is_tool, strict=True) if tool), default=0.0)
+    found = sorted((-score, n) for n, score in enumerate(near) if score > 0)
+    tools = [n for score, n in found if is_tool[n] and -score >= _NEAR_ENOUGH * best_tool][:_CANDIDATES]
+    operations = [n for score, n in found if not is_tool[n] and -score >= _NEAR_ENOUGH * best][:1]
+    return sorted((*tools, *operations), key=lambda n: (-near[n], n))

@@ -6,9 +6,11 @@ is shown to people: telling names, an answer at its end, its goal in its head. O
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from callsheet.authoring.answer import read_answer_plan
 from callsheet.authoring.compiler.asking import NAME, Ask, Reading, asked
@@ -16,51 +18,19 @@ from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalog
 from callsheet.authoring.compiler.focus import parts_of
 from callsheet.authoring.compiler.naming import with_telling_names
 from callsheet.authoring.compiler.prompt import Question, as_json, question
+from callsheet.authoring.compiler.request import Check, Options, Request
 from callsheet.authoring.compiler.result import Accounting, Draft
+from callsheet.authoring.compiler.stutter import without_stutter
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
-from callsheet.frontends.export import ExportOptions, ToolShape, plan_gbnf, plan_lark
+from callsheet.frontends.export import ExportOptions, ToolShape, plan_gbnf, plan_lark, plan_schema, read_flat
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.ir import Literal, Plan, Ref, Respond, Step, Terminate
 from callsheet.ports.models.model import Constraint, LanguageModel, Syntax
-from callsheet.ports.tools import ToolSpec
 
 MAX_GOAL = 20_000
 """Characters of a goal."""
 MANY_TOOLS = 40
 """How many tools a model is told that takes no grammar: such models are large, and choose well."""
-
-Check: TypeAlias = "Callable[[Plan], Sequence[Diagnostic]]"
-"""What is wrong with a plan, or could be better: the passes, and whatever else has to agree."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is to be compiled: a goal, data about it, and what a plan may use.
-
-    `tools` are declarations under the names by which plans call them, `given` the variables that are set
-    before the plan runs, each with words on what it is.
-    """
-
-    goal: str
-    tools: tuple[ToolSpec, ...]
-    context: str = ""
-    given: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a goal is compiled.
-
-    `max_tools` bounds how many tools the model is told; None: few where it is held to a grammar, which small
-    models are, and more where not. `max_steps` bounds a plan that is held to a grammar, `max_tokens` one
-    answer. `constrained` False asks for plain text whatever the model accepts, `repairs` False asks once.
-    """
-
-    max_tools: int | None = None
-    max_steps: int = 12
-    max_tokens: int | None = 1_500
-    constrained: bool = True
-    repairs: bool = True
 
 
 def prompt_for(request: Request, accepts: Sequence[Syntax] = (), options: Options | None = None) -> Question:
@@ -81,13 +51,12 @@ async def compile_goal(
     accepts = tuple(model.accepts) if chosen.constrained else ()
     catalogue = _catalogue(request, accepts, chosen)
     plain = question(request.goal, request.context, catalogue, request.given)
-    constraint = constraint_for(
-        accepts, catalogue, request.given, min(chosen.max_steps, _most_steps(request.goal))
-    )
+    held = _Held.to(catalogue, request.given, min(chosen.max_steps, _most_steps(request.goal)))
+    constraint = held.constraint(accepts)
     is_json = constraint is not None and constraint.syntax is Syntax.JSON_SCHEMA
 
     def read(text: str, held_to: Constraint | None) -> Reading:
-        return _checked(request, _read(text, held_to, catalogue, request.given), check)
+        return _checked(request, _read(text, held_to, held, request.given), check)
 
     ask = Ask(
         messages=as_json(plain.messages) if is_json else plain.messages,
@@ -98,7 +67,21 @@ async def compile_goal(
         most_tokens=chosen.max_tokens,
         repairs=chosen.repairs,
     )
-    return await asked(ask, model)
+    return _headed(await asked(ask, model))
+
+
+def _headed(draft: Draft) -> Draft:
+    """The draft with a head over what is wrong with its plan, where the answer is one."""
+    if draft.plan is not None or draft.failure is not None or draft.errors[0].code.startswith("CMP"):
+        return draft
+    again = ", also after one repair" if draft.accounting.repaired else ""
+    head = Diagnostic(
+        "CMP007",
+        Severity.ERROR,
+        f"the plan is wrong{again}: {draft.errors[0].message}",
+        help="say the goal more exactly, or try another model",
+    )
+    return replace(draft, diagnostics=(head, *draft.diagnostics))
 
 
 def goal_fault(goal: str) -> Diagnostic | None:
@@ -111,26 +94,45 @@ def goal_fault(goal: str) -> Diagnostic | None:
     return None
 
 
-def constraint_for(
-    accepts: Iterable[Syntax], catalogue: Catalogue, given: Iterable[str] = (), max_steps: int = 12
-) -> Constraint | None:
-    """What an answer is held to, in the first syntax that the model accepts; None where it accepts none."""
-    shapes = [ToolShape(o.name.lower(), o.parameters) for o in catalogue.offers if o.parameters is not None]
-    options = ExportOptions(max_steps=max_steps, operations=catalogue.operations, given=tuple(given))
-    for syntax in accepts:
-        match syntax:
+class _Held(NamedTuple):
+    """What an answer may be held to: the tools and operations that are told, and how a plan is written."""
+
+    shapes: list[ToolShape]
+    options: ExportOptions
+
+    @classmethod
+    def to(cls, catalogue: Catalogue, given: Iterable[str], max_steps: int) -> _Held:
+        offers = catalogue.offers
+        return cls(
+            [ToolShape(o.name.lower(), o.parameters) for o in offers if o.parameters is not None],
+            ExportOptions(
+                max_steps=max_steps,
+                operations=catalogue.operations,
+                given=tuple(name for name in given if _NAME.fullmatch(name)),
+                item="x",
+            ),
+        )
+
+    def constraint(self, accepts: Iterable[Syntax]) -> Constraint | None:
+        """The constraint in the first syntax that the model accepts; None where it accepts none."""
+        match next(iter(accepts), None):
             case Syntax.LARK:
-                return Constraint(syntax, plan_lark(shapes, options), "plan")
+                return Constraint(Syntax.LARK, plan_lark(self.shapes, self.options), "plan")
             case Syntax.GBNF:
-                return Constraint(syntax, plan_gbnf(shapes, options), "plan")
+                return Constraint(Syntax.GBNF, plan_gbnf(self.shapes, self.options), "plan")
             case Syntax.JSON_SCHEMA:
-                continue
-    return None
+                schema = plan_schema(self.shapes, self.options)
+                return Constraint(Syntax.JSON_SCHEMA, json.dumps(schema), "plan")
+            case None:
+                return None
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _most_steps(goal: str) -> int:
-    """How many steps a plan for a goal may have: two for each of its parts, and some to decide and answer."""
-    return 2 * len(parts_of(goal)) + 2
+    """How many steps a plan for a goal may have: one for each of its parts, and some to decide and answer."""
+    return max(len(parts_of(goal)) + 2, 4)
 
 
 def _catalogue(request: Request, accepts: Sequence[Syntax], options: Options) -> Catalogue:
@@ -139,10 +141,12 @@ def _catalogue(request: Request, accepts: Sequence[Syntax], options: Options) ->
     return catalogue_for(request.goal, request.tools, max_tools=most, fills=not is_small)
 
 
-def _read(text: str, held_to: Constraint | None, catalogue: Catalogue, given: Iterable[str]) -> Reading:
+def _read(text: str, held_to: Constraint | None, held: _Held, given: Iterable[str]) -> Reading:
     """The plan in an answer; a text without any step is told in one word of the compiler's."""
-    del held_to, catalogue
-    result = read_answer_plan(text, given, NAME)
+    if held_to is not None and held_to.syntax is Syntax.JSON_SCHEMA:
+        result = read_flat(text, held.shapes, NAME, held.options)
+    else:
+        result = read_answer_plan(text, given, NAME)
     if result.plan is None and not result.partial.steps:
         return Reading(None, (_no_plan(text), *result.diagnostics), result.source)
     return Reading(result.plan, result.diagnostics, result.source)
@@ -162,7 +166,7 @@ def _checked(request: Request, reading: Reading, check: Check) -> Reading:
     """The plan as it is shown to people, with what is doubtful about it; or what is wrong with the answer."""
     if reading.plan is None:
         return reading
-    plan = with_answer(reading.plan)
+    plan = with_answer(without_stutter(reading.plan, request.goal))
     found = tuple(check(plan))
     if any(d.is_error for d in found):
         return Reading(None, (*_errors(reading.diagnostics), *found), reading.source)

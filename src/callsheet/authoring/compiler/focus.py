@@ -23,6 +23,14 @@ _JOINS = re.compile(
     r"|,?\s+(?:and then|and also|and|then|but|afterwards|after that|otherwise|else)\s+",
     re.IGNORECASE,
 )
+_ANSWERING = re.compile(
+    r"(?:please\s+)?(?:finally\s+|just\s+)?"
+    r"(?:(?:tell|show|give|send|list|report|read|bring)(?:\s+(?:it|that|them)\s+to)?\s+(?:me|us)\b"
+    r"|let\s+(?:me|us)\s+(?:know|see)\b|(?P<quoting>answer|respond|reply)\b(?:\s+with\b)?)",
+    re.IGNORECASE,
+)
+"""How a part begins that asks for the answer alone, which no tool gives."""
+_MOST_OF_ANSWER = 2
 _QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`")
 
 _ALIKE = (
@@ -32,7 +40,8 @@ _ALIKE = (
     "remove delete erase drop",
     "create make open new add start",
     "find search look query",
-    "get fetch load read show give download open",
+    "get fetch load read show give take download open",
+    "last latest newest recent log history",
     "change update edit modify set adjust",
     "run execute start",
     "answer reply respond",
@@ -48,15 +57,15 @@ _ALIKE = (
 )
 """Words that say nearly the same of tools: each stands for the others of its line."""
 
-_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\bhttps?://", re.IGNORECASE), "url web page fetch"),
-    (re.compile(r"[\w.+-]+@[\w-]+\.\w+"), "mail email address"),
-    (re.compile(r"(?<![\w/.@])(?:[\w*~.-]+/)*[\w*-]+\.[A-Za-z]\w{0,4}(?![\w.]|/)"), "file path"),
-    (re.compile(r"(?<!\w)#[A-Za-z]\w*"), "channel message"),
-    (re.compile(r"\b\d{4}-\d{2}-\d{2}\b"), "date"),
-    (re.compile(r"(?<![\w/])/\w+(?:/\w+)*"), "path"),
-    (re.compile(r"\bselect\s.+\sfrom\b", re.IGNORECASE), "sql query database"),
-    (re.compile(r"\d\s*%|\d\s*[-+*/×]\s*\d"), "compute"),
+_SHAPES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
+    (re.compile(r"\bhttps?://", re.IGNORECASE), ("url web page", "fetch")),
+    (re.compile(r"[\w.+-]+@[\w-]+\.\w+"), ("mail email address",)),
+    (re.compile(r"(?<![\w/.@])(?:[\w*~.-]+/)*[\w*-]+\.[A-Za-z]\w{0,4}(?![\w.]|/)"), ("file path", "read")),
+    (re.compile(r"(?<!\w)#[A-Za-z]\w*"), ("channel", "message")),
+    (re.compile(r"\b\d{4}-\d{2}-\d{2}\b"), ("date",)),
+    (re.compile(r"(?<![\w/])/\w+(?:/\w+)*"), ("path",)),
+    (re.compile(r"\bselect\s.+\sfrom\b", re.IGNORECASE), ("sql", "query database")),
+    (re.compile(r"\d\s*%|\d\s*[-+*/×]\s*\d"), ("compute",)),
 )
 """Things by which a tool is known though the goal does not call them by their kind."""
 
@@ -76,8 +85,12 @@ _ALIKE_OF = _alike()
 def parts_of(goal: str) -> list[str]:
     """The parts of a goal, in its order, each a clause that asks for something; quoted texts stay whole.
 
+    A part that asks only to be told what came of the others is left out, unless it is alone.
+
     >>> parts_of('Read a.txt, sum it up and mail "this, and that" to ann@example.com.')
     ['Read a.txt', 'sum it up', 'mail "this, and that" to ann@example.com']
+    >>> parts_of("Read a.txt and tell me what it says")
+    ['Read a.txt']
     """
     held = [match.span() for match in _QUOTED.finditer(goal)]
     cuts = [
@@ -88,7 +101,17 @@ def parts_of(goal: str) -> list[str]:
     starts = [0, *(end for _, end in cuts)]
     ends = [*(start for start, _ in cuts), len(goal)]
     parts = (goal[start:end].strip(" \t\r\n.,;:!?") for start, end in zip(starts, ends, strict=True))
-    return [part for part in parts if words_of(part)]
+    asked = [part for part in parts if words_of(part)]
+    return [part for part in asked if not _is_the_answer(part)] or asked
+
+
+def _is_the_answer(part: str) -> bool:
+    """Whether a part asks for the answer and says hardly more of it: `tell me the result`."""
+    begins = _ANSWERING.match(part)
+    if begins is None:
+        return False
+    more = _QUOTED.sub(" ", part[begins.end() :])
+    return not more.strip() if begins["quoting"] else len(words_of(more)) <= _MOST_OF_ANSWER
 
 
 def wanted_by(text: str) -> list[Wanted]:
@@ -107,5 +130,5 @@ def wanted_by(text: str) -> list[Wanted]:
         {word: weight, **dict.fromkeys(_ALIKE_OF.get(word, ()), weight * _KIN_COUNTS)}
         for word, weight in {**said, **quoted}.items()
     ]
-    shapes = (words_of(words) for shape, words in _SHAPES if shape.search(text))
-    return [*wanted, *(dict.fromkeys(words, _SHAPE_COUNTS) for words in shapes)]
+    shapes = (words for shape, all_words in _SHAPES if shape.search(text) for words in all_words)
+    return [*wanted, *(dict.fromkeys(words_of(words), _SHAPE_COUNTS) for words in shapes)]

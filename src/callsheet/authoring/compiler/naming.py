@@ -6,7 +6,7 @@ Pure. In: a plan. Out: the same plan but for the names of the variables that its
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from callsheet.ir import (
@@ -31,6 +31,7 @@ from callsheet.ir import (
     Terminate,
     Value,
 )
+from callsheet.ir.expr import refs_of
 
 _CANONICAL = re.compile(r"v\d{1,3}")
 _LONGEST = 24
@@ -78,7 +79,7 @@ def with_telling_names(plan: Plan, taken: Collection[str] = ()) -> Plan:
     >>> print(format_plan(with_telling_names(parse(text).require())).splitlines()[2])
     S1: @READ_FILE (path="a") > $file
     """
-    used = {*taken, *_loop_variables(plan.steps), *_own(plan.steps, lambda name: not _is_canonical(name))}
+    used = {*taken, *_mentioned(plan.steps)}
     names: dict[str, str] = {}
     for step in plan.steps:
         if step.output is None or not _is_canonical(step.output.var) or step.output.var in taken:
@@ -89,7 +90,7 @@ def with_telling_names(plan: Plan, taken: Collection[str] = ()) -> Plan:
     if not names:
         return plan
     return replace(
-        plan, steps=tuple(_renamed(step, lambda name: names.get(name, name)) for step in plan.steps)
+        plan, steps=tuple(renamed(step, lambda name: names.get(name, name)) for step in plan.steps)
     )
 
 
@@ -97,12 +98,18 @@ def _is_canonical(name: str) -> bool:
     return _CANONICAL.fullmatch(name) is not None
 
 
-def _own(steps: Iterable[Step], which: Callable[[str], bool]) -> list[str]:
-    return [step.output.var for step in steps if step.output is not None and which(step.output.var)]
-
-
-def _loop_variables(steps: Iterable[Step]) -> list[str]:
-    return [step.foreach.var for step in steps if step.foreach is not None]
+def _mentioned(steps: Iterable[Step]) -> Iterator[str]:
+    """All names of variables that steps set or read."""
+    for step in steps:
+        if step.output is not None:
+            yield step.output.var
+        if step.foreach is not None:
+            yield step.foreach.var
+            yield from (ref.name for ref in refs_of(step.foreach.source))
+        if step.condition is not None:
+            yield from (ref.name for ref in refs_of(step.condition))
+        for value in (*step.values(), *step.failure_values()):
+            yield from (ref.name for ref in refs_of(value))
 
 
 def _word_for(step: Step) -> str:
@@ -127,7 +134,8 @@ def _free(word: str, used: Collection[str]) -> str:
     return name
 
 
-def _renamed(step: Step, rename: Rename) -> Step:
+def renamed(step: Step, rename: Rename) -> Step:
+    """A step with other names for the variables that it sets and reads, but for that of its own loop."""
     inner = rename if step.foreach is None else _but(step.foreach.var, rename)
     foreach = step.foreach
     on_fail = step.on_fail

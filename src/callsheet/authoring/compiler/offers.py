@@ -22,7 +22,7 @@ _MAX_VALUES = 8
 """Values of an enumeration that are told."""
 _MAX_LINE = 600
 """Characters of one line, whatever a server declares."""
-_NAME_COUNTS, _TEXT_COUNTS, _ARGUMENT_COUNTS = 3.0, 1.0, 0.5
+_NAME_COUNTS, _TEXT_COUNTS, _ARGUMENT_COUNTS = 2.0, 1.0, 0.5
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 _KINDS = {"integer": "int", "boolean": "bool", "array": "list", "object": "dict"}
 

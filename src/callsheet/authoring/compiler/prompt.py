@@ -24,11 +24,13 @@ MAX_FINDINGS = 12
 """How much that is wrong with it the model is told."""
 _MAX_FINDING = 400
 
-_AS_JSON = (
-    "Write the plan as one JSON object in place of lines: "
-    '{"steps": [{"tool": "name", "args": [{"name": "a", "value": "text"}, {"name": "b", "ref": "v1"}], '
-    '"out": "v1"}]}'
-)
+_AS_JSON = """\
+Write the plan as one JSON object in place of lines, each line an object of steps:
+{"steps": [{"each": "", "when": "", "tool": "name", "args": [{"name": "a", "value": "text"}], "out": "v1"},
+{"each": "", "when": "$v1.n > 5", "tool": "other", "args": [{"name": "b", "ref": "v1"}], "out": "v2"},
+{"each": "", "when": "", "tool": "respond", "args": [{"name": "text", "ref": "v2"}], "out": ""}]}
+each is a list that the step runs over, with the item in x; data of @llm_... and @select is an argument \
+called data."""
 
 
 class Question(NamedTuple):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from callsheet.diagnostics import Diagnostic, Source
 from callsheet.ir import Plan
-from callsheet.machine import Remark
-from callsheet.ports.models.model import Completion, Usage
+from callsheet.machine import Fact, Remark
+from callsheet.machine.remarks import describe_remark
+from callsheet.ports.models.model import Completion, ModelFailed, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,29 @@ class Accounting:
     model: str = ""
     prompt: str = ""
     remarks: tuple[Remark, ...] = ()
+
+    @property
+    def facts(self) -> tuple[Remark, ...]:
+        """What is to be known beside numbers: the prompt, what was cut, whether an answer was repaired."""
+        prompt = (Fact("prompt", self.prompt),) if self.prompt else ()
+        again = (Fact("asked again", "the first answer was wrong"),) if self.repaired else ()
+        return (*prompt, *self.remarks, *again)
+
+    def to_json(self) -> dict[str, Any]:
+        """The accounting as JSON data; `cost` is null where it is not known."""
+        usage = self.usage
+        return {
+            "calls": self.calls,
+            "repaired": self.repaired,
+            "model": self.model,
+            "prompt": self.prompt,
+            "input_tokens": usage.input_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost": usage.cost,
+            "seconds": round(usage.seconds, 3),
+            "remarks": [describe_remark(remark) for remark in self.remarks],
+        }
 
     def with_answer(self, completion: Completion) -> Accounting:
         """The accounting with one more answer."""
@@ -50,6 +75,8 @@ class Draft:
     diagnostics: tuple[Diagnostic, ...]
     source: Source
     accounting: Accounting
+    failure: ModelFailed | None = None
+    """What kept the model from answering, where it gave no answer at all."""
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:

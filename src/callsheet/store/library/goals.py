@@ -33,9 +33,9 @@ _END = ".!?… "
 class GoalMatch:
     """A kept plan whose goal is that which was asked for, or near it.
 
-    `score` is 1 for the same goal and less for others, down to LEAST_SCORE. `differences` says in
-    words what keeps the plan from being used as it is: tools that are not those it was saved for, a text
-    with errors.
+    `version` is None for a plan whose file is no version that is kept. `score` is 1 for the same goal
+    and less for others, down to LEAST_SCORE. `differences` says in words what keeps the plan from being
+    used as it is: tools that are not those it was saved for, a text with errors.
     """
 
     id: str
@@ -112,7 +112,8 @@ def find_by_goal(library: PlanLibrary, goal: str, pin_of: PinOf, *, most: int = 
 
 
 def _match(plan: StoredPlan, purpose: Purpose, score: float, pin_of: PinOf, *, is_exact: bool) -> GoalMatch:
-    match = GoalMatch(plan.id, plan.version, purpose.goal, round(score, 4), is_exact, plan.params)
+    version = None if plan.is_edited else plan.version
+    match = GoalMatch(plan.id, version, purpose.goal, round(score, 4), is_exact, plan.params)
     if plan.result.plan is None:
         return replace(match, differences=("its text has errors",))
     return replace(match, differences=tool_differences(called_names(plan.result.plan), plan.tools, pin_of))

@@ -1,44 +1,5 @@
-"""The smallest real model, fetched once as a user would fetch it, and its server."""
+"""Takes in the fixtures of local models."""
 
-from __future__ import annotations
+from local_models import model, model_file, opened
 
-import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
-import platformdirs
-import pytest
-
-from callsheet.diagnostics import CallsheetError
-from callsheet.ports.models.local import MODELS, LocalModel, LocalSettings, open_local
-from callsheet.ports.models.local.fetching import fetch
-from callsheet.ports.models.local.server import close_all, has_library
-
-SMALLEST = "smollm2-135m"
-
-
-@pytest.fixture(scope="session")
-def model_file() -> Path:
-    """The file of the smallest model, in the folder of CALLSHEET_TEST_MODELS or the user's cache."""
-    if not has_library():
-        pytest.skip("the extra `local` is not installed: pip install 'callsheet[local]'")
-    named = os.environ.get("CALLSHEET_TEST_MODELS")
-    folder = Path(named) if named else platformdirs.user_cache_path("callsheet") / "test-models"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CALLSHEET_MODELS", str(folder))
-        try:
-            return fetch(MODELS[SMALLEST])
-        except CallsheetError as error:
-            pytest.skip(str(error))
-
-
-@pytest.fixture(scope="session")
-def opened(model_file: Path) -> Iterator[Callable[..., LocalModel]]:
-    """Opens the smallest model with settings of a test; all that were opened share one process."""
-    yield lambda **settings: open_local(str(model_file), LocalSettings(threads=1, context=512, **settings))
-    close_all()
-
-
-@pytest.fixture
-def model(opened: Callable[..., LocalModel]) -> LocalModel:
-    return opened(timeout=60)
+__all__ = ["model", "model_file", "opened"]

@@ -72,8 +72,7 @@ async def _made(
     from dataclasses import replace  # noqa: PLC0415 - as above
 
     from callsheet.api.checking import check_plan  # noqa: PLC0415
-    from callsheet.api.plan import Plan as Made  # noqa: PLC0415
-    from callsheet.api.planning import refused  # noqa: PLC0415
+    from callsheet.api.compiling import offered  # noqa: PLC0415
     from callsheet.api.reach import pins_for_library  # noqa: PLC0415
     from callsheet.apps.models import required_planner  # noqa: PLC0415
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
@@ -83,16 +82,15 @@ async def _made(
 
     planner = required_planner(setup)
     async with open_toolbox(setup) as toolbox:
-        specs = [tool.spec for tool in toolbox.registry]
+        registry = toolbox.registry
         call = CallContext("", "plan")
         try:
-            plan = await planner.create(goal, context, specs, call)
+            plan = await planner.create(
+                goal, context, offered(registry), call, lambda plan: check_plan(plan, registry)
+            )
         except ModelFailed as error:
             raise as_error(error) from error
-        wrong = refused(Made(plan), check_plan(plan, toolbox.registry))
-        if wrong is not None:
-            raise wrong
-        return replace(plan, id=None), pins_for_library(plan, toolbox.registry), toolbox.diagnostics
+        return replace(plan, id=None), pins_for_library(plan, registry), toolbox.diagnostics
 
 
 def _print_prompt(goal: str, context: str, setup: Setup, *, as_json: bool) -> Exit:

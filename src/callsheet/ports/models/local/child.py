@@ -14,7 +14,7 @@ from typing import Any
 
 
 def serve(asked: dict[str, Any]) -> Any:
-    """A server for `path`, with the context, threads and key that are asked for."""
+    """A server for `path`, with the context, threads, block of tokens and key that are asked for."""
     library: Any = import_module("xllamacpp")  # it has no types
     params = library.CommonParams()
     params.model.path = asked["path"]
@@ -23,6 +23,7 @@ def serve(asked: dict[str, Any]) -> Any:
     params.api_keys = [asked["key"]]
     params.n_ctx = asked["context"]
     params.n_parallel = 1
+    params.n_batch = params.n_ubatch = asked["block"]
     params.cpuparams.n_threads = asked["threads"]
     params.cpuparams_batch.n_threads = asked["threads"]
     params.n_threads_http = 2

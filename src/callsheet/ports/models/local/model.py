@@ -1,8 +1,7 @@
 """`local:NAME` and `local:/path/model.gguf`: a language model in a process of its own on this machine.
 
 In: a conversation, perhaps a constraint. Out: a Completion, or ModelFailed. Answers are deterministic
-as far as the arithmetic is, unless it is set otherwise. The beginning that a conversation shares
-with the one before is not read again.
+unless it is set otherwise. The beginning that a conversation shares with the one before is not read again.
 """
 
 from __future__ import annotations
@@ -19,7 +18,15 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ports.models.local.gguf import read_gguf
 from callsheet.ports.models.local.places import find
 from callsheet.ports.models.local.replies import completion, refusal
-from callsheet.ports.models.local.server import Server, ServerFailed, Serving, has_library, server_for
+from callsheet.ports.models.local.rereading import cut_back
+from callsheet.ports.models.local.server import (
+    Running,
+    Server,
+    ServerFailed,
+    Serving,
+    has_library,
+    server_for,
+)
 from callsheet.ports.models.local.threads import threads_now
 from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Syntax
 from callsheet.ports.models.prompts import Messages
@@ -82,7 +89,6 @@ class LocalModel:
             "temperature": self.settings.temperature,
             "seed": self.settings.seed,
             "max_tokens": self.settings.max_tokens if max_tokens is None else max_tokens,
-            "cache_prompt": True,
             **_constrained(constraint),
         }
         async with self._turn():
@@ -93,7 +99,7 @@ class LocalModel:
                 raise ModelFailed(Failure.UNREACHABLE, said) from error
             dropped = len(running.log.dropped)
             began = time.monotonic()
-            status, text = await self._post(f"{running.address}/v1/chat/completions", running.key, body)
+            status, text = await self._asked(running, body)
             seconds = time.monotonic() - began
             if status >= 400:
                 raise refusal(status, text, constraint, self.name)
@@ -114,24 +120,33 @@ class LocalModel:
         finally:
             self.server.turn.release()
 
-    async def _post(self, address: str, key: str, body: Mapping[str, Any]) -> tuple[int, str]:
+    async def _asked(self, running: Running, body: Mapping[str, Any]) -> tuple[int, str]:
         """The status and text of the answer; raises ModelFailed (TIMEOUT, UNREACHABLE)."""
         import httpx2  # noqa: PLC0415 - only where a model is asked
 
-        headers = {"Authorization": f"Bearer {key}"}
+        before, running.read = running.read, []  # what it holds is unknown until all went well
+        headers = {"Authorization": f"Bearer {running.key}"}
         try:
             async with (
                 asyncio.timeout(self.settings.timeout),
-                httpx2.AsyncClient(timeout=None, trust_env=False) as client,
+                httpx2.AsyncClient(timeout=None, trust_env=False, headers=headers) as client,
             ):
-                answer = await client.post(address, json=body, headers=headers)
-                return answer.status_code, answer.text
+
+                async def post(path: str, data: Any) -> tuple[int, str]:
+                    answer = await client.post(f"{running.address}{path}", json=data)
+                    return answer.status_code, answer.text
+
+                tokens, keeps = await cut_back(post, body["messages"], before)
+                said = await post("/v1/chat/completions", {**body, "cache_prompt": keeps})
         except TimeoutError as error:
-            said = f"{self.name} gave no answer within {self.settings.timeout:g} s"
-            raise ModelFailed(Failure.TIMEOUT, said) from error
+            late = f"{self.name} gave no answer within {self.settings.timeout:g} s"
+            raise ModelFailed(Failure.TIMEOUT, late) from error
         except httpx2.HTTPError as error:
             why = await asyncio.to_thread(self.server.how_it_ended) or str(error) or type(error).__name__
             raise ModelFailed(Failure.UNREACHABLE, f"{self.name} broke off: {why}") from error
+        if said[0] < 400:
+            running.read = tokens
+        return said
 
 
 def open_local(named: str, settings: LocalSettings | None = None) -> LocalModel:

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from callsheet.ports.models.local.rereading import BLOCK
+
 _CHILD = Path(__file__).with_name("child.py")
 _LIBRARY = "xllamacpp"
 _INHERITED = (
@@ -56,13 +58,14 @@ def has_library() -> bool:
 
 
 @dataclass(slots=True)
-class _Running:
-    """A process that answered: where it listens, and what it writes to its log."""
+class Running:
+    """A process that answered: where it listens, what it writes to its log, the tokens it has read last."""
 
     process: subprocess.Popen[bytes]
     address: str
     key: str
     log: Log
+    read: list[int] = field(default_factory=list[int])
 
 
 class Log:
@@ -106,9 +109,9 @@ class Server:
     serving: Serving
     turn: threading.Lock = field(default_factory=threading.Lock)
     _starting: threading.Lock = field(default_factory=threading.Lock)
-    _running: _Running | None = None
+    _running: Running | None = None
 
-    def ensure(self) -> _Running:
+    def ensure(self) -> Running:
         """The running process, started now if there is none; raises ServerFailed."""
         with self._starting:
             if self._running is not None and self._running.process.poll() is not None:
@@ -163,7 +166,7 @@ def close_all() -> None:
         server.close()
 
 
-def _start(serving: Serving) -> _Running:
+def _start(serving: Serving) -> Running:
     process = subprocess.Popen(
         [sys.executable, "-P", str(_CHILD)],
         stdin=subprocess.PIPE,
@@ -181,6 +184,7 @@ def _start(serving: Serving) -> _Running:
         "path": str(serving.path),
         "context": serving.context,
         "threads": serving.threads,
+        "block": BLOCK,
         "key": key,
     }
     try:
@@ -193,7 +197,7 @@ def _start(serving: Serving) -> _Running:
         if isinstance(error, OSError):
             raise ServerFailed(_end(process, log)) from error
         raise
-    return _Running(process, address, key, log)
+    return Running(process, address, key, log)
 
 
 def _address(process: subprocess.Popen[bytes], log: Log, timeout: float) -> str:

@@ -1,0 +1,175 @@
+"""Goals that become plans: what `compile` gives, and how a plan is asked for on the tools of a session.
+
+In: a goal, tools that can be reached, a language model. Out: `Compiled` with a checked plan, or
+`CompileFailed` with the model's text and all that is wrong with it; both tell what it took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, TypeAlias
+
+from callsheet.api.checking import Means, check_plan
+from callsheet.api.errors import PlanError
+from callsheet.api.findings import Findings
+from callsheet.api.plan import Plan
+from callsheet.authoring.compiler.request import Options as CompileOptions
+from callsheet.authoring.compiler.request import Request
+from callsheet.authoring.compiler.result import Accounting, Draft
+from callsheet.authoring.shapes import Shared, told
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.ir import JSON, CallKind, call_kind
+from callsheet.ir import Plan as Steps
+from callsheet.machine import Compile
+from callsheet.ports.models.model import LanguageModel
+from callsheet.ports.tools import CallContext, Registry, ToolSpec
+
+__all__ = ["CompileFailed", "CompileOptions", "Compiled", "Verify"]
+
+Verify: TypeAlias = "Callable[[Plan], Iterable[Diagnostic]]"
+"""Says what speaks against a plan beside the checks, as a policy does: an error refuses it."""
+
+_REASON = (
+    "A plan cannot go on as it was written. Why:\n{reason}\n"
+    "Write the plan that goes on from here with the variables that are set."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """A goal that became a plan.
+
+    `plan` has passed every check on the tools that it was compiled for, and `text` is its canonical text.
+    `findings` say what could be better. `answer` is what the model wrote; `accounting` says what it took.
+    """
+
+    ok: ClassVar[bool] = True
+    goal: str
+    plan: Plan
+    text: str
+    findings: Findings = field(repr=False)
+    answer: str = field(repr=False)
+    accounting: Accounting = field(repr=False)
+
+    def require(self) -> Plan:
+        """The plan."""
+        return self.plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileFailed:
+    """A goal for which no plan came about.
+
+    `text` is the last answer of the model, empty where it gave none; `findings` say what is wrong with it,
+    or what kept the model from answering. `accounting` says what it took.
+    """
+
+    ok: ClassVar[bool] = False
+    goal: str
+    text: str
+    findings: Findings
+    accounting: Accounting = field(repr=False)
+
+    def require(self) -> Plan:
+        """Raise PlanError with what is wrong: there is no plan."""
+        raise PlanError(self.findings.diagnostics, self.findings.source)
+
+
+def compiled(goal: str, draft: Draft, registry: Registry) -> Compiled | CompileFailed:
+    """What came of a goal, for users; that there is no tool is told with it (CMP004)."""
+    has_tools = any(call_kind(name) is CallKind.TOOL for name in registry.names())
+    findings = Findings((*draft.diagnostics, *(() if has_tools else (_without_tools(),))), draft.source)
+    if draft.plan is None:
+        return CompileFailed(goal=goal, text=draft.answer, findings=findings, accounting=draft.accounting)
+    return Compiled(
+        goal=goal,
+        plan=Plan(draft.plan, draft.source),
+        text=draft.source.text,
+        findings=findings,
+        answer=draft.answer,
+        accounting=draft.accounting,
+    )
+
+
+def _without_tools() -> Diagnostic:
+    return Diagnostic(
+        "CMP004",
+        Severity.WARNING,
+        "nobody offers a tool here: the plan can only answer, compute and ask models",
+        help="give tools with --tools or --mcp-config",
+    )
+
+
+def no_model() -> CallsheetError:
+    """That nobody is there to be asked for a plan (CMP001)."""
+    return CallsheetError.single(
+        "CMP001",
+        "no model is there that could be asked for a plan",
+        help='give the runtime one: Runtime(model="provider:model"), or a function of a prompt',
+    )
+
+
+def offered(registry: Registry) -> tuple[ToolSpec, ...]:
+    """The declarations of all tools, under the names by which plans call them."""
+    return tuple(replace(tool.spec, name=name) for name, tool in zip(registry.names(), registry, strict=True))
+
+
+async def draft_for(
+    request: Request,
+    model: LanguageModel,
+    registry: Registry,
+    means: Means,
+    *,
+    verify: Verify | None = None,
+    options: CompileOptions | None = None,
+) -> Draft:
+    """A draft for a goal, checked against the tools of a registry and whatever else has to agree."""
+
+    from callsheet.authoring.compiler.compile import compile_goal  # noqa: PLC0415 - brings grammars
+
+    def check(plan: Steps) -> tuple[Diagnostic, ...]:
+        found = check_plan(plan, registry, request.given.keys(), means=means)
+        if verify is None or any(d.is_error for d in found):
+            return found
+        return (*found, *verify(Plan(plan)))
+
+    return await compile_goal(request, model, check, options)
+
+
+async def replan_draft(
+    command: Compile,
+    model: LanguageModel,
+    registry: Registry,
+    means: Means,
+    context: CallContext,
+    shared: Shared = (),
+) -> Steps:
+    """The plan of a RE-PLAN.
+
+    Of the variables the model is told kinds and sizes, and the values of those that are `shared`. What it
+    has spent is reported for the call, also where no plan came about. Raises CallsheetError with what is
+    wrong with the model's last answer, ModelFailed where it gave none.
+    """
+    given, cuts = told(command.variables, shared)
+    request = Request(_REASON.format(reason=command.reason), offered(registry), given=given)
+    context.remark(*cuts)
+    draft = await draft_for(request, model, registry, means)
+    report(draft.accounting, context)
+    if draft.plan is not None:
+        return replace(draft.plan, goal=None)
+    if draft.failure is not None:
+        raise draft.failure
+    raise CallsheetError(draft.diagnostics, draft.source)
+
+
+def report(accounting: Accounting, context: CallContext) -> None:
+    """Tell a call what compiling took, for the budget and the journal of its run."""
+    usage = accounting.usage
+    context.remark(*accounting.facts)
+    context.spend(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=usage.cost or 0.0)
+
+
+def given_in_words(inputs: Mapping[str, JSON]) -> dict[str, str]:
+    """Variables that a run will be given, as a model is told of them: without their values."""
+    return told(inputs)[0]

@@ -1,0 +1,83 @@
+"""What users give as a model, as a language model that can be asked for plans.
+
+In: `provider:model`, a LanguageModel, a function from prompt to answer, a ChatModel. Out: a LanguageModel;
+None for what carries out whole operations and takes no conversations.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from callsheet.api.models import ChatModel, Model, OperationModel, called, completing
+from callsheet.ports.models.model import (
+    Completion,
+    Constraint,
+    Failure,
+    LanguageModel,
+    ModelFailed,
+    Syntax,
+    Usage,
+)
+from callsheet.ports.models.operations import Complete, ModelAnswer
+from callsheet.ports.models.prompts import Messages
+
+AnyModel: TypeAlias = "Model | LanguageModel | str"
+"""What may be asked for a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionModel:
+    """A function that goes on with conversations, as a language model: it is held to no constraint."""
+
+    complete_with: Complete = field(repr=False)
+    name: str = "function"
+
+    @property
+    def accepts(self) -> Sequence[Syntax]:
+        """No constraint."""
+        return ()
+
+    async def complete(
+        self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
+    ) -> Completion:
+        """Ask the function; raises ModelFailed for an answer that is no text, and whatever it raises."""
+        del max_tokens  # a function bounds its answers itself
+        if constraint is not None:
+            raise ValueError("a function takes no constraint")
+        began = time.monotonic()
+        answer = await self.complete_with(messages)
+        seconds = time.monotonic() - began
+        if isinstance(answer, ModelAnswer):
+            usage = Usage(answer.input_tokens, answer.output_tokens, cost=answer.cost, seconds=seconds)
+            return Completion(answer.text, usage, model=self.name)
+        if not isinstance(answer, str):
+            raise ModelFailed(Failure.MALFORMED, f"it gave {type(answer).__name__} in place of a text")
+        return Completion(answer, Usage(seconds=seconds), model=self.name)
+
+
+def language_model(given: AnyModel) -> LanguageModel | None:
+    """The language model that is given; raises CallsheetError (MDL001, …) for a name that nobody knows."""
+    if isinstance(given, str):
+        from callsheet.ports.models.opening import open_model  # noqa: PLC0415 - only where a name is given
+
+        return open_model(given)
+    if isinstance(given, ChatModel):
+        return FunctionModel(completing(given), _name_of(given.complete))
+    if isinstance(given, OperationModel):
+        return None
+    if isinstance(given, LanguageModel):
+        return given
+    return FunctionModel(completing(given), _name_of(given))
+
+
+def asking(function: Callable[[Messages], Any], name: str) -> LanguageModel:
+    """A function that takes messages, as a language model."""
+    return FunctionModel(lambda messages: called(function, messages), name)
+
+
+def _name_of(function: object) -> str:
+    name = getattr(function, "__name__", None) or type(function).__name__
+    return f"function:{str(name).strip('<>')}"

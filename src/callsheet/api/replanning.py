@@ -1,0 +1,54 @@
+"""Who makes the plan of a RE-PLAN: a compiler of the user's, or a model that may repair its answer.
+
+In: what users give. Out: a function from the command of a run to a plan that fits the tools of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from callsheet.api.checking import ALL_MEANS
+from callsheet.api.compiling import replan_draft
+from callsheet.api.language import language_model
+from callsheet.api.models import Compiler, Model, ReplanRequest, called
+from callsheet.api.plan import Plan
+from callsheet.authoring.answer import read_answer_plan
+from callsheet.authoring.shapes import Shared
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Plan as Steps
+from callsheet.machine import Compile
+from callsheet.ports.tools import CallContext, Registry
+
+Replan: TypeAlias = "Callable[[Compile, CallContext, Registry], Awaitable[Steps]]"
+"""Makes the plan of a RE-PLAN for the tools that there are; a compiler's is not checked yet."""
+
+
+def replan_by(compiler: Compiler | None, model: Model | None, shared: Shared = ()) -> Replan | None:
+    """How a RE-PLAN gets its plan: by the compiler, else by a model that takes prompts.
+
+    Of the variables a model is told kinds and sizes, and the values of those that are `shared`.
+    """
+    if compiler is not None:
+        return _by_compiler(compiler)
+    asked = None if model is None else language_model(model)
+    if asked is None:
+        return None
+
+    async def ask(command: Compile, context: CallContext, registry: Registry) -> Steps:
+        return await replan_draft(command, asked, registry, ALL_MEANS, context, shared)
+
+    return ask
+
+
+def _by_compiler(compiler: Compiler) -> Replan:
+    async def compile_again(command: Compile, _context: CallContext, _registry: Registry) -> Steps:
+        given = await called(compiler, ReplanRequest(command.reason, command.variables))
+        if isinstance(given, Plan):
+            return given.ir
+        result = read_answer_plan(given, command.variables)
+        if result.plan is None:
+            raise CallsheetError(result.diagnostics, result.source)
+        return result.plan
+
+    return compile_again

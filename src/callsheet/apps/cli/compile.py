@@ -1,0 +1,175 @@
+"""`callsheet compile`: a goal becomes the text of a checked plan, from the plan library or from a model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, say, seconds
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.api.compiling import Compiled, CompileFailed
+    from callsheet.apps.compiling import Kept, Made
+    from callsheet.apps.session import Setup
+    from callsheet.authoring.compiler.result import Accounting
+
+_REJECTED = ".rejected"
+"""What the name of a file gets for an answer that is no plan."""
+
+
+@click.command("compile")
+@click.argument("goal", metavar="GOAL")
+@options.planning_tools
+@click.option("--context", default="", metavar="TEXT", help="Data about the goal that the model is told.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the plan to FILE.")
+@click.option("--prompt", "only_prompt", is_flag=True, help="Print what the model would be asked, and stop.")
+@click.option(
+    "--no-library", is_flag=True, help="Ask the model even if the plan library has a plan for GOAL."
+)
+@options.plans_folder
+@options.as_json
+def compile_goal(
+    goal: str,
+    setup: Setup,
+    context: str,
+    out: Path | None,
+    only_prompt: bool,
+    no_library: bool,
+    plans_folder: Path | None,
+    as_json: bool,
+) -> int:
+    """Make a plan for GOAL, check it on the tools that there are, and print it. Nothing is run.
+
+    A plan of the library for the same goal is taken as it is, without asking a model; for near goals you are
+    asked. Else the model is asked once, and once more if its plan is wrong.
+    """
+    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.compiling import compiled_for, prompt_of  # noqa: PLC0415 - as above
+    from callsheet.store.library import PlanLibrary  # noqa: PLC0415 - not for --help
+
+    if only_prompt:
+        return _print_prompt(run_to_end(prompt_of(goal, context, setup)), as_json=as_json)
+    library = None if no_library else PlanLibrary(plans_folder)
+    near: list[Kept] = []
+
+    def takes(kept: Kept) -> bool:
+        near.append(kept)
+        return not as_json and _is_taken(kept)
+
+    made = run_to_end(compiled_for(goal, context, setup, library, takes))
+    if as_json:
+        print_json(_as_data(goal, made, near, _written(made, out)))
+    else:
+        print_diagnostics(made.doubts, None)
+        _tell(made, out)
+    return Exit.OK if made.text is not None else Exit.WRONG
+
+
+def _print_prompt(messages: list[dict[str, str]], *, as_json: bool) -> Exit:
+    if as_json:
+        print_json({"messages": messages})
+    else:
+        print_text("\n\n".join(message["content"] for message in messages))
+        say("look at the answer with: callsheet check -")
+    return Exit.OK
+
+
+def _is_taken(kept: Kept) -> bool:
+    """Show a plan for a goal that is near, and ask whether it is the one that is meant."""
+    say(f"the plan library has a plan for a goal that is near:\n  {kept.described}\n{kept.text}")
+    if not (sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()):
+        say(f"a new plan is made; to use the kept one: callsheet run {kept.id}")
+        return False
+    return click.confirm("use it?", default=False, err=True)
+
+
+def _tell(made: Made, out: Path | None) -> None:
+    """Print the plan on standard output, or write it; all that is said of it goes to standard error."""
+    path = _written(made, out)
+    if made.kept is not None:
+        said = "for the same goal" if made.kept.is_exact else "for a goal that is near"
+        say(f"kept in the plan library {said}, no model was asked: {made.kept.described}")
+    if made.result is not None:
+        print_diagnostics(made.result.findings.diagnostics, made.result.findings.source)
+    if made.text is None:
+        assert made.result is not None
+        if path is not None:
+            say(f"the model's answer is in {path}")
+        elif made.result.text.strip():
+            say(f"the model's answer was:\n{made.result.text.rstrip()}")
+    elif path is None:
+        print_text(made.text.rstrip("\n"))
+    else:
+        say(f"written to {path}; look at it with: callsheet graph {path}")
+    if made.result is not None:
+        say(_in_words(made.result.accounting))
+
+
+def _written(made: Made, out: Path | None) -> Path | None:
+    """Where the plan was written, or beside it the answer that is none; None where nothing was to be."""
+    if out is None:
+        return None
+    text = made.text
+    if text is None:
+        answer = made.result.text if made.result is not None else ""
+        if not answer.strip():
+            return None
+        out, text = out.with_name(out.name + _REJECTED), answer
+    try:
+        out.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        wrong = CallsheetError.single(
+            "CFG014", f"{out} cannot be written: {reason}", help="name a file that can be written"
+        )
+        say(text.rstrip())  # an answer that was paid for is not lost
+        raise wrong from error
+    return out
+
+
+def _in_words(accounting: Accounting) -> str:
+    """What compiling took, on a line."""
+    from callsheet.machine.remarks import describe_remark  # noqa: PLC0415 - not for --help
+
+    usage = accounting.usage
+    calls = f"{accounting.calls} call{'s' if accounting.calls != 1 else ''}"
+    parts = [
+        f"{calls} of {accounting.model}" + (", the second to repair the plan" if accounting.repaired else ""),
+        f"{usage.input_tokens:,} tokens read"
+        + (f" ({usage.cached_tokens:,} from the cache)" if usage.cached_tokens else ""),
+        f"{usage.output_tokens:,} written",
+        seconds(usage.seconds),
+    ]
+    if usage.cost:
+        parts.append(f"{usage.cost:.4f} USD")
+    return "; ".join([", ".join(parts), *map(describe_remark, accounting.remarks)])
+
+
+def _as_data(goal: str, made: Made, near: list[Kept], path: Path | None) -> dict[str, Any]:
+    from callsheet.api.plan import Plan  # noqa: PLC0415 - not for --help
+
+    data: dict[str, Any] = {"ok": made.text is not None, "goal": goal, "text": made.text, "from": "model"}
+    if made.kept is not None:
+        data |= {"from": "library", "id": made.kept.id, "hash": Plan(made.kept.plan).hash}
+    data["near"] = [{"id": kept.id, "goal": kept.goal, "score": kept.score} for kept in near]
+    if made.result is not None:
+        data |= _of_result(made.result)
+    if path is not None:
+        data["path"] = str(path)
+    return data
+
+
+def _of_result(result: Compiled | CompileFailed) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "diagnostics": result.findings.to_json(),
+        "accounting": result.accounting.to_json(),
+    }
+    if result.ok:
+        return {**data, "hash": result.require().hash}
+    return {**data, "answer": result.text}

@@ -1,0 +1,132 @@
+"""A goal that is compiled for the command line: the plan library first, then the model of a setup.
+
+In: a goal, a setup. Out: what came of it, with the tools that it was checked against.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from callsheet.api.checking import ALL_MEANS, check_plan
+from callsheet.api.compiling import Compiled, CompileFailed, compiled, draft_for, offered
+from callsheet.api.language import language_model
+from callsheet.api.reach import pin_lookup
+from callsheet.apps.models import model_of
+from callsheet.apps.session import Setup, open_toolbox
+from callsheet.authoring.compiler.request import Options, Request
+from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.ir import Plan
+from callsheet.ports.models.model import LanguageModel
+from callsheet.ports.tools import Registry
+from callsheet.store.library import PlanLibrary
+from callsheet.store.library.goals import GoalMatch, find_by_goal
+
+_WAY_OUT = (
+    "name one: --model provider:model, CALLSHEET_MODEL, or [model] in config.toml; "
+    "`callsheet compile --prompt GOAL` prints what to ask by hand"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A plan of the library for a goal: its id, the goal it was saved for, how near that is, and its text."""
+
+    id: str
+    goal: str
+    score: float
+    is_exact: bool
+    described: str
+    text: str
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What came of a goal: a plan of the library, or what compiling gave; `doubts` are about the tools."""
+
+    kept: Kept | None
+    result: Compiled | CompileFailed | None
+    doubts: tuple[Diagnostic, ...] = ()
+
+    @property
+    def text(self) -> str | None:
+        """The text of the plan, if there is one."""
+        if self.kept is not None:
+            return self.kept.text
+        return self.result.text if isinstance(self.result, Compiled) else None
+
+
+def language_of(setup: Setup) -> LanguageModel:
+    """The model of a setup that can be asked for plans; raises CallsheetError (CMP001) for none."""
+    given = model_of(setup)
+    model = None if given is None else language_model(given)
+    if model is None:
+        message = "no model is configured that could be asked for a plan"
+        raise CallsheetError.single("CMP001", message, help=_WAY_OUT)
+    return model
+
+
+async def compiled_for(
+    goal: str,
+    context: str,
+    setup: Setup,
+    library: PlanLibrary | None,
+    takes: Callable[[Kept], bool],
+) -> Made:
+    """A plan for a goal: of the library if it has one, else a new one.
+
+    A plan for the very goal is taken; one for a goal that is near is taken if `takes` says so. No model
+    is opened for either.
+    """
+    async with open_toolbox(setup) as toolbox:
+        registry = toolbox.registry
+        if library is not None and not context:
+            kept = await asyncio.to_thread(_kept, library, goal, registry, takes)
+            if kept is not None:
+                return Made(kept, None, toolbox.diagnostics)
+        model = language_of(setup)
+        request = Request(goal, offered(registry), context)
+        draft = await draft_for(request, model, registry, ALL_MEANS)
+        return Made(None, compiled(goal, draft, registry), toolbox.diagnostics)
+
+
+def _kept(library: PlanLibrary, goal: str, registry: Registry, takes: Callable[[Kept], bool]) -> Kept | None:
+    """The plan of the library that is taken for a goal; one that could not run here never is."""
+    found = find_by_goal(library, goal, pin_lookup(registry))
+    if found.exact is not None:
+        kept = _loaded(library, found.exact)
+        if kept is not None and _can_run(kept.plan, registry, found.exact):
+            return kept
+    for match in found.near:
+        kept = _loaded(library, match) if match.is_usable else None
+        if kept is not None and _can_run(kept.plan, registry, match) and takes(kept):
+            return kept
+    return None
+
+
+def _loaded(library: PlanLibrary, match: GoalMatch) -> Kept | None:
+    try:
+        stored = library.load(match.name)
+        plan = stored.require()
+    except CallsheetError:  # changed since it was found
+        return None
+    return Kept(match.name, match.goal, match.score, match.is_exact, str(match), stored.text, plan)
+
+
+def _can_run(plan: Plan, registry: Registry, match: GoalMatch) -> bool:
+    given = [param.name for param in match.params]
+    return not any(d.is_error for d in check_plan(plan, registry, given, means=ALL_MEANS))
+
+
+async def prompt_of(goal: str, context: str, setup: Setup) -> list[dict[str, str]]:
+    """What the model of a setup would be asked, or any model that takes plain text where there is none."""
+    from callsheet.authoring.compiler.compile import prompt_for  # noqa: PLC0415 - brings grammars
+
+    given = model_of(setup)
+    model = None if given is None else language_model(given)
+    accepts = () if model is None else tuple(model.accepts)
+    async with open_toolbox(setup) as toolbox:
+        request = Request(goal, offered(toolbox.registry), context)
+        return prompt_for(request, accepts, Options()).messages

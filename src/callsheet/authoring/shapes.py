@@ -1,0 +1,96 @@
+"""What a variable holds, told without what it says: its kind and its size; and how a step failed, in a word.
+
+Pure. In: values, messages of errors. Out: words for a model. What a tool gave may be private, or may try to
+give orders: a model that plans is told its shape, and its value only where somebody allowed that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeAlias
+
+from callsheet.ir import JSON
+from callsheet.machine import Cut
+
+MAX_VALUE = 2_000
+"""Characters of a value that is told."""
+_MOST_FIELDS = 20
+_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,40}")
+
+Shared: TypeAlias = "Collection[str] | Callable[[str], bool]"
+"""The variables whose values a model may be told: their names, or a function that says it of a name."""
+
+_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE))
+    for kind, pattern in (
+        ("took too long", r"tim(?:ed?|e-) ?out|took too long|deadline|no answer within"),
+        ("limited for now", r"rate.?limit|too many requests|\b429\b|quota"),
+        ("not allowed", r"permission|forbidden|denied|unauthori[sz]ed|not allowed|\b40[13]\b"),
+        ("not found", r"not found|no such|does not exist|unknown|missing|\b404\b|no tool is called"),
+        ("exists already", r"already exists|exists already|duplicate|conflict|\b409\b"),
+        ("wrong arguments", r"invalid|argument|parameter|required|expected|malformed|schema|\b4(?:00|22)\b"),
+        ("cannot be reached", r"connect|unreachable|refused|network|resolve|\bdns\b|\b50[0-9]\b|unavailable"),
+    )
+)
+
+
+def about(value: JSON) -> str:
+    """What a value is, without what it says.
+
+    >>> about("secret"), about([1, 2]), about({"name": "Ada", "not a name!": 1})
+    ('a text of 6 characters', 'a list of 2', 'an object with 2 fields: name')
+    """
+    match value:
+        case str():
+            return f"a text of {len(value)} characters"
+        case list():
+            of_what = f", each {about(value[0])}" if value and isinstance(value[0], dict) else ""
+            return f"a list of {len(value)}{of_what}"
+        case dict():
+            plain = [key for key in value if _FIELD.fullmatch(key)][:_MOST_FIELDS]
+            return f"an object with {len(value)} fields" + (f": {', '.join(plain)}" if plain else "")
+        case bool():
+            return "true or false"
+        case None:
+            return "null"
+        case _:
+            return "a number"
+
+
+def failure_kind(error: str) -> str:
+    """How something failed, in a word, without what its message says.
+
+    >>> failure_kind("HTTP 404: /home/ada/secret.txt"), failure_kind("boom")
+    ('not found', 'failed')
+    """
+    return next((kind for kind, pattern in _KINDS if pattern.search(error[:_LOOKED_AT])), "failed")
+
+
+_LOOKED_AT = 2_000
+
+
+def is_shared(name: str, shared: Shared) -> bool:
+    """Whether the value of a variable may be told."""
+    return shared(name) if callable(shared) else name in shared
+
+
+def told(variables: Mapping[str, JSON], shared: Shared = ()) -> tuple[dict[str, str], tuple[Cut, ...]]:
+    """Each variable in words, with its value as JSON where that may be told; and what was cut.
+
+    >>> told({"a": "hush", "b": [1]}, {"b"})
+    ({'a': 'a text of 4 characters', 'b': '[1]'}, ())
+    """
+    words: dict[str, str] = {}
+    cuts: list[Cut] = []
+    for name, value in variables.items():
+        if not is_shared(name, shared):
+            words[name] = about(value)
+            continue
+        text = json.dumps(value, ensure_ascii=False)
+        if len(text) > MAX_VALUE:
+            cuts.append(Cut(f"${name} in the prompt", MAX_VALUE, len(text), "characters"))
+            text = f"{text[:MAX_VALUE]}… (cut here: {len(text)} characters in all)"
+        words[name] = text
+    return words, tuple(cuts)
