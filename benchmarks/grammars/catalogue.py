@@ -50,7 +50,15 @@ TOOLS = (
             }
         },
     ),
-    ToolShape("log", _object(["anything"], anything={}, mode={"const": "fast"})),
+    ToolShape(
+        "log",
+        _object(
+            ["anything"],
+            anything={},
+            mode={"const": "fast"},
+            level={"enum": ["a\nb\nc", "tab\t", "\u202e", "r\\d", 1.5, [1, {"k": "v"}]]},
+        ),
+    ),
     ToolShape(
         "plot",
         _object(

@@ -26,6 +26,10 @@ def tokenizer() -> LLTokenizer:
     return LLTokenizer(TokenizerWrapper(_Bytes()), slices=[])
 
 
+_MOST_TEXTS = 500
+"""A matcher keeps the states that it has met, up to a limit that no answer comes near; so it is made anew."""
+
+
 class Matcher:
     """One grammar as llguidance has compiled it; raises ValueError for one that it refuses."""
 
@@ -33,7 +37,9 @@ class Matcher:
         is_wrong, said = LLMatcher.validate_grammar_with_warnings(grammar) if is_checked else (False, [])
         if is_wrong:
             raise ValueError(said)
+        self._grammar = grammar
         self._matcher = LLMatcher(tokenizer(), grammar, log_level=0)
+        self._texts = 0
 
     @classmethod
     def of_schema(cls, schema: dict[str, Any]) -> Matcher:
@@ -45,7 +51,12 @@ class Matcher:
 
     def refused_at(self, text: str) -> int | None:
         """How many bytes of the text it takes where it does not take all, or would go on."""
+        self._texts += 1
+        if self._texts > _MOST_TEXTS:
+            self._matcher, self._texts = LLMatcher(tokenizer(), self._grammar, log_level=0), 0
         matcher = self._matcher.deep_copy()
         tokens = list(text.encode())
         taken = matcher.try_consume_tokens(tokens)
+        if matcher.is_error() and "too many" in matcher.get_error():
+            raise RuntimeError(matcher.get_error())
         return None if taken == len(tokens) and matcher.is_accepting() else taken

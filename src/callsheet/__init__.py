@@ -51,6 +51,11 @@ if TYPE_CHECKING:
     from callsheet.ir.diff import PlanDiff
     from callsheet.machine import Limits, Refusal, TookPlace, Usage
     from callsheet.ports.builtin import BuiltinSettings
+    from callsheet.ports.models.model import Completion, Constraint, LanguageModel, ModelFailed, Syntax
+    from callsheet.ports.models.opening import open_model
+    from callsheet.ports.models.recorded import RecordedModel
+    from callsheet.ports.models.scripted import ScriptedModel
+    from callsheet.ports.models.settings import ModelPrices, ModelSettings
     from callsheet.ports.python_tools import tool
     from callsheet.ports.tools import CallContext, ToolFailed
     from callsheet.ports.transforms import calc, format_text, select
@@ -104,6 +109,11 @@ _NAMES = {
     "callsheet.ir.diff": ("PlanDiff",),
     "callsheet.machine": ("Limits", "Refusal", "TookPlace", "Usage"),
     "callsheet.ports.builtin": ("BuiltinSettings",),
+    "callsheet.ports.models.model": ("Completion", "Constraint", "LanguageModel", "ModelFailed", "Syntax"),
+    "callsheet.ports.models.opening": ("open_model",),
+    "callsheet.ports.models.recorded": ("RecordedModel",),
+    "callsheet.ports.models.scripted": ("ScriptedModel",),
+    "callsheet.ports.models.settings": ("ModelPrices", "ModelSettings"),
     "callsheet.ports.python_tools": ("tool",),
     "callsheet.ports.tools": ("CallContext", "ToolFailed"),
     "callsheet.ports.transforms": ("calc", "format_text", "select"),
@@ -126,15 +136,21 @@ __all__ = [
     "CompileFailed",
     "CompileOptions",
     "Compiled",
+    "Completion",
+    "Constraint",
     "Diagnostic",
     "DoubtfulCall",
     "DryRun",
     "Effect",
     "Findings",
     "Journal",
+    "LanguageModel",
     "Limits",
     "ModelAnswer",
+    "ModelFailed",
+    "ModelPrices",
     "ModelRequest",
+    "ModelSettings",
     "OperationModel",
     "PendingAsk",
     "PersonAnswered",
@@ -146,6 +162,7 @@ __all__ = [
     "PlanProposal",
     "PlanRequest",
     "PlanTools",
+    "RecordedModel",
     "Refusal",
     "ReplanRequest",
     "Replanned",
@@ -157,6 +174,7 @@ __all__ = [
     "RunResult",
     "RunStatus",
     "Runtime",
+    "ScriptedModel",
     "SharedBudget",
     "StepDiverted",
     "StepFailed",
@@ -166,6 +184,7 @@ __all__ = [
     "StepRetrying",
     "StepSkipped",
     "StepStarted",
+    "Syntax",
     "TookPlace",
     "ToolFailed",
     "Usage",
@@ -173,6 +192,7 @@ __all__ = [
     "calc",
     "compile",
     "format_text",
+    "open_model",
     "parse",
     "run",
     "select",

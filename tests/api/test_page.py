@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["docs/api.md", "docs/plans.md", "README.md"])
+@pytest.mark.parametrize("page", ["docs/api.md", "docs/plans.md", "docs/models.md", "README.md"])
 def test_the_examples_of_a_page_print_what_it_says(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

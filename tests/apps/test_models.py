@@ -53,7 +53,7 @@ WRONG = {
     "limited": (refuses(429, "slow down", Retry_After="100"), "MDL004"),
     "overloaded": (refuses(500, "oops"), "MDL007"),
     "broken": (breaks_off, "MDL006"),
-    "slow": (takes(1.0), "MDL005"),
+    "slow": (takes(6.0), "MDL005"),
     "wrong": (says("<html>"), "MDL012"),
     "refusal": (declines, "MDL010"),
     "empty": (answer(""), "MDL011"),
@@ -66,7 +66,7 @@ def test_a_run_whose_model_fails_stands_still_and_goes_on_when_it_is_well(machin
     behaviour, code = WRONG[wrong]
     machine.write("p.ltp", "S0: @ADD (a=1) > $n\n" + PLAN)
     with serving(always=behaviour) as provider:
-        configure(machine, provider, monkeypatch, retries=0, timeout=0.5 if wrong == "slow" else 30.0)
+        configure(machine, provider, monkeypatch, retries=0, timeout=2.0 if wrong == "slow" else 60.0)
         said = machine("run", "p.ltp", "--run-id", "r", "--tools", "tools.py")
         assert said.exit_code == 4
         assert (
@@ -169,13 +169,20 @@ def test_a_graph_stands_still_where_its_model_fails(machine, monkeypatch):
         assert machine.json("resume", "last")["status"] == "done"
 
 
+def in_words(request) -> None:
+    """A server that takes no schema, and makes a plan in words."""
+    held = "response_format" in request.asked.body
+    plan = 'PLAN_START\nS1: @RESPOND ("anew")\nPLAN_END'
+    (refuses(400, "response_format is not supported") if held else answer(plan))(request)
+
+
 def test_a_replan_whose_model_fails_is_asked_for_again(machine, monkeypatch):
     machine.write("p.ltp", 'S1: RE-PLAN ("start over")\n')
     with serving(always=refuses(401)) as provider:
         configure(machine, provider, monkeypatch)
         said = machine.json("run", "p.ltp")
         assert (said["status"], said["unanswered"][0]["tool"]) == ("interrupted", "RE-PLAN")
-        provider.always = answer('PLAN_START\nS1: @RESPOND ("anew")\nPLAN_END')
+        provider.always = in_words
         done = machine.json("resume", "last")
         assert (done["status"], done["response"], done["replanned"]) == ("done", "anew", True)
 
@@ -194,6 +201,14 @@ def test_a_model_is_named_by_option_environment_or_file(machine, monkeypatch):
         )
     unknown = machine.json("run", "p.ltp", "--model", "opnai:gpt-5")
     assert unknown["diagnostics"][0]["code"] == "MDL001"
+
+
+def test_a_check_knows_that_there_is_a_model(machine, monkeypatch):
+    machine.write("p.ltp", PLAN)
+    assert "RUN010" in machine("check", "p.ltp").stdout
+    monkeypatch.setenv("CALLSHEET_MODEL", "ollama:small")
+    assert "RUN010" not in machine("check", "p.ltp").stdout
+    assert "RUN010" not in machine("run", "p.ltp", "--dry-run").output
 
 
 def test_a_plan_that_asks_no_model_needs_none(machine):
@@ -220,3 +235,61 @@ def test_no_key_is_in_what_is_kept(machine, monkeypatch):
     assert "s3cret" not in said.output
     for path in filter(Path.is_file, machine.journal.parent.rglob("*")):
         assert b"s3cret" not in path.read_bytes()
+
+
+def items(machine, *line: str) -> dict[str, list[dict[str, str]]]:
+    found: dict[str, list[dict[str, str]]] = {}
+    for item in machine.json("doctor", *line)["items"]:
+        found.setdefault(item["name"], []).append(item)
+    return found
+
+
+def obedient(request) -> None:
+    """A server that keeps to schemas."""
+    held = "json_schema" in request.asked.body
+    answer('{"word": "xyzzy-17"}' if held else "ready", read=12, written=3)(request)
+
+
+def test_doctor_asks_the_configured_model(machine, monkeypatch):
+    with serving(always=obedient) as provider:
+        configure(machine, provider, monkeypatch, kind="llama.cpp")
+        found = items(machine)
+        (model,) = found["model"]
+        assert model["state"] == "ok"
+        assert model["found"].startswith(f"{provider.url}/v1#small answered as gpt-x in ")
+        assert model["found"].endswith(", 12 + 3 tokens")
+        assert [(item["state"], item["found"]) for item in found["constraints"]] == [
+            ("ok", "takes json_schema"),
+            ("note", "gbnf does not work: its answer does not keep to it"),
+        ]
+        assert len(provider.asked) == 3
+
+
+def test_doctor_tells_of_constraints_that_are_refused(machine, monkeypatch):
+    def refusing(request) -> None:
+        held = "response_format" in request.asked.body
+        (refuses(400, "response_format is not supported") if held else answer("ready"))(request)
+
+    with serving(always=refusing) as provider:
+        configure(machine, provider, monkeypatch)
+        told = [item["found"] for item in items(machine)["constraints"]]
+    assert told == [
+        "takes none: answers are checked afterwards",
+        "json_schema does not work: its provider refuses it",
+    ]
+
+
+def test_doctor_says_what_is_wrong_with_a_model_and_the_way_out(machine, monkeypatch):
+    with serving(always=refuses(401, "bad key")) as provider:
+        configure(machine, provider, monkeypatch)
+        said = machine("doctor")
+        assert said.exit_code == 1
+        assert "status 401: bad key (MDL003)" in said.stdout
+        assert "set the provider's key" in said.stdout
+    (unknown,) = items(machine, "--model", "opnai:x")["model"]
+    assert (unknown["state"], unknown["help"][:20]) == ("bad", "did you mean openai:")
+
+
+def test_doctor_without_a_model_says_so(machine):
+    (model,) = items(machine)["model"]
+    assert (model["state"], model["found"][:18]) == ("note", "none is configured")

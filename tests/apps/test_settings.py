@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,38 @@ def test_a_setup_survives_its_note(machine):
 def test_a_run_of_another_face_is_refused(launch):
     with pytest.raises(CallsheetError, match="CFG017"):
         Setup.from_note(launch)
+
+
+def test_the_table_of_the_model_is_read_whole_and_kept_with_a_run(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text(
+        '[model]\nmodel = "openai:gpt-5-mini"\nkey_env = "K"\ntimeout = 5\nretries = 0\nmax_tokens = 99\n'
+        'temperature = 0.5\nseed = 3\nkind = "vllm"\nllguidance = true\n'
+        "prices = { input = 1, cached = 0.1, output = 4.5 }\n"
+    )
+    settings = load_settings(file)
+    model = settings.model
+    assert (model.spec, model.timeout, model.retries, model.max_tokens) == ("openai:gpt-5-mini", 5.0, 0, 99)
+    assert (model.temperature, model.seed, model.kind, model.llguidance) == (0.5, 3, "vllm", True)
+    assert (model.prices.input, model.prices.cached, model.prices.output) == (1.0, 0.1, 4.5)
+    assert read_settings(json.loads(json.dumps(settings.to_json())), "kept").model == model
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('kind = "sglang"', "model.kind must be one of openai, llama.cpp, vllm, ollama"),
+        ('url = "http://me:pw@host/v1"', "name its environment variable in key_env"),
+        ("max_tokens = 0", "max_tokens must be at least 1"),
+        ("timeout = 0", "timeout must be more than 0"),
+        ("prices = { inputs = 1 }", "there is no key model.prices.inputs"),
+        ('prices = { input = "1" }', "model.prices.input must be a number"),
+    ],
+)
+def test_a_wrong_table_of_the_model_is_told(tmp_path, line, said):
+    file = tmp_path / "config.toml"
+    file.write_text(f"[model]\n{line}\n")
+    with pytest.raises(CallsheetError, match="CFG016") as raised:
+        load_settings(file)
+    assert said in str(raised.value)
+    assert "pw" not in str(raised.value)

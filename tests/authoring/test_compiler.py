@@ -266,7 +266,7 @@ def test_the_version_of_the_prompt_changes_with_its_text() -> None:
     asked = prompt_for(Request("g", TOOLS, "c", {"v": "a text"}))
     wrong = [Diagnostic("CHK040", Severity.ERROR, "no tool", help="use one", step="S1")]
     told = json.dumps([CARD, EXAMPLES, asked.messages, repair(asked.messages, "a", wrong)])
-    assert (CARD_VERSION, hashlib.sha256(told.encode()).hexdigest()[:12]) == (1, "")
+    assert (CARD_VERSION, hashlib.sha256(told.encode()).hexdigest()[:12]) == (1, "b3295111cf9d")
 
 
 def test_the_card_and_the_longest_example_are_at_most_350_tokens() -> None:
@@ -470,3 +470,101 @@ def test_telling_names_change_nothing_but_names(lines: list[str]) -> None:
 def test_names_that_mean_something_else_are_not_taken() -> None:
     plan = parse("S1: @READ_FILE (path=$file) > $v1\nS2: @RESPOND ($v1)").require()
     assert "S1: @READ_FILE (path=$file) > $file_2" in format_plan(with_telling_names(plan, {"file"}))
+
+
+# ---------------------------------------------------------------- flat JSON, and what small models repeat
+
+FLAT = {
+    "steps": [
+        {
+            "each": "",
+            "when": "",
+            "tool": "read_file",
+            "args": [{"name": "path", "value": "notes.md"}],
+            "out": "v1",
+        },
+        {
+            "each": "",
+            "when": "",
+            "tool": "send_mail",
+            "args": [{"name": "to", "value": "ann@example.com"}, {"name": "text", "ref": "v1"}],
+            "out": "v2",
+        },
+        {"each": "", "when": "", "tool": "respond", "args": [{"name": "text", "value": "Sent."}], "out": ""},
+    ]
+}
+
+
+def test_a_model_that_takes_a_schema_alone_answers_in_flat_json() -> None:
+    model = Scripted([json.dumps(FLAT)], accepts=[Syntax.JSON_SCHEMA])
+    draft = drafted(model)
+    assert draft.source.text == drafted(Scripted([GOOD])).source.text
+    assert model.constraints[0] is not None
+    assert "read_file" in model.constraints[0].text
+    assert "one JSON object" in model.asked[0][-1]["content"]
+
+
+def test_a_wrong_flat_plan_is_repaired_in_flat_json() -> None:
+    wrong = json.dumps(FLAT).replace('"path"', '"file"')
+    model = Scripted([wrong, json.dumps(FLAT)], accepts=[Syntax.JSON_SCHEMA])
+    draft = drafted(model)
+    assert draft.plan is not None
+    assert draft.accounting.repaired
+    assert "@READ_FILE lacks its argument path" in model.asked[1][-1]["content"]
+
+
+def test_a_model_that_leaves_the_schema_out_is_asked_for_lines_in_the_repair() -> None:
+    left_out = Completion("Sure: {}", Usage(1, 1), constrained=False)
+    model = Scripted([left_out, GOOD], accepts=[Syntax.JSON_SCHEMA])
+    draft = drafted(model)
+    assert draft.plan is not None
+    assert model.constraints[1] is None
+    assert all("one JSON object" not in message["content"] for message in model.asked[1])
+
+
+STUTTER = "\n".join(
+    [
+        'S1: @read_file (path="a") > $v1',
+        'S2: @read_file (path="b") > $v2',
+        'S3: @read_file (path="a") > $v3',
+        'S4: @read_file (path="b") > $v4',
+        'S5: @read_file (path="a") > $v5',
+        'S6: @send_mail (to="x", text="$v4 and $v5") > $v6',
+        "S7: @respond ($v6)",
+    ]
+)
+
+
+def test_a_block_of_calls_that_is_repeated_is_kept_once() -> None:
+    draft = drafted(Scripted([STUTTER]), "Read a and b and mail both to x")
+    assert draft.source.text.splitlines()[3:-1] == [
+        'S1: @READ_FILE (path="a") > $file',
+        'S2: @READ_FILE (path="b") > $file_2',
+        'S3: @SEND_MAIL (to="x", text="$file_2 and $file") > $send_mail',
+        "S4: @RESPOND ($send_mail)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("goal", "text"),
+    [
+        (
+            "Read a twice",
+            'S1: @read_file (path="a") > $v1\nS2: @read_file (path="a") > $v2\nS3: @respond ($v2)',
+        ),
+        (
+            "Read a, change it and read what it is",
+            'S1: @read_file (path="a") > $v1\nS2: @write_file (path="a", content="x") > $v2\n'
+            'S3: @read_file (path="a") > $v3\nS4: @respond ($v3)',
+        ),
+        (
+            "Read a, perhaps",
+            'S1: @read_file (path="a") > $v1\nS2: ?IF (IS_EMPTY($v1)) THEN @read_file (path="a") > $v2\n'
+            "S3: @respond ($v1)",
+        ),
+    ],
+)
+def test_calls_that_a_goal_repeats_or_that_stand_apart_are_kept(goal: str, text: str) -> None:
+    draft = drafted(Scripted([text]), goal)
+    assert draft.plan is not None
+    assert len(draft.plan.steps) == len(text.splitlines())

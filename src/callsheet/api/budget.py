@@ -82,17 +82,14 @@ class SharedBudget:
         before, by_tool = self.used, dict(self.used.calls_by_tool)
         for tool, count in usage.calls_by_tool.items():
             by_tool[tool] = by_tool.get(tool, 0) + count
+        spent = Usage.of(before.spent.plus(usage.spent), before.model_calls + usage.model_calls)
         self.used = replace(
-            before,
+            spent,
             steps=before.steps + usage.steps,
             calls=before.calls + usage.calls,
             calls_by_tool=by_tool,
-            model_calls=before.model_calls + usage.model_calls,
             retries=before.retries + usage.retries,
             replans=before.replans + usage.replans,
-            input_tokens=before.input_tokens + usage.input_tokens,
-            output_tokens=before.output_tokens + usage.output_tokens,
-            cost=before.cost + usage.cost,
             bytes=before.bytes + usage.bytes,
             seconds=before.seconds + usage.seconds,
         )

@@ -167,7 +167,14 @@ def report(accounting: Accounting, context: CallContext) -> None:
     """Tell a call what compiling took, for the budget and the journal of its run."""
     usage = accounting.usage
     context.remark(*accounting.facts)
-    context.spend(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=usage.cost or 0.0)
+    context.spend(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cost=usage.cost,
+        cached_tokens=usage.cached_tokens,
+        requests=usage.tries,
+        seconds=usage.seconds,
+    )
 
 
 def given_in_words(inputs: Mapping[str, JSON]) -> dict[str, str]:

@@ -102,7 +102,8 @@ class GraphPlanner:
         )
         told, remarks = _told(f"{goal}. {left}", tools)
         call.remark(*remarks)
-        prompt = revision_prompt(progress, command.variables, told, self.shared)
+        tells = self.planner is not None  # which has the errors with the progress as well
+        prompt = revision_prompt(progress, command.variables, told, self.shared, tells_errors=tells)
         plan = await self._ask(request, prompt, call, lambda plan: check(without_past(plan, progress)))
         return without_past(plan, progress)
 

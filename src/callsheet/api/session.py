@@ -42,6 +42,8 @@ from callsheet.ir import JSON, Order
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile, Limits, ToolFacts, compile_plan
 from callsheet.machine.progress import with_own_ids
+from callsheet.ports.models.failures import as_error
+from callsheet.ports.models.model import ModelFailed
 from callsheet.ports.tools import CallContext, Registry, ToolFailed
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.cancelling import cancel_run
@@ -330,7 +332,11 @@ class Session:
         def check(plan: Steps) -> tuple[Diagnostic, ...]:
             return check_plan(plan, self._registry, means=self._kit.means)
 
-        plan = Plan(await self._kit.planner.create(goal, context, offered(self._registry), call, check))
+        tools = offered(self._registry)
+        try:
+            plan = Plan(await self._kit.planner.create(goal, context, tools, call, check))
+        except ModelFailed as error:
+            raise as_error(error) from error
         wrong = refused(plan, await self.examine(plan, {}))
         if wrong is not None:
             raise wrong

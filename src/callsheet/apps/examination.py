@@ -43,6 +43,7 @@ async def examine(setup: Setup, journal: Path | None) -> list[Item]:
     """Every item. Servers are started only where the setup names configurations."""
     items = [_python(), *_packages(), _sqlite(), _journal(journal), _isolation(setup)]
     items += [_program("git"), _program("node"), _settings(), _local_models()]
+    items += await _model(setup)
     items += _configurations(setup)
     if setup.mcp_configs:
         items += await _servers(setup)
@@ -123,6 +124,38 @@ def _settings() -> Item:
     """The user's configuration file; one that is wrong ends the command before it comes to this."""
     path = settings_path()
     return Item("config", "ok", str(path) if path.exists() else f"{path} (not there, nothing is changed)")
+
+
+async def _model(setup: Setup) -> list[Item]:
+    """The model that is configured, asked for a few words, and under each constraint that it says to take."""
+    from callsheet.apps.models import is_function, model_of  # noqa: PLC0415 - brings the runtime
+    from callsheet.ports.models.failures import diagnose  # noqa: PLC0415 - as above
+    from callsheet.ports.models.model import LanguageModel, ModelFailed  # noqa: PLC0415 - as above
+    from callsheet.ports.models.trial import try_model  # noqa: PLC0415 - as above
+
+    try:
+        model = model_of(setup)
+    except CallsheetError as error:
+        return [_of(d, "model") for d in error.diagnostics]
+    if model is None:
+        help_text = "set `model` in [model] of config.toml, CALLSHEET_MODEL, or pass --model"
+        return [Item("model", "note", "none is configured; only steps that ask one need it", help_text)]
+    if not isinstance(model, LanguageModel):
+        assert is_function(setup.model)
+        return [Item("model", "ok", f"{setup.model} (a function, not asked)")]
+    try:
+        trial = await try_model(model)
+    except ModelFailed as error:
+        return [_of(diagnose(error), "model")]
+    used = trial.answer.usage
+    which = f" as {trial.answer.model}" if trial.answer.model not in ("", model.name) else ""
+    tokens = f"{used.input_tokens:,} + {used.output_tokens:,} tokens"
+    cost = "" if used.cost is None else f", cost {used.cost:.6g}"
+    found = [Item("model", "ok", f"{model.name} answered{which} in {used.seconds:.3g} s, {tokens}{cost}")]
+    taken = f"takes {', '.join(trial.kept)}" if trial.kept else "takes none: answers are checked afterwards"
+    found.append(Item("constraints", "ok" if trial.kept else "note", taken))
+    found += [Item("constraints", "note", f"{syntax} does not work: {why}") for syntax, why in trial.broken]
+    return found
 
 
 def _local_models() -> Item:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from callsheet.api.checking import Means
 from callsheet.api.reach import absent_tools, local_registry, take_in
 from callsheet.apps.settings import Settings, read_settings
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
@@ -44,6 +45,12 @@ class Setup:
     settings: Settings = field(default_factory=Settings)
     model: str = ""
     """The model in place of the configured one: `provider:model`, an address, or `FILE.py:FUNCTION`."""
+
+    @property
+    def means(self) -> Means:
+        """What a plan can ask for besides tools, as far as it is configured."""
+        has_model = bool(self.model) or self.settings.model.is_set
+        return Means(model=has_model, compiler=has_model)
 
     def to_note(self) -> dict[str, JSON]:
         """The setup as JSON data with absolute paths, for a run's journal."""

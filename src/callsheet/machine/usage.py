@@ -87,6 +87,33 @@ class Usage:
         """Tokens in and out."""
         return self.input_tokens + self.output_tokens
 
+    @classmethod
+    def of(cls, spent: Spent, model_calls: int = 1) -> Usage:
+        """The usage of what has spent this outside of a run, as the making of a plan does."""
+        return cls(
+            model_calls=model_calls,
+            input_tokens=spent.input_tokens,
+            output_tokens=spent.output_tokens,
+            cost=spent.cost,
+            cached_tokens=spent.cached_tokens,
+            model_requests=spent.requests,
+            unpriced=spent.unpriced,
+            model_seconds=spent.seconds,
+        )
+
+    @property
+    def spent(self) -> Spent:
+        """What of it was spent on models and by calls that report it."""
+        return Spent(
+            self.input_tokens,
+            self.output_tokens,
+            self.cost,
+            self.cached_tokens,
+            self.model_requests,
+            self.unpriced,
+            self.model_seconds,
+        )
+
     @property
     def known_cost(self) -> float | None:
         """The cost; None where there is one that nobody knows."""

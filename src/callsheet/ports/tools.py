@@ -94,7 +94,12 @@ class CallContext:
         least = min(input_tokens, output_tokens, cached_tokens, requests, seconds)
         if least < 0 or not 0 <= known < math.inf:
             raise ValueError("what a call has spent is a number of at least 0")
-        spent = Spent(input_tokens, output_tokens, known, cached_tokens, requests, int(cost is None), seconds)
+        self.charge(
+            Spent(input_tokens, output_tokens, known, cached_tokens, requests, int(cost is None), seconds)
+        )
+
+    def charge(self, spent: Spent) -> None:
+        """Add what something else has spent for the call."""
         self.spent = spent if self.spent is None else self.spent.plus(spent)
 
     @property

@@ -84,7 +84,7 @@ def canonical() -> Matcher:
     return Matcher(plan_lark(TOOLS, CANONICAL))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(plan=covered_plans())
 def test_generated_plans_are_sentences_in_their_canonical_text(plan: Plan, canonical: Matcher) -> None:
     text = format_plan(plan)
@@ -160,6 +160,39 @@ def test_given_variables_may_be_read_from_the_start_and_are_not_set_again() -> N
     matcher = Matcher(plan_lark([READ], replace(ASK, given=("city", "v1"))))
     assert matcher.takes(lean("S1: @read_file (path=$city) > $v2", 'S2: @respond ("$v1: $v2")'))
     assert not matcher.takes(lean("S1: @read_file (path=$city) > $v1", "S2: @respond ($v1)"))
+
+
+def test_paths_may_be_held_to_known_fields() -> None:
+    matcher = Matcher(plan_lark([READ], replace(ASK, fields=frozenset({"title", "names"}))))
+    assert matcher.takes(GOOD.replace("$v1)", "$v1.names.0.title)"))
+    assert not matcher.takes(GOOD.replace("$v1)", "$v1.count)"))
+
+
+def test_a_plan_may_have_to_have_results_before_it_ends() -> None:
+    options = replace(ASK, min_results=2, bare_calls=True)
+    matcher = Matcher(plan_lark([READ], options))
+    read = 'S1: @read_file (path="a") > $v1'
+    assert not matcher.takes(GOOD)
+    assert matcher.takes(lean(read, 'S2: @read_file (path="b") > $v2', 'S3: @respond ("x")'))
+    assert matcher.takes(
+        lean(
+            read,
+            'S2: ?IF (IS_EMPTY($v1)) THEN @respond ("x")',
+            'S3: @read_file (path="b") > $v2',
+            "S4: @respond ($v2)",
+        )
+    )
+    sentences = Sentences(plan_grammar([READ], options), Random(1))
+    for _ in range(SENTENCES):
+        plan = parse(sentences.draw()).plan
+        assert plan is not None
+        assert sum(step.output is not None for step in plan.steps) >= 2
+
+
+def test_no_text_of_the_lean_form_begins_as_what_closes_a_call(ask: Matcher) -> None:
+    assert not ask.takes(GOOD.replace('"a.md"', '") > @respond ("'))
+    assert ask.takes(GOOD.replace('"a.md"', '"a) > b"'))
+    assert ask.takes(GOOD.replace('"a.md"', '""'))
 
 
 def test_members_of_a_group_read_what_was_set_before_it() -> None:
@@ -258,6 +291,7 @@ def test_a_grammar_grows_with_the_square_of_the_optional_arguments_at_most() -> 
         ([READ], ExportOptions(operations=frozenset({"LLM_DREAM"})), "no operation"),
         ([READ], ExportOptions(max_steps=0), "at least 1"),
         ([READ], ExportOptions(given=("a b",)), "no name of a variable"),
+        ([READ], ExportOptions(max_steps=3, min_results=3), "less than max_steps"),
     ],
 )
 def test_what_no_grammar_can_be_made_of_is_a_mistake_of_the_caller(

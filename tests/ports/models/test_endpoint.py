@@ -228,11 +228,11 @@ async def test_no_retries_are_none() -> None:
 
 
 async def test_an_answer_that_takes_too_long_is_given_up() -> None:
-    with serving(always=takes(1.0)) as provider:
-        model, _ = quick(model_at(provider, timeout=0.2))
+    with serving(always=takes(3.0)) as provider:
+        model, _ = quick(model_at(provider, timeout=1.0))
         error = await failing(model)
         assert (error.kind, len(provider.asked)) == (Failure.TIMEOUT, 2)
-        assert "0.2 s" in str(error)
+        assert "1 s" in str(error)
 
 
 async def test_nobody_there_is_told() -> None:

@@ -157,14 +157,7 @@ class PlanTools:
             plan = await self._runtime.create_plan(goal, call=call)
         finally:
             after = call.spent or Spent()
-            self.budget.add(
-                Usage(
-                    model_calls=1,
-                    input_tokens=after.input_tokens - before.input_tokens,
-                    output_tokens=after.output_tokens - before.output_tokens,
-                    cost=after.cost - before.cost,
-                )
-            )
+            self.budget.add(Usage.of(after.plus(before, -1)))
         return self.library.save(replace(plan.ir, id=None))
 
     async def _execute(
@@ -188,8 +181,7 @@ class PlanTools:
                 self.budget.add(handle.calls_begun())
                 raise
             self.budget.add(result.usage)
-        used = result.usage
-        call.spend(input_tokens=used.input_tokens, output_tokens=used.output_tokens, cost=used.cost)
+        call.charge(result.usage.spent)
         return {**about, **_executed(plan, result)}
 
 

@@ -74,7 +74,7 @@ def _examine(plan: Plan, shelf: _Shelf | None, inputs: set[str]) -> tuple[Diagno
     if shelf is None:
         return check_plan(plan, None, inputs)
     registry, before, not_asked = shelf.tools_for(plan)
-    return (*before, *check_plan(plan, registry, inputs, not_asked=not_asked))
+    return (*before, *check_plan(plan, registry, inputs, not_asked=not_asked, means=shelf.means))
 
 
 def _examine_readable(text: PlanText, shelf: _Shelf | None) -> tuple[Diagnostic, ...]:
@@ -93,6 +93,7 @@ class _Shelf:
     def __init__(self, setup: Setup, *, asks_servers: bool) -> None:
         from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - not for --no-tools
 
+        self.means = setup.means
         self._shelf = Shelf(setup)
         self._asks_servers = asks_servers
 

@@ -19,17 +19,19 @@ _MARKS = {"ok": "✓", "note": "·", "bad": "✗"}
 
 @click.command()
 @options.mcp_configs
+@options.model
 @options.journal_path
 @options.as_json
-def doctor(mcp_configs: tuple[Path, ...], journal: Path | None, as_json: bool) -> int:
+def doctor(mcp_configs: tuple[Path, ...], model: str, journal: Path | None, as_json: bool) -> int:
     """Look whether everything needed is in order; exit 1 if something is not.
 
-    MCP servers are started only if their configuration is named with --mcp-config.
+    MCP servers are started only if their configuration is named with --mcp-config. A model that is configured
+    is asked for a few words.
     """
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.examination import examine  # noqa: PLC0415 - brings the whole program
 
-    items = run_to_end(examine(options.setup_from(mcp_configs=mcp_configs), journal))
+    items = run_to_end(examine(options.setup_from(mcp_configs=mcp_configs, model=model), journal))
     broken = any(item.state == "bad" for item in items)
     if as_json:
         print_json({"ok": not broken, "items": [_json(item) for item in items]})

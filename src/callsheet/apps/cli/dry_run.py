@@ -147,7 +147,7 @@ def _checked(
 
     plan = text.require()
     registry, before, not_asked = Shelf(setup).tools_for(plan, asks_servers=asks_servers)
-    found = (*before, *check_plan(plan, registry, inputs, not_asked=not_asked))
+    found = (*before, *check_plan(plan, registry, inputs, not_asked=not_asked, means=setup.means))
     if any(d.is_error for d in found):
         raise CallsheetError(found, text.source)
     said = (*text.diagnostics, *found)

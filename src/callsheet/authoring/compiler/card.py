@@ -18,7 +18,7 @@ You turn a goal into a plan: tool calls, one a line. Answer with the plan alone.
 S1: @tool (name="text", count=3) > $v1
 S2: @other (name=$v1.field, text="Found: $v1") > $v2
 S3: @respond ("Done:", $v2)
-- One step for each part of the goal, in its order, and no others; the last is @respond with the answer.
+- One step for each part of the goal, in its order, no others; the last is @respond with the answer.
 - Use only the tools below. Arguments with ? may be left out. $v1 is the result of S1, $v1.field a part of it.
 - Before a call: ?IF ($v1.n > 5) THEN with == != < > <= >= contains, IS_EMPTY($v1), NOT_EMPTY($v1), AND, OR; \
 ?FOREACH ($x IN $v1) THEN does it for each item $x
@@ -32,17 +32,42 @@ class Example(NamedTuple):
     plan: str
 
 
-CONDITION = Example(
+NUMBER = Example(
     "Check the stock of tea; if it is below 5, order 20 of it.",
     'S1: @get_stock (item="tea") > $v1\n'
     'S2: ?IF ($v1.count < 5) THEN @order_item (item="tea", count=20) > $v2\n'
     'S3: @respond ("Stock:", $v1.count)',
 )
-LOOP = Example(
-    "Find the members of the chess club and invite each of them.",
+EQUAL = Example(
+    'Look at the lamp "hall". If its color is "red", paint the wall "north".',
+    'S1: @get_lamp (name="hall") > $v1\n'
+    'S2: ?IF ($v1.color == "red") THEN @paint_wall (name="north") > $v2\n'
+    'S3: @respond ("Lamp:", $v1)',
+)
+CONTAINS = Example(
+    'Open the letter 12; only if it contains the word PARTY, bake a cake for "Ann".',
+    'S1: @open_letter (id="12") > $v1\n'
+    'S2: ?IF ($v1 contains "PARTY") THEN @bake_cake (person="Ann") > $v2\n'
+    'S3: @respond ("Letter:", $v1)',
+)
+EMPTY = Example(
+    'Find the guests of "Ann"; if there are none, bake a cake for "Bob".',
+    'S1: @find_guests (host="Ann") > $v1\n'
+    'S2: ?IF (IS_EMPTY($v1)) THEN @bake_cake (person="Bob") > $v2\n'
+    'S3: @respond ("Guests:", $v1)',
+)
+ALL = Example(
+    "Invite every member of the chess club.",
     'S1: @find_members (club="chess") > $v1\n'
     "S2: ?FOREACH ($x IN $v1) THEN @invite (member=$x.id) > $v2\n"
     'S3: @respond ("Invited:", $v1)',
+)
+EACH = Example(
+    'Find the members of the club, invite each and tell Ann "done".',
+    'S1: @find_members (group="club") > $v1\n'
+    "S2: ?FOREACH ($x IN $v1) THEN @invite (member=$x.id) > $v2\n"
+    'S3: @tell (name="Ann", text="done") > $v3\n'
+    'S4: @respond ("Invited:", $v1)',
 )
 FAILURE = Example(
     'Print the recipe of plum cake; if it fails, try twice more, then stop with "no paper".',
@@ -65,10 +90,25 @@ THREE = Example(
     "S3: @print_text (text=$v2) > $v3\n"
     'S4: @respond ("Printed:", $v2)',
 )
-EXAMPLES = (ONE, TWO, THREE, CONDITION, LOOP, FAILURE)
+EXAMPLES = (ONE, TWO, THREE, NUMBER, EQUAL, CONTAINS, EMPTY, ALL, EACH, FAILURE)
 """Examples with tools that no catalogue is likely to have."""
 
 _CONDITIONAL = re.compile(r"\b(?:if|only|unless|otherwise|whether|in case|except)\b", re.IGNORECASE)
+_CONDITIONS = (
+    (
+        EMPTY,
+        re.compile(
+            r"\b(?:empty|none|nothing|no (?!more|less|fewer)\w+|are (?:any|some)|is (?:any|one))\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (CONTAINS, re.compile(r"\b(?:contain|mention|include|has the word|have the word|says?)", re.IGNORECASE)),
+    (
+        NUMBER,
+        re.compile(r"\d|\b(?:more|less|fewer|over|under|above|below|at least|at most)\b", re.IGNORECASE),
+    ),
+)
+"""Which condition a goal has, by its words behind the `if`; else it is one of equality."""
 _FAILING = re.compile(
     r"\b(?:if|when|should|in case) (?:\w+ ){0,4}fails?\b|\bretr(?:y|ies|ying)\b"
     r"|\btr(?:y|ying) (?:it )?(?:again|up to|twice|once more)\b|\b(?:does|did)(?: not|n't) work\b",
@@ -80,13 +120,19 @@ _LOOPING = re.compile(r"\b(?:each|every|one by one|all (?:of )?(?:the )?\w+s)\b"
 def example_for(goal: str) -> Example:
     """The example that is told for a goal: one with what the goal has, or of as many parts.
 
-    >>> example_for("Delete each file") is LOOP, example_for("What time is it?") is ONE
+    >>> example_for("Delete each file") is ALL, example_for("What time is it?") is ONE
     (True, True)
     """
+    parts = len(parts_of(goal))
     if _FAILING.search(goal):
         return FAILURE
-    if _CONDITIONAL.search(goal):
-        return CONDITION
+    condition = _CONDITIONAL.search(goal)
+    if condition is not None:
+        said = _JOINED.split(goal[condition.end() :], maxsplit=1)[0]
+        return next((example for example, words in _CONDITIONS if words.search(said)), EQUAL)
     if _LOOPING.search(goal):
-        return LOOP
-    return (ONE, TWO, THREE)[min(len(parts_of(goal)), 3) - 1] if parts_of(goal) else ONE
+        return ALL if parts <= 1 else EACH
+    return (ONE, TWO, THREE)[min(max(parts, 1), 3) - 1]
+
+
+_JOINED = re.compile(r"[,;.:](?=\s|$)|\bthen\b")

@@ -30,10 +30,14 @@ _CANDIDATES = 4
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What is told: tools and then operations, and how much was left out."""
+    """What is told: tools and then operations, and how much was left out.
+
+    `fits` says that a part of the goal has found a tool or an operation.
+    """
 
     offers: tuple[Offer, ...]
     remarks: tuple[Remark, ...] = ()
+    fits: bool = False
 
     @property
     def text(self) -> str:
@@ -57,7 +61,7 @@ def catalogue_for(
     """What a model is told for a goal.
 
     Those tools that the goal names, and those nearest to its parts, in the order of the parts, up to both
-    bounds; where a part finds nothing, or with `fills`, further ones up to the bounds. Where all are to be
+    bounds; where few parts find one, or with `fills`, further ones up to the bounds. Where all are to be
     told they stand in their own order, so that the text is the same for every goal. What the goal names is
     told whatever the bounds say. Operations are told where the goal speaks of what they do.
 
@@ -68,16 +72,16 @@ def catalogue_for(
     """
     offered = [offer for spec in tools if (offer := offer_of(spec)) is not None]
     candidates = [*offered, *OPERATIONS]
-    order = _in_order_of_parts(goal, candidates, fills=fills)
+    order, fits = _in_order_of_parts(goal, candidates, fills=fills)
     operations = tuple(OPERATIONS[n - len(offered)] for n in order if n >= len(offered))
-    fits = len(offered) <= max_tools and sum(offer.tokens for offer in offered) <= max_tokens
-    if fits and (fills or len(offered) <= _ALL_TOLD):
-        return Catalogue((*offered, *operations))
+    is_small = len(offered) <= max_tools and sum(offer.tokens for offer in offered) <= max_tokens
+    if is_small and (fills or len(offered) <= _ALL_TOLD):
+        return Catalogue((*offered, *operations), fits=fits)
     kept = _kept(goal, candidates, [n for n in order if n < len(offered)], max_tools, max_tokens)
     if len(kept) == len(offered):
-        return Catalogue((*offered, *operations))
+        return Catalogue((*offered, *operations), fits=fits)
     remark = Cut("the tools in the prompt", len(kept), len(offered), "tools")
-    return Catalogue((*(candidates[n] for n in kept), *operations), (remark,))
+    return Catalogue((*(candidates[n] for n in kept), *operations), (remark,), fits)
 
 
 def is_named(tool: str, goal: str) -> bool:
@@ -105,20 +109,21 @@ def _kept(
     return [n for n in order if n in kept]
 
 
-def _in_order_of_parts(goal: str, candidates: Sequence[Offer], *, fills: bool) -> list[int]:
+def _in_order_of_parts(goal: str, candidates: Sequence[Offer], *, fills: bool) -> tuple[list[int], bool]:
     """The numbers of the candidates: the best for each part in the order of the parts, then the next best.
 
-    Behind them stand those that the goal as a whole is near to, and with `fills` all other tools.
+    Behind them stand those that the goal as a whole is near to, and with `fills` all other tools. And
+    whether any part has found one.
     """
     documents = [candidate.about for candidate in candidates]
     is_tool = [candidate.parameters is not None for candidate in candidates]
     parts = [_best_first(scores(wanted_by(part), documents), is_tool) for part in parts_of(goal)]
     chosen = [part[rank] for rank in range(_CANDIDATES + 1) for part in parts if rank < len(part)]
-    if not fills and all(parts):
-        return list(dict.fromkeys(chosen))
+    if not fills and 2 * sum(map(bool, parts)) > len(parts):
+        return list(dict.fromkeys(chosen)), bool(chosen)
     whole = scores(wanted_by(goal), documents)
     rest = sorted(range(len(candidates)), key=lambda n: (-whole[n], n))
-    return list(dict.fromkeys([*chosen, *(n for n in rest if is_tool[n])]))
+    return list(dict.fromkeys([*chosen, *(n for n in rest if is_tool[n])])), bool(chosen)
 
 
 def _best_first(near: Sequence[float], is_tool: Sequence[bool]) -> list[int]:

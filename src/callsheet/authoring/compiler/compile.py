@@ -18,6 +18,7 @@ from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalog
 from callsheet.authoring.compiler.focus import parts_of
 from callsheet.authoring.compiler.naming import with_telling_names
 from callsheet.authoring.compiler.prompt import Question, as_json, question
+from callsheet.authoring.compiler.ranking import is_empty_word
 from callsheet.authoring.compiler.request import Check, Options, Request
 from callsheet.authoring.compiler.result import Accounting, Draft
 from callsheet.authoring.compiler.stutter import without_stutter
@@ -51,7 +52,7 @@ async def compile_goal(
     accepts = tuple(model.accepts) if chosen.constrained else ()
     catalogue = _catalogue(request, accepts, chosen)
     plain = question(request.goal, request.context, catalogue, request.given)
-    held = _Held.to(catalogue, request.given, min(chosen.max_steps, _most_steps(request.goal)))
+    held = _Held.to(catalogue, request, min(chosen.max_steps, _most_steps(request.goal)))
     constraint = held.constraint(accepts)
     is_json = constraint is not None and constraint.syntax is Syntax.JSON_SCHEMA
 
@@ -101,8 +102,8 @@ class _Held(NamedTuple):
     options: ExportOptions
 
     @classmethod
-    def to(cls, catalogue: Catalogue, given: Iterable[str], max_steps: int) -> _Held:
-        offers = catalogue.offers
+    def to(cls, catalogue: Catalogue, request: Request, max_steps: int) -> _Held:
+        given, offers = request.given, catalogue.offers
         return cls(
             [ToolShape(o.name.lower(), o.parameters) for o in offers if o.parameters is not None],
             ExportOptions(
@@ -110,6 +111,8 @@ class _Held(NamedTuple):
                 operations=catalogue.operations,
                 given=tuple(name for name in given if _NAME.fullmatch(name)),
                 item="x",
+                fields=_fields_of(request, catalogue),
+                min_results=1 if catalogue.fits and max_steps > 1 else 0,
             ),
         )
 
@@ -130,6 +133,25 @@ class _Held(NamedTuple):
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
+def _fields_of(request: Request, catalogue: Catalogue) -> frozenset[str]:
+    """The names that a path may have: words of the tools' lines, the goal and what is said of variables.
+
+    A part of a result that nobody has spoken of is a guess, and small models guess words of the language.
+    """
+    told = "\n".join((catalogue.text, request.goal, request.context[:_LOOKED_AT], *request.given.values()))
+    words = (word for word in _FIELD.findall(told) if len(word) <= _LONGEST_FIELD)
+    return frozenset(word for word in words if word not in _NO_FIELDS and not is_empty_word(word))
+
+
+_FIELD = re.compile(r"(?<![@$\w])(?!v\d|llm_)[a-z_][A-Za-z0-9_]+(?!\w)")
+"""A word that may be a field; one with a capital begins a sentence or is a name."""
+_LOOKED_AT = 4_000
+_LONGEST_FIELD = 30
+_NO_FIELDS = frozenset(
+    ("contains", "contain", "is_empty", "not_empty", "foreach", "retry", "gives", "returns", "list", "only")
+)
+
+
 def _most_steps(goal: str) -> int:
     """How many steps a plan for a goal may have: one for each of its parts, and some to decide and answer."""
     return max(len(parts_of(goal)) + 2, 4)
@@ -143,7 +165,7 @@ def _catalogue(request: Request, accepts: Sequence[Syntax], options: Options) ->
 
 def _read(text: str, held_to: Constraint | None, held: _Held, given: Iterable[str]) -> Reading:
     """The plan in an answer; a text without any step is told in one word of the compiler's."""
-    if held_to is not None and held_to.syntax is Syntax.JSON_SCHEMA:
+    if held_to is not None and held_to.syntax is Syntax.JSON_SCHEMA and text.lstrip().startswith("{"):
         result = read_flat(text, held.shapes, NAME, held.options)
     else:
         result = read_answer_plan(text, given, NAME)

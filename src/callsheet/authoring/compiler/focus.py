@@ -16,6 +16,9 @@ MAX_PARTS = 12
 
 _FIRST_COUNTS = 1.5
 """What the first word of a part counts: mostly it is the verb that says what is to be done."""
+_GENERAL = frozenset(map(stem, ("get", "give", "show", "take", "make", "do", "use", "bring", "have", "look")))
+_GENERAL_COUNTS = 0.7
+"""What a verb counts that says hardly more than that something is to be done."""
 _KIN_COUNTS, _SHAPE_COUNTS, _QUOTED_COUNTS = 0.5, 0.6, 0.2
 
 _JOINS = re.compile(
@@ -30,6 +33,12 @@ _ANSWERING = re.compile(
     re.IGNORECASE,
 )
 """How a part begins that asks for the answer alone, which no tool gives."""
+_MANNER = re.compile(
+    r"\b(?:at the same time|in parallel|side by side|at once|first|next|finally)\b", re.IGNORECASE
+)
+"""Words that say how the parts stand to one another, and ask for nothing."""
+_PLACE = re.compile(r"(?:in|on|at|for|from|within|under|inside)\s+\S+(?:\s+\S+)?\Z", re.IGNORECASE)
+"""A part that says where or for whom, and asks for nothing."""
 _MOST_OF_ANSWER = 2
 _QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`")
 
@@ -65,6 +74,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (re.compile(r"\b\d{4}-\d{2}-\d{2}\b"), ("date",)),
     (re.compile(r"(?<![\w/])/\w+(?:/\w+)*"), ("path",)),
     (re.compile(r"\bselect\s.+\sfrom\b", re.IGNORECASE), ("sql", "query database")),
+    (re.compile(r"\A\s*(?:which|what|who|how many)\b", re.IGNORECASE), ("list get show find",)),
     (re.compile(r"\d\s*%|\d\s*[-+*/×]\s*\d"), ("compute",)),
 )
 """Things by which a tool is known though the goal does not call them by their kind."""
@@ -85,7 +95,8 @@ _ALIKE_OF = _alike()
 def parts_of(goal: str) -> list[str]:
     """The parts of a goal, in its order, each a clause that asks for something; quoted texts stay whole.
 
-    A part that asks only to be told what came of the others is left out, unless it is alone.
+    A part that asks only to be told what came of the others, or says only where, is left out, unless it
+    is alone.
 
     >>> parts_of('Read a.txt, sum it up and mail "this, and that" to ann@example.com.')
     ['Read a.txt', 'sum it up', 'mail "this, and that" to ann@example.com']
@@ -101,8 +112,8 @@ def parts_of(goal: str) -> list[str]:
     starts = [0, *(end for _, end in cuts)]
     ends = [*(start for start, _ in cuts), len(goal)]
     parts = (goal[start:end].strip(" \t\r\n.,;:!?") for start, end in zip(starts, ends, strict=True))
-    asked = [part for part in parts if words_of(part)]
-    return [part for part in asked if not _is_the_answer(part)] or asked
+    asked = [part for part in parts if words_of(_MANNER.sub(" ", part))]
+    return [part for part in asked if not _is_the_answer(part) and not _PLACE.match(part)] or asked
 
 
 def _is_the_answer(part: str) -> bool:
@@ -124,7 +135,8 @@ def wanted_by(text: str) -> list[Wanted]:
     """
     said = dict.fromkeys(words_of(_QUOTED.sub(" ", text)), 1.0)
     if said:
-        said[next(iter(said))] = _FIRST_COUNTS
+        first = next(iter(said))
+        said[first] = _GENERAL_COUNTS if first in _GENERAL else _FIRST_COUNTS
     quoted = {word: _QUOTED_COUNTS for word in words_of(text) if word not in said}
     wanted: list[Wanted] = [
         {word: weight, **dict.fromkeys(_ALIKE_OF.get(word, ()), weight * _KIN_COUNTS)}

@@ -23,6 +23,7 @@ _MAX_VALUES = 8
 _MAX_LINE = 600
 """Characters of one line, whatever a server declares."""
 _NAME_COUNTS, _TEXT_COUNTS, _ARGUMENT_COUNTS = 2.0, 1.0, 0.5
+_GIVES = re.compile(r"(?:gives?|returns?|yields?|the result)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 _KINDS = {"integer": "int", "boolean": "bool", "array": "list", "object": "dict"}
 
@@ -62,18 +63,23 @@ def line_of(spec: ToolSpec) -> str:
     """A tool on one line: how it is called, and what it does.
 
     >>> schema = {"properties": {"path": {"type": "string"}, "n": {"type": "integer"}}, "required": ["path"]}
-    >>> line_of(ToolSpec("READ_FILE", "read_file", "Read a file. Slowly.", schema))
-    '@read_file (path, n?: int) Read a file'
+    >>> line_of(ToolSpec("READ_FILE", "read_file", "Read a file. Slowly. Gives lines.", schema))
+    '@read_file (path, n?: int) Read a file. Gives lines'
     """
-    about = _first_sentence(spec.description)
+    about = _told_of(spec.description)
     line = f"@{spec.name.lower()} ({', '.join(_arguments(spec.parameters))})" + (f" {about}" if about else "")
     return line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 1] + "…"
 
 
-def _first_sentence(description: str) -> str:
-    """The first sentence of a description on one line, without its full stop."""
-    first = _SENTENCE.split(" ".join(description[:2_000].split()), maxsplit=1)[0].rstrip(".")
-    return first if len(first) <= _MAX_DESCRIPTION else first[: _MAX_DESCRIPTION - 1].rstrip() + "…"
+def _told_of(description: str) -> str:
+    """What a description says first, and what it says of the result, without the last full stop."""
+    sentences = _SENTENCE.split(" ".join(description[:2_000].split()))
+    gives = [sentence for sentence in sentences[1:] if _GIVES.match(sentence)][:1]
+    return ". ".join(_short(sentence.rstrip(".")) for sentence in (*sentences[:1], *gives))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MAX_DESCRIPTION else text[: _MAX_DESCRIPTION - 1].rstrip() + "…"
 
 
 def _arguments(parameters: Mapping[str, Any]) -> list[str]:

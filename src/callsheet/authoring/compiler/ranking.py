@@ -35,6 +35,11 @@ _EMPTY_WORDS = frozenset(
 )
 
 
+def is_empty_word(word: str) -> bool:
+    """Whether a word tells nothing of what a text is about."""
+    return word.casefold() in _EMPTY_WORDS
+
+
 def words_of(text: str) -> list[str]:
     """The words of a text that tell what it is about, in a form in which their endings do not count.
 

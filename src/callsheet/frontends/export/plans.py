@@ -19,6 +19,7 @@ from callsheet.frontends.values.printer import is_name
 _MOST_MEMBERS = 4
 _MOST_SAID = 4
 _MOST_COMPARED = 3
+_NUMBER = {"type": "number"}
 _COMMENT = seq("# ", chars("A-Za-z"), Many(chars("A-Za-z0-9 ,.'-"), 0, 59), "\n")
 _OPERATORS = ("==", "!=", ">", "<", ">=", "<=", "contains")
 
@@ -40,21 +41,24 @@ def _check(tools: Sequence[ToolShape], options: ExportOptions) -> None:
             raise ValueError(f"no plan can call a tool {name!r}")
         if names.count(name) > 1 or name in options.operations:
             raise ValueError(f"two tools are called {name}")
-    for name in (options.item, *options.given):
+    for name in (options.item, *options.given, *(options.fields or ())):
         if not is_name(name):
-            raise ValueError(f"{name!r} is no name of a variable")
+            raise ValueError(f"{name!r} is no name of a variable or field")
     if min(options.max_steps, options.max_text, options.max_items) < 1:
         raise ValueError("max_steps, max_text and max_items are at least 1")
+    if not 0 <= options.min_results < options.max_steps:
+        raise ValueError("min_results is less than max_steps")
 
 
 class _Plans:
     """The rules of one grammar: values by scope, calls by scope, steps by place and variables set."""
 
     def __init__(self, tools: Sequence[ToolShape], options: ExportOptions) -> None:
-        self._tools = tools
         self._options = options
         self._is_lean = options.form is Form.LEAN
         self._rules = Rules(options)
+        self._tools = [(self._name(tool.canonical), Values(self._rules, tool.parameters)) for tool in tools]
+        self._plain = Values(self._rules, {})
 
     def grammar(self) -> Grammar:
         """All of it."""
@@ -76,7 +80,10 @@ class _Plans:
             last = self._last(number, bound)
             if number == self._options.max_steps:
                 return last
-            ways = [last, self._calling(number, bound), self._ending(number, bound)]
+            call = self._calling(number, bound)
+            ways = [call, self._ending(number, bound)]
+            if bound >= self._options.min_results or call is None:
+                ways.insert(0, last)
             if self._options.groups and number + 2 <= self._options.max_steps:
                 ways.append(self._group(number, bound))
             return choice(*ways) or last
@@ -99,15 +106,19 @@ class _Plans:
         stored = seq(
             self._output(bound), self._failing(Scope(bound)), "\n", self._from(number + 1, bound + 1)
         )
-        if not self._options.bare_calls:
+        if not self._options.bare_calls or not self._has_room(number, bound):
             return seq(self._label(number), act, stored)
         lost = seq(self._failing(Scope(bound)), "\n", self._from(number + 1, bound))
         return seq(self._label(number), act, choice(stored, lost) or stored)
 
+    def _has_room(self, number: int, bound: int) -> bool:
+        """Whether a step may pass without a result: behind it there is room for all that must come."""
+        return self._options.max_steps - number - 1 >= self._options.min_results - bound
+
     def _ending(self, number: int, bound: int) -> Node | None:
         """A step that ends the plan where its condition holds."""
         guard = self._condition(Scope(bound))
-        if guard is None:
+        if guard is None or not self._has_room(number, bound):
             return None
         end = seq(self._label(number), guard, self._end(Scope(bound)), "\n")
         return seq(end, self._from(number + 1, bound))
@@ -159,9 +170,9 @@ class _Plans:
 
         def make() -> Node | None:
             ways: list[Node | None] = []
-            for tool in self._tools:
-                behind = Values(self._rules, tool.parameters).call(scope)
-                ways.append(None if behind is None else seq(self._name(tool.canonical), behind))
+            for name, values in self._tools:
+                behind = values.call(scope)
+                ways.append(None if behind is None else seq(name, behind))
             for name in sorted(self._options.operations):
                 behind = operation(name, self._rules, scope)
                 ways.append(None if behind is None else seq(self._name(name), behind))
@@ -227,4 +238,4 @@ class _Plans:
         return self._rules.rule(f"if-{scope.name}", make)
 
     def _number(self) -> Node | None:
-        return Values(self._rules, {}).literal({"type": "number"}, Scope())
+        return self._plain.literal(_NUMBER, Scope())

@@ -22,7 +22,7 @@ from callsheet.frontends.export.rules import (
     optional,
     seq,
 )
-from callsheet.frontends.export.shapes import ExportOptions
+from callsheet.frontends.export.shapes import ExportOptions, Form
 
 _UNSEEN = (
     (0x00, 0x1F),
@@ -34,13 +34,13 @@ _UNSEEN = (
 )
 """Characters that canonical text has as escapes alone."""
 _PLAIN = Chars((*_UNSEEN, (0x22, 0x22), (0x24, 0x24), (0x5C, 0x5C)), outside=True)
+_FIRST = Chars((*_PLAIN.ranges, (0x29, 0x29)), outside=True)
 _RAW = Chars((*_UNSEEN, (0x22, 0x22), (0x24, 0x24)), outside=True)
 _AFTER = chars(" !#%&'()*+,/:;<=>?@]^`{|}~¡-©«¬®-±´¶-¸»¿×÷‐-‧‰-⁞₠-₿←-⏿、-〃-")
 """What may follow a reference in a text so that the reference ends there: no letter, digit, `.` or `[`."""
 _ESCAPE = seq("\\", chars('"\\nt$'))
 _FIELD = seq(chars("A-Za-z_"), Many(chars("A-Za-z0-9_"), 0, 30))
 _INDEX = Choice((Text("0"), seq(chars("1-9"), optional(chars("0-9")))))
-_PART = seq(".", Choice((_FIELD, _INDEX)))
 _TAIL = 100
 _MOST_REFERENCES = 4
 _MOST_PARTS = 3
@@ -84,6 +84,7 @@ class Rules:
         self._rules: dict[str, Node] = {}
         self._tokens: set[str] = set()
         self._shared: dict[Node, str] = {}
+        self._numbers: dict[str, int] = {}
         self._without: set[str] = set()
         self.outputs = output_names(options)
         self.item = item_name(options)
@@ -109,6 +110,10 @@ class Rules:
     def sure(self, name: str, make: Callable[[], Node], *, is_token: bool = False) -> Node:
         """As `rule`, for what can always be said."""
         return self.rule(name, make, is_token=is_token) or Use(name)
+
+    def numbered(self, what: str) -> int:
+        """A number for a text, the same whenever it is asked for."""
+        return self._numbers.setdefault(what, len(self._numbers))
 
     def shared(self, name: str, node: Node | None, *, is_token: bool = False) -> Node | None:
         """A rule for this node, the same wherever it stands; what is a rule or a text already stays."""
@@ -137,7 +142,10 @@ class Rules:
     def _path(self) -> Node:
         if not self.options.paths:
             return Text("")
-        return self.sure("path", lambda: Many(_PART, 0, _MOST_PARTS), is_token=True)
+        fields = self.options.fields
+        named = _FIELD if fields is None else choice(*sorted(fields))
+        part = seq(".", choice(named, _INDEX) or _INDEX)
+        return self.sure("path", lambda: Many(part, 0, _MOST_PARTS), is_token=True)
 
     # ------------------------------------------------------------ texts
 
@@ -148,13 +156,13 @@ class Rules:
         """
         cap = self._cap(least, most)
         if not (scope.bound or scope.has_item or self.options.given):
-            plain = self._chunk(least, cap)
+            plain = self._begun(least, cap)
             return self.sure(f"text-{least}-{cap}", lambda: seq('"', plain, '"'), is_token=True)
 
         def make() -> Node:
             references = Many(self._within_text(scope), 1, _MOST_REFERENCES)
-            filled = seq(self._chunk(0, cap), references, optional(Text(".")))
-            return seq('"', choice(self._chunk(least, cap), filled) or filled, '"')
+            filled = seq(self._begun(0, cap), references, optional(Text(".")))
+            return seq('"', choice(self._begun(least, cap), filled) or filled, '"')
 
         return self.sure(f"text-{least}-{cap}-{scope.name}", make, is_token=True)
 
@@ -187,6 +195,15 @@ class Rules:
             return Choice((seq("$", name, optional(self._tail())), seq("${", name, "}", more)))
 
         return self.sure(f"inner-{scope.name}", make, is_token=True)
+
+    def _begun(self, least: int, most: int) -> Node:
+        """Characters from the beginning of a text on."""
+        if self.options.form is not Form.LEAN or not most:
+            return self._chunk(least, most)
+        first = self.sure("first", lambda: Choice((_FIRST, self._escape())), is_token=True)
+        rest = self._chunk(max(least - 1, 0), most - 1)
+        begun = self.sure(f"begun-{max(least, 1)}-{most}", lambda: seq(first, rest), is_token=True)
+        return begun if least else optional(begun)
 
     def _chunk(self, least: int, most: int) -> Node:
         if not most:

@@ -14,7 +14,8 @@ class Form(StrEnum):
     """How the plan is written; both are LTP text."""
 
     LEAN = "lean"
-    """As a model writes it with few tokens: `S1: @read_file (path="a") > $v1`, no markers."""
+    """As a model writes it with few tokens: `S1: @read_file (path="a") > $v1`, no markers. No text begins
+    with `)`, as one would that swallows the call around it."""
     CANONICAL = "canonical"
     """As `fmt` prints it: names in capitals, between the markers."""
 
@@ -43,6 +44,8 @@ class ExportOptions:
     form: Form = Form.LEAN
     max_steps: int = 12
     """The most steps, the one that ends the plan among them."""
+    min_results: int = 0
+    """How many results a plan has before it may end for sure."""
     operations: frozenset[str] = frozenset()
     """The operations of callsheet itself that may be called, by canonical name: `LLM_…`, `AGENT_CRITIQUE`,
     `CONSENSUS`, `SELF_REFINE`, `AGENT_SOLVE`, `SELECT`, `CALC`, `FORMAT`."""
@@ -60,6 +63,8 @@ class ExportOptions:
     """Outputs with a type: `> $v1:json`."""
     paths: bool = True
     """References into values: `$v1.field.0`."""
+    fields: frozenset[str] | None = None
+    """The names that a path may have, besides indexes; None for any."""
     bare_calls: bool = False
     """Calls whose result goes into no variable; without them every call has an output."""
     comments: bool = False

@@ -16,6 +16,7 @@ from callsheet.frontends.values.printer import format_text, format_value, is_nam
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Value
 
 Schema = Mapping[str, Any]
+_WORDS = frozenset({"description", "title", "default", "examples", "$comment", "deprecated"})
 _MAX_DEPTH = 3
 _MAX_REFERENCES = 16
 _MAX_BRANCHES = 8
@@ -33,18 +34,22 @@ class Values:
         self._root = root
         self._merged_schemas: dict[int, tuple[Schema, Schema]] = {}
         self._numbers: dict[int, tuple[Schema, Node | None]] = {}
+        self._essences: dict[int, tuple[Schema, str]] = {}
 
     def value(self, schema: Schema, scope: Scope, depth: int = 0) -> Node | None:
         """A value that fits the schema, or a reference."""
-        found = choice(self.literal(schema, scope, depth), self._rules.reference(scope))
-        return self._rules.shared("value", found)
+        name = f"value-{self._rules.numbered(self._essence(schema))}-{depth}-{scope.name}"
+        return self._rules.rule(
+            name, lambda: choice(self.literal(schema, scope, depth), self._rules.reference(scope))
+        )
 
     def literal(self, schema: Schema, scope: Scope, depth: int = 0) -> Node | None:
         """A value that fits the schema and is no reference itself, though it may hold some."""
         schema = self._merged(schema)
         options = _options(schema)
         if options is not None:
-            return choice(*(format_value(as_value(option)) for option in options if _is_sayable(option)))
+            said = (format_value(as_value(option)) for option in options if _is_sayable(option))
+            return self._rules.shared("enum", choice(*said))
         either = _schemas(schema.get("anyOf")) or _schemas(schema.get("oneOf"))
         if either:
             rest = {key: part for key, part in schema.items() if key not in ("anyOf", "oneOf")}
@@ -173,6 +178,15 @@ class Values:
 
     # ------------------------------------------------------------ schemas
 
+    def _essence(self, schema: Schema) -> str:
+        """What of a schema has a meaning here, as a text: equal for schemas that say the same."""
+        known = self._essences.get(id(schema))
+        if known is None:
+            said = repr(_without_words(schema))
+            known = (schema, f"{said} in {id(self._root)}" if "'$ref'" in said else said)
+            self._essences[id(schema)] = known
+        return known[1]
+
     def _merged(self, schema: Schema) -> Schema:
         """The schema with what it refers to, and with all parts that must hold together."""
         known = self._merged_schemas.get(id(schema))
@@ -251,6 +265,19 @@ def properties(schema: Schema) -> Mapping[str, Schema]:
     if not _is_schema(found):
         return {}
     return {name: part if _is_schema(part) else {} for name, part in found.items()}
+
+
+def _without_words(schema: Schema) -> dict[str, Any]:
+    """The schema without what is only said to people, in its parts as well."""
+    return {
+        key: {name: _without_words(field) for name, field in properties(schema).items()}
+        if key == "properties"
+        else _without_words(part)
+        if _is_schema(part)
+        else part
+        for key, part in schema.items()
+        if key not in _WORDS
+    }
 
 
 def _is_schema(found: object) -> TypeGuard[Schema]:

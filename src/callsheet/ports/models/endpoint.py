@@ -11,9 +11,10 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
+from callsheet.ports.models.bounded import TooLarge, bounded_client, bytes_for
 from callsheet.ports.models.chat import read_completion
 from callsheet.ports.models.constraints import fields_for, taken_by
 from callsheet.ports.models.failures import refusal, seconds_in, words
@@ -21,14 +22,6 @@ from callsheet.ports.models.model import Completion, Constraint, Failure, ModelF
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.models.settings import ModelSettings
 
-if TYPE_CHECKING:
-    import httpx2
-
-_BYTES_A_TOKEN = 24
-_BYTES_BESIDE = 65_536
-"""An answer may have so many bytes for each token that was asked for, and these beside them."""
-_CONNECTING = 10.0
-"""Seconds until a server that takes no connection is given up."""
 _OPENAI = "api.openai.com"
 
 
@@ -119,15 +112,15 @@ class EndpointModel:
         key = self._key()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         timeout = self._settings.timeout
-        limits = httpx2.Timeout(timeout, connect=min(timeout, _CONNECTING))
         try:
             async with (
                 asyncio.timeout(timeout),
-                httpx2.AsyncClient(timeout=limits, trust_env=False) as client,
-                client.stream("POST", self._address, json=body, headers=headers) as answer,
+                bounded_client(bytes_for(most), timeout, trust_env=False) as client,
             ):
-                text = await _text_of(answer, _BYTES_BESIDE + _BYTES_A_TOKEN * most)
-                return answer.status_code, text, answer.headers.get("retry-after")
+                answer = await client.post(self._address, json=body, headers=headers)
+                return answer.status_code, answer.text, answer.headers.get("retry-after")
+        except TooLarge as error:
+            raise ModelFailed(Failure.MALFORMED, str(error)) from error
         except httpx2.ConnectTimeout as error:
             raise ModelFailed(Failure.UNREACHABLE, "nobody takes the connection") from error
         except (TimeoutError, httpx2.TimeoutException) as error:
@@ -142,15 +135,3 @@ class EndpointModel:
             raise ModelFailed(Failure.UNREACHABLE, f"the connection broke: {said}") from error
         except (httpx2.InvalidURL, UnicodeError) as error:
             raise ModelFailed(Failure.REQUEST, f"{self._settings.url!r} is no address: {error}") from error
-
-
-async def _text_of(answer: httpx2.Response, most: int) -> str:
-    """The body of an answer; raises ModelFailed for one that is larger than any that was asked for."""
-    body = bytearray()
-    async for chunk in answer.aiter_bytes():
-        body += chunk
-        if len(body) > most:
-            raise ModelFailed(
-                Failure.MALFORMED, f"its answer is larger than {most:,} bytes, more than was asked"
-            )
-    return body.decode("utf-8", "replace")

@@ -78,6 +78,24 @@ def _served_by(kind: Kind, url: str) -> Opener:
     return opened
 
 
+def _direct(provider: str) -> Opener:
+    """A provider that pydantic-ai knows."""
+
+    def opened(model: str, settings: ModelSettings) -> LanguageModel:
+        from callsheet.ports.models.direct import open_direct  # noqa: PLC0415 - only where one is named
+
+        return PatientModel(open_direct(provider, model, settings), settings.retries)
+
+    return opened
+
+
+_DIRECT = (
+    *("openai", "openai-chat", "anthropic", "google", "azure", "bedrock", "cerebras", "cohere", "deepseek"),
+    *("fireworks", "groq", "huggingface", "mistral", "moonshotai", "openrouter", "together", "xai"),
+)
+"""Providers that pydantic-ai knows; some need a package of theirs beside the extra."""
+
+
 def _on_this_machine(model: str, settings: ModelSettings) -> LanguageModel:
     """A model file, run in a process of its own; what is not set is as local models have it."""
     from callsheet.ports.models.local import LocalSettings, open_local  # noqa: PLC0415 - where it is wished
@@ -98,5 +116,6 @@ PROVIDERS: Mapping[str, Opener] = {
     "llama.cpp": _served_by("llama.cpp", "http://127.0.0.1:8080/v1"),
     "ollama": _served_by("ollama", "http://127.0.0.1:11434/v1"),
     "vllm": _served_by("vllm", "http://127.0.0.1:8000/v1"),
+    **{provider: _direct(provider) for provider in _DIRECT},
 }
 """Who makes models, by the name before the colon."""

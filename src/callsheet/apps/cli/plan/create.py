@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from callsheet.apps.session import Setup
     from callsheet.diagnostics import Diagnostic
     from callsheet.ir import Plan
+    from callsheet.machine import Usage
     from callsheet.ports.tools import ToolSpec
 
 
@@ -51,24 +52,25 @@ def create(
         check_plan_id(plan_id)
     if only_prompt:
         return _print_prompt(goal, context, setup, as_json=as_json)
-    plan, tools, doubts = run_to_end(_made(goal, context, setup))
+    plan, tools, doubts, used = run_to_end(_made(goal, context, setup))
     stored = open_library(plans_folder).save(plan, plan_id, replaces=replaces, tools=tools, goal=goal)
     if as_json:
-        print_json({**plan_json(stored), "goal": goal})
+        print_json({**plan_json(stored), "goal": goal, "usage": used.to_json()})
         return Exit.OK
     from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - not for JSON
 
     print_diagnostics(doubts, None)
     click.echo(f"{stored.id}  {preview(plan.title or '')}".rstrip())
     click.echo(f"\n{terminal_graph(stored.require()).rstrip()}")
+    say(f"used {used.describe()}")
     say(f"kept in {stored.path}; run it with: callsheet plan run {stored.id}")
     return Exit.OK
 
 
 async def _made(
     goal: str, context: str, setup: Setup
-) -> tuple[Plan, dict[str, str | None], tuple[Diagnostic, ...]]:
-    """The checked plan, without an id, the tools that it was made for, and what was doubtful about them."""
+) -> tuple[Plan, dict[str, str | None], tuple[Diagnostic, ...], Usage]:
+    """The checked plan, without an id, its tools, what was doubtful about them, and what it took."""
     from dataclasses import replace  # noqa: PLC0415 - as above
 
     from callsheet.api.checking import check_plan  # noqa: PLC0415
@@ -76,6 +78,7 @@ async def _made(
     from callsheet.api.reach import pins_for_library  # noqa: PLC0415
     from callsheet.apps.models import required_planner  # noqa: PLC0415
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
+    from callsheet.machine import Spent, Usage  # noqa: PLC0415
     from callsheet.ports.models.failures import as_error  # noqa: PLC0415
     from callsheet.ports.models.model import ModelFailed  # noqa: PLC0415
     from callsheet.ports.tools import CallContext  # noqa: PLC0415
@@ -90,7 +93,8 @@ async def _made(
             )
         except ModelFailed as error:
             raise as_error(error) from error
-        return replace(plan, id=None), pins_for_library(plan, registry), toolbox.diagnostics
+        used = Usage.of(call.spent or Spent())
+        return replace(plan, id=None), pins_for_library(plan, registry), toolbox.diagnostics, used
 
 
 def _print_prompt(goal: str, context: str, setup: Setup, *, as_json: bool) -> Exit:

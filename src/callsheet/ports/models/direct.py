@@ -1,0 +1,284 @@
+"""Models of providers that pydantic-ai knows, asked by its direct model requests, one request a call.
+
+In: a conversation. Out: a Completion, or ModelFailed. pydantic-ai comes with the extra `callsheet[models]`
+and is imported when a model is asked. It asks once and does not repeat: that is done here, for all alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ports.models.bounded import bounded_client, bytes_for, too_large
+from callsheet.ports.models.constraints import is_strict, schema_of
+from callsheet.ports.models.failures import refusal, words
+from callsheet.ports.models.grammar_tool import complete_by_tool
+from callsheet.ports.models.model import (
+    Completion,
+    Constraint,
+    Failure,
+    LanguageModel,
+    ModelFailed,
+    Stop,
+    Syntax,
+    Usage,
+)
+from callsheet.ports.models.prompts import Messages
+from callsheet.ports.models.settings import ModelSettings
+
+if TYPE_CHECKING:
+    import httpx2
+    from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponse
+    from pydantic_ai.models import Model, ModelRequestParameters
+    from pydantic_ai.settings import ModelSettings as RequestSettings
+
+_WITH_GRAMMAR_TOOLS = re.compile(r"gpt-(?:[5-9]|\d\d)")
+"""OpenAI's models that hold the input of a tool to a grammar."""
+
+
+def open_direct(provider: str, model: str, settings: ModelSettings) -> LanguageModel:
+    """The model of a provider; raises CallsheetError (MDL002) where pydantic-ai is not installed."""
+    if not model:
+        raise ValueError(f"name a model: {provider}:MODEL")
+    if find_spec("pydantic_ai") is None:
+        message = f"the model {provider}:{model} needs a package that is not installed (pydantic_ai)"
+        raise CallsheetError.single("MDL002", message, help="pip install 'callsheet[models]'")
+    return DirectModel(provider, model, settings)
+
+
+class DirectModel:
+    """A model of a provider; its key is read from the environment when it is asked."""
+
+    def __init__(self, provider: str, model: str, settings: ModelSettings) -> None:
+        self._provider = provider
+        self._model = model
+        self._settings = settings
+
+    @property
+    def name(self) -> str:
+        """`provider:model`."""
+        return f"{self._provider}:{self._model}"
+
+    @cached_property
+    def _takes(self) -> tuple[Syntax, ...]:
+        from pydantic_ai.models import infer_model_profile  # noqa: PLC0415 - only where a model is asked
+
+        by_tool = self._provider == "openai" and _WITH_GRAMMAR_TOOLS.match(self._model) is not None
+        try:
+            takes_schema = infer_model_profile(self.name).get("supports_json_schema_output", False)
+        except ImportError:  # asking tells it
+            takes_schema = False
+        return (*((Syntax.LARK,) if by_tool else ()), *((Syntax.JSON_SCHEMA,) if takes_schema else ()))
+
+    @property
+    def accepts(self) -> Sequence[Syntax]:
+        """What pydantic-ai knows that the model takes; of OpenAI's newer models grammars, too."""
+        return self._takes
+
+    async def complete(
+        self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
+    ) -> Completion:
+        """Ask once; raises ModelFailed."""
+        if constraint is not None and constraint.syntax not in await asyncio.to_thread(lambda: self.accepts):
+            raise ValueError(f"{self.name} takes no {constraint.syntax}")
+        most = max_tokens or self._settings.max_tokens
+        with self._failures(constrained=constraint is not None):
+            async with bounded_client(bytes_for(most), self._settings.timeout) as client:
+                model = await asyncio.to_thread(self._opened, client)  # imports take their time
+                began = time.monotonic()
+                if constraint is not None and constraint.syntax is Syntax.LARK:
+                    own = replace(self._settings, name=self._model)
+                    said = await complete_by_tool(own, messages, constraint, most, client, self._key())
+                else:
+                    response = await self._asked(model, messages, constraint, most)
+                    said = self._read(response, constrained=constraint is not None)
+                usage = replace(said.usage, seconds=round(time.monotonic() - began, 3))
+        cost = self._settings.prices.cost_of(usage)
+        return replace(said, usage=replace(usage, cost=usage.cost if cost is None else cost))
+
+    async def _asked(
+        self, model: Model, messages: Messages, constraint: Constraint | None, most: int
+    ) -> ModelResponse:
+        from pydantic_ai.direct import model_request  # noqa: PLC0415 - as above
+
+        settings = self._settings
+        wishes: RequestSettings = {
+            "max_tokens": most,
+            "timeout": settings.timeout,
+            "request_timeout": settings.timeout,
+            "max_retries": 0,
+        }
+        if settings.temperature is not None:
+            wishes["temperature"] = settings.temperature
+        if settings.seed is not None:
+            wishes["seed"] = settings.seed
+        return await model_request(
+            model,
+            _messages(messages),
+            model_settings=wishes,
+            model_request_parameters=_parameters(constraint),
+        )
+
+    def _opened(self, client: httpx2.AsyncClient) -> Model:
+        """The model at its provider, asked through this client."""
+        from pydantic_ai.models import infer_model  # noqa: PLC0415 - as above
+        from pydantic_ai.providers import infer_provider_class  # noqa: PLC0415 - as above
+
+        given: dict[str, Any] = {"http_client": client}
+        if self._settings.url:
+            given["base_url"] = self._settings.url
+        key = self._key()
+        if key:
+            given["api_key"] = key
+        return infer_model(self.name, lambda provider: infer_provider_class(provider)(**given))
+
+    def _key(self) -> str:
+        """The key of the variable that is named; empty where the provider's own variable is to be read."""
+        variable = self._settings.key_env
+        key = os.environ.get(variable, "").strip() if variable else ""
+        if variable and not key:
+            raise ModelFailed(Failure.KEY, f"the environment variable {variable} with its key is not set")
+        return key
+
+    def _read(self, response: ModelResponse, *, constrained: bool) -> Completion:
+        """The answer in a response; raises ModelFailed for one without text."""
+        reason = response.finish_reason
+        text = "".join(_texts(response))
+        if reason == "content_filter":
+            raise ModelFailed(
+                Failure.REFUSED, f"it refuses: {words(text) or 'a filter held its answer back'}"
+            )
+        if not text.strip():
+            more = ": raise max_tokens of [model]" if reason == "length" else ""
+            raise ModelFailed(Failure.EMPTY, f"its answer is empty{more}")
+        used = response.usage
+        usage = Usage(
+            used.input_tokens, used.output_tokens, used.cache_read_tokens, cost=self._known_cost(response)
+        )
+        stop = Stop.LENGTH if reason == "length" else Stop.END
+        return Completion(text, usage, stop, response.model_name or self._model, constrained=constrained)
+
+    def _known_cost(self, response: ModelResponse) -> float | None:
+        """The cost by the prices that come with pydantic-ai; None where they do not have the model."""
+        if self._settings.url:
+            return None  # somebody else's prices
+        try:
+            return float(response.cost().total_price)
+        except (LookupError, ValueError, AssertionError):
+            return None
+
+    @contextmanager
+    def _failures(self, *, constrained: bool) -> Generator[None]:
+        """Every failure of the libraries below as a ModelFailed."""
+        try:
+            yield
+        except ModelFailed:
+            raise
+        except ImportError as error:
+            package = f"pip install 'pydantic-ai-slim[{self._provider}]'"
+            raise ModelFailed(Failure.REQUEST, f"its provider needs another package: {package}") from error
+        except Exception as error:
+            raise _failure(error, constrained, self._settings.timeout, self._secrets()) from error
+
+    def _secrets(self) -> list[str]:
+        """What no message may repeat: the values of all variables that look like keys."""
+        named = self._settings.key_env
+        return [
+            value
+            for name, value in os.environ.items()
+            if value and len(value) > _SHORTEST_KEY and (name == named or name.endswith(("_KEY", "_TOKEN")))
+        ]
+
+
+_SHORTEST_KEY = 5
+
+
+def _messages(messages: Messages) -> list[ModelMessage]:
+    """A conversation as pydantic-ai holds it."""
+    from pydantic_ai.messages import (  # noqa: PLC0415 - as above
+        ModelRequest,
+        ModelResponse,
+        SystemPromptPart,
+        TextPart,
+        UserPromptPart,
+    )
+
+    made: list[ModelMessage] = []
+    asked: list[ModelRequestPart] = []
+    for message in messages:
+        text = message["content"]
+        if message["role"] == "assistant":
+            made += [ModelRequest(parts=asked), ModelResponse(parts=[TextPart(text)])]
+            asked = []
+        else:
+            asked.append(SystemPromptPart(text) if message["role"] == "system" else UserPromptPart(text))
+    return [*made, ModelRequest(parts=asked)]
+
+
+def _parameters(constraint: Constraint | None) -> ModelRequestParameters:
+    from pydantic_ai.models import ModelRequestParameters  # noqa: PLC0415 - as above
+
+    if constraint is None:
+        return ModelRequestParameters()
+    from pydantic_ai.output import OutputObjectDefinition  # noqa: PLC0415 - as above
+
+    schema = schema_of(constraint)
+    wanted = OutputObjectDefinition(schema, constraint.name, strict=is_strict(schema))
+    return ModelRequestParameters(output_mode="native", output_object=wanted, allow_text_output=True)
+
+
+def _texts(response: ModelResponse) -> Iterator[str]:
+    from pydantic_ai.messages import TextPart  # noqa: PLC0415 - as above
+
+    return (part.content for part in response.parts if isinstance(part, TextPart))
+
+
+def _failure(error: Exception, constrained: bool, seconds: float, secrets: Sequence[str]) -> ModelFailed:
+    """What an exception of pydantic-ai or of a provider's library means."""
+    from pydantic_ai import exceptions as wrong  # noqa: PLC0415 - as above
+
+    large = too_large(error)
+    if large is not None:
+        return ModelFailed(Failure.MALFORMED, str(large))
+    said = words(str(error), secrets)
+    match error:
+        case wrong.ModelHTTPError():
+            body = error.body if isinstance(error.body, str) else _json(error.body)
+            return refusal(
+                error.status_code,
+                body,
+                constrained=constrained,
+                retry_after=error.retry_after,
+                secrets=secrets,
+            )
+        case TimeoutError() | wrong.ModelTimeoutError() | wrong.ModelRequestTimeout():
+            return ModelFailed(Failure.TIMEOUT, f"no answer within {seconds:g} s")
+        case wrong.ModelConnectionError():
+            return ModelFailed(Failure.UNREACHABLE, f"the connection failed: {said}")
+        case wrong.ContentFilterError():
+            return ModelFailed(Failure.REFUSED, f"it refuses: {said}")
+        case wrong.UnexpectedModelBehavior():
+            return ModelFailed(Failure.MALFORMED, f"its answer is none: {said}")
+        case wrong.UserError() if "_KEY" in said or "api_key" in said.lower():
+            return ModelFailed(Failure.KEY, said)
+        case wrong.ModelAPIError() if isinstance(error.__cause__, ValueError):
+            return ModelFailed(Failure.MALFORMED, f"its answer is not JSON: {said}")
+        case wrong.ModelAPIError() | wrong.UserError():
+            return ModelFailed(Failure.REQUEST, said)
+        case _:
+            return ModelFailed(Failure.MALFORMED, f"{type(error).__name__}: {said}")
+
+
+def _json(body: object) -> str:
+    import json  # noqa: PLC0415 - only for errors
+
+    return json.dumps(body, default=str) if body is not None else ""

@@ -1,0 +1,123 @@
+"""A model whose answers are kept in a file, so that what asks it runs again without it.
+
+In: a model and a file, or the file alone. Out: the same answers to the same requests. A request is known by
+the hash of its messages and its constraint; no key is ever in the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ports.models.model import (
+    Completion,
+    Constraint,
+    Failure,
+    LanguageModel,
+    ModelFailed,
+    Stop,
+    Syntax,
+    Usage,
+)
+from callsheet.ports.models.prompts import Messages
+
+_VERSION = 1
+_WAY_OUT = 'record it again: RecordedModel(path, model, mode="record")'
+
+
+class RecordedModel:
+    """Answers from the file at `path`.
+
+    With `mode="record"` the `model` is asked, and its answers and failures take their places in the file.
+    Raises CallsheetError (MDL013) for a request that was never recorded and for a file that holds no answers.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        model: LanguageModel | None = None,
+        *,
+        mode: Literal["record", "replay"] = "replay",
+    ) -> None:
+        if mode == "record" and model is None:
+            raise ValueError('mode="record" needs a model to ask')
+        self._path = Path(path)
+        self._model = model if mode == "record" else None
+        if self._model is not None:
+            about = {"name": self._model.name, "accepts": [str(syntax) for syntax in self._model.accepts]}
+            kept: dict[str, Any] = _read(self._path)["answers"] if self._path.exists() else {}
+            self._tape: dict[str, Any] = {"recorded_answers": _VERSION, **about, "answers": kept}
+        else:
+            self._tape = _read(self._path)
+
+    @property
+    def name(self) -> str:
+        """The name of the model that was recorded."""
+        return str(self._tape["name"])
+
+    @property
+    def accepts(self) -> Sequence[Syntax]:
+        """The constraints that the recorded model took."""
+        return tuple(map(Syntax, self._tape["accepts"]))
+
+    async def complete(
+        self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
+    ) -> Completion:
+        """The recorded answer; raises ModelFailed for a recorded failure, CallsheetError for nothing."""
+        digest = digest_of(messages, constraint)
+        if self._model is None:
+            return self._told(digest)
+        try:
+            said = await self._model.complete(messages, constraint, max_tokens=max_tokens)
+        except ModelFailed as error:
+            self._keep(digest, {"failure": str(error.kind), "message": str(error), "model": error.model})
+            raise
+        self._keep(digest, asdict(said))
+        return said
+
+    def _told(self, digest: str) -> Completion:
+        kept: dict[str, Any] | None = self._tape["answers"].get(digest)
+        if kept is None:
+            raise CallsheetError.single(
+                "MDL013", f"{self._path} holds no answer to this request ({digest[:16]})", help=_WAY_OUT
+            )
+        if "failure" in kept:
+            raise ModelFailed(Failure(kept["failure"]), kept["message"], model=kept["model"])
+        usage = Usage(**kept["usage"])
+        return Completion(
+            kept["text"], usage, Stop(kept["stop"]), kept["model"], constrained=kept["constrained"]
+        )
+
+    def _keep(self, digest: str, answer: dict[str, Any]) -> None:
+        """Write an answer down, all at once."""
+        self._tape["answers"][digest] = answer
+        beside = self._path.with_name(f"{self._path.name}.new")
+        beside.write_text(json.dumps(self._tape, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        beside.replace(self._path)
+
+
+def digest_of(messages: Messages, constraint: Constraint | None) -> str:
+    """By what a request is known: the hash of its messages and of what its answer must match."""
+    held = None if constraint is None else [str(constraint.syntax), constraint.text]
+    said = [[message["role"], message["content"]] for message in messages]
+    return sha256(json.dumps([said, held], ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data: object = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not JSON"
+        message = f"the recorded answers {path} cannot be read: {reason}"
+        raise CallsheetError.single("MDL013", message, help=_WAY_OUT) from error
+    tape = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    if tape.get("recorded_answers") != _VERSION or not isinstance(tape.get("answers"), dict):
+        message = f"{path} holds no recorded answers of version {_VERSION}"
+        raise CallsheetError.single("MDL013", message, help=_WAY_OUT)
+    return tape

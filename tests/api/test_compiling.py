@@ -1,0 +1,172 @@
+"""Goals compiled by a runtime, and the plans of RE-PLANs: checked, repaired, accounted for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import callsheet
+from callsheet import ChatModel, Compiled, CompileFailed, Limits, ModelAnswer, PlanError, Runtime, tool
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.ports.models.model import Failure, ModelFailed
+from scripted_models import Scripted
+
+
+@tool(effect="read")
+def find(name: str) -> dict[str, str]:
+    """Find a person."""
+    return {"mail": f"{name}@example.com", "secret": "hush-hush"}
+
+
+@tool(effect="unsafe")
+def send(to: str, text: str = "") -> str:
+    """Send a mail."""
+    return f"sent to {to}"
+
+
+GOAL = "Find Ada and send her a mail"
+GOOD = 'S1: @find (name="ada") > $v1\nS2: @send (to=$v1.mail, text="Hi") > $v2\nS3: @respond ($v2)'
+WRONG = GOOD.replace("@send", "@mail")
+
+
+async def test_a_goal_is_compiled_run_and_accounted_for() -> None:
+    model = Scripted([WRONG, GOOD])
+    async with Runtime([find, send], model=model) as runtime:
+        made = await runtime.compile(GOAL)
+        assert isinstance(made, Compiled)
+        assert made.ok
+        assert (made.accounting.calls, made.accounting.usage.input_tokens, made.accounting.repaired) == (
+            2,
+            200,
+            True,
+        )
+        assert made.plan.goal == GOAL
+        assert str(made.plan) == made.text
+        result = await runtime.run(made.require())
+    assert result.response == "sent to ada@example.com"
+
+
+async def test_what_fails_is_given_back_whole() -> None:
+    made = await callsheet.compile(GOAL, tools=[find, send], model=Scripted([WRONG]))
+    assert isinstance(made, CompileFailed)
+    assert not made.ok
+    assert made.text == WRONG
+    assert "no tool is called @MAIL" in str(made.findings)
+    with pytest.raises(PlanError, match="@MAIL"):
+        made.require()
+
+
+def test_programs_without_a_loop_compile_too() -> None:
+    made = Runtime([find, send], model=lambda prompt: GOOD).compile_sync(GOAL)
+    assert made.ok
+
+
+async def test_functions_and_conversations_are_models_and_their_tokens_count() -> None:
+    prompts: list[str] = []
+
+    def ask(prompt: str) -> str:
+        prompts.append(prompt)
+        return GOOD
+
+    async def chat(messages: list[dict[str, str]]) -> ModelAnswer:
+        return ModelAnswer(GOOD, 70, 7, 0.25)
+
+    assert (await callsheet.compile(GOAL, tools=[find, send], model=ask)).ok
+    assert GOAL in prompts[0]
+    made = await callsheet.compile(GOAL, tools=[find, send], model=ChatModel(chat))
+    usage = made.accounting.usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cost) == (70, 7, 0.25)
+
+
+async def test_without_a_model_the_way_out_is_said() -> None:
+    with pytest.raises(CallsheetError, match="CMP001"):
+        await Runtime([find]).compile(GOAL)
+
+
+async def test_a_policy_speaks_after_the_checks_and_is_heard_in_the_repair() -> None:
+    def verify(plan: callsheet.Plan) -> list[Diagnostic]:
+        calls = [step for step in plan.steps if "SEND" in str(step.action)]
+        return [Diagnostic("CHK050", Severity.ERROR, "nothing may be sent", step=s.id) for s in calls]
+
+    model = Scripted([GOOD, 'S1: @find (name="ada") > $v1\nS2: @respond ($v1.mail)'])
+    made = await Runtime([find, send], model=model).compile(GOAL, verify=verify)
+    assert made.ok
+    assert "S2: nothing may be sent" in model.asked[1][-1]["content"]
+
+
+async def test_inputs_may_be_read_and_are_told_without_their_values() -> None:
+    model = Scripted(["S1: @send (to=$who) > $v1\nS2: @respond ($v1)"])
+    made = await Runtime([find, send], model=model).compile(
+        "Mail to $who", inputs={"who": "hush@example.com"}
+    )
+    assert made.ok
+    assert "$who: a text of 16 characters" in model.asked[0][-1]["content"]
+    assert "hush@" not in json.dumps(model.asked)
+
+
+async def test_that_there_is_no_tool_is_said() -> None:
+    made = await callsheet.compile("Say hello", model=Scripted(['S1: @respond ("Hello")']))
+    assert made.ok
+    assert [d.code for d in made.findings] == ["CMP004"]
+
+
+# ---------------------------------------------------------------- RE-PLAN
+
+REPLANNING = (
+    'S1: @find (name="ada") > $person\nS2: RE-PLAN ("the address has changed")\nS3: @respond ("never")'
+)
+AGAIN = "S1: @send (to=$person.mail) > $v1\nS2: @respond ($v1)"
+
+
+async def test_a_new_plan_is_repaired_and_its_model_is_told_shapes_alone() -> None:
+    model = Scripted([AGAIN.replace("@send", "@mail"), AGAIN])
+    result = await Runtime([find, send], model=model).run(REPLANNING)
+    assert result.response == "sent to ada@example.com"
+    told = json.dumps(model.asked)
+    assert "the address has changed" in told
+    assert "$person: an object with 2 fields: mail, secret" in told
+    assert "hush-hush" not in told
+    assert "@send (to, text?) Send a mail" in told
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (200, 20)
+
+
+@pytest.mark.parametrize("shared", [["person"], lambda name: name == "person"])
+async def test_values_are_told_where_that_is_allowed(shared: Any) -> None:
+    model = Scripted([AGAIN])
+    result = await Runtime([find, send], model=model, share_values=shared).run(REPLANNING)
+    assert result.ok
+    assert "hush-hush" in json.dumps(model.asked)
+
+
+async def test_a_new_plan_that_stays_wrong_fails_the_run_with_what_is_wrong() -> None:
+    result = await Runtime([find, send], model=Scripted([AGAIN.replace("@send", "@mail")])).run(REPLANNING)
+    assert not result.ok
+    assert "@MAIL" in (result.error or "")
+
+
+async def test_a_graph_s_new_steps_are_repaired_within_one_question() -> None:
+    @tool(effect="read")
+    def bad() -> None:
+        """Fails."""
+        raise RuntimeError("boom")
+
+    step = {"index": "1", "title": "Try", "tool": "bad", "args": {}, "depends_on": []}
+    plan = json.dumps({"goal": "Find Ada", "steps": [step]})
+    good = {"steps": [{**step, "tool": "find", "args": {"name": "ada"}, "result_variable": "ada"}]}
+    model = Scripted([json.dumps({"steps": [{**step, "tool": "ghost"}]}), json.dumps(good)])
+    result = await Runtime([find, bad], model=model, limits=Limits(replans_on_failure=1)).run(plan)
+    assert result.ok
+    assert len(model.asked) == 2
+    assert "no tool is called @GHOST" in model.asked[1][-1]["content"]
+    assert "boom" not in json.dumps(model.asked)
+
+
+async def test_a_model_that_cannot_be_asked_leaves_the_run_as_it_is(tmp_path: Any) -> None:
+    model = Scripted([ModelFailed(Failure.UNREACHABLE, "nobody listens"), AGAIN])
+    runtime = Runtime([find, send], model=model, journal=tmp_path / "j.db")
+    first = await runtime.run(REPLANNING, run_id="r")
+    assert not first.ok
+    again = await runtime.resume("r")
+    assert again.response == "sent to ada@example.com"

@@ -1,0 +1,170 @@
+"""`callsheet compile`: the plan library first, then one question to a model; nothing of an answer is lost."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from callsheet.api.reach import local_registry, pins_for_library
+from callsheet.frontends.ltp import parse
+from callsheet.ports.python_tools import load_tools
+from callsheet.store.library import PlanLibrary
+
+GOAL = "Add one and two"
+GOOD = 'S1: @add (a=1, b=2) > $v1\nS2: @respond ("It is", $v1)'
+TEXT = (
+    "# ltp: 1\n# goal: Add one and two\nPLAN_START\nS1: @ADD (a=1, b=2) > $add\n"
+    'S2: @RESPOND ("It is", $add)\nPLAN_END\n'
+)
+WRONG = "S1: @plus (a=1, b=2) > $v1\nS2: @respond ($v1)"
+
+
+@pytest.fixture
+def home(machine):
+    """A machine whose model is a function that gives the answers of a file and notes what it was asked."""
+    machine.write(
+        "model.py",
+        "import json, pathlib\n"
+        "def ask(messages):\n"
+        "    asked = pathlib.Path('asked.json')\n"
+        "    before = json.loads(asked.read_text()) if asked.exists() else []\n"
+        "    asked.write_text(json.dumps([*before, messages]))\n"
+        "    answers = json.loads(pathlib.Path('answers.json').read_text())\n"
+        "    return answers[min(len(before), len(answers) - 1)]\n",
+    )
+    machine.write("answers.json", json.dumps([GOOD]))
+    return machine
+
+
+LINE = ("compile", GOAL, "--model", "model.py:ask", "--tools", "tools.py")
+
+
+def asked(home):
+    path = home.folder / "asked.json"
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+def test_a_goal_becomes_the_text_of_a_plan_that_runs(home):
+    done = home(*LINE)
+    assert (done.exit_code, done.stdout) == (0, TEXT)
+    assert "1 call of function:ask" in done.stderr
+    home.write("plan.ltp", done.stdout)
+    assert home.json("run", "plan.ltp", "--tools", "tools.py")["response"] == "It is 3"
+
+
+def test_with_out_the_plan_is_written_to_a_file(home):
+    done = home(*LINE, "--out", "plan.ltp")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert (home.folder / "plan.ltp").read_text() == TEXT
+
+
+def test_json_tells_the_plan_and_what_it_took(home):
+    home.write("answers.json", json.dumps([WRONG, GOOD]))
+    told = home.json(*LINE)
+    assert (told["ok"], told["text"], told["from"], told["near"]) == (True, TEXT, "model", [])
+    spent = told["accounting"]
+    assert (spent["calls"], spent["repaired"], spent["model"]) == (2, True, "function:ask")
+    assert "no tool is called @PLUS" in asked(home)[1][-1]["content"]
+
+
+def test_a_plan_that_stays_wrong_ends_with_2_and_its_text_is_shown(home):
+    home.write("answers.json", json.dumps([WRONG]))
+    done = home(*LINE)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "error CMP007: the plan is wrong, also after one repair" in done.stderr
+    assert "error CHK040" in done.stderr
+    assert WRONG in done.stderr
+    assert "2 calls of function:ask" in done.stderr
+
+
+def test_a_wrong_answer_is_written_beside_the_plan_s_place(home):
+    home.write("answers.json", json.dumps([WRONG]))
+    done = home(*LINE, "--out", "plan.ltp")
+    assert done.exit_code == 2
+    assert not (home.folder / "plan.ltp").exists()
+    assert (home.folder / "plan.ltp.rejected").read_text() == WRONG
+    told = home.json(*LINE)
+    assert (told["ok"], told["answer"], told["text"]) == (False, WRONG, None)
+    assert [d["code"] for d in told["diagnostics"]][:2] == ["CMP007", "CHK040"]
+
+
+def test_an_answer_that_cannot_be_written_is_printed(home):
+    done = home(*LINE, "--out", "no/such/folder/plan.ltp")
+    assert done.exit_code == 2
+    assert "CFG014" in done.stderr
+    assert "@ADD (a=1, b=2)" in done.stderr
+
+
+def test_without_a_model_the_way_out_is_said(home):
+    done = home("compile", GOAL, "--tools", "tools.py")
+    assert done.exit_code == 2
+    assert "error CMP001" in done.stderr
+    assert "--model" in done.stderr
+
+
+def test_an_empty_goal_asks_nobody(home):
+    assert "CMP002" in home("compile", " ", *LINE[2:]).stderr
+    assert asked(home) == []
+
+
+def test_the_prompt_can_be_had_without_asking(home):
+    done = home(*LINE, "--prompt", "--context", "They are small.")
+    assert done.exit_code == 0
+    assert "@add (a: int, b?: int)" in done.stdout
+    assert "<goal>\nAdd one and two\n</goal>" in done.stdout
+    assert "They are small." in done.stdout
+    assert [m["role"] for m in home.json(*LINE, "--prompt")["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert "<goal>" in home("compile", GOAL, "--prompt").stdout  # no model is needed for it
+    assert asked(home) == []
+
+
+# ---------------------------------------------------------------- the plan library
+
+
+KEPT = ("--plans", "kept")
+
+
+def keep(home, goal=GOAL):
+    """Keep a plan for a goal, with the tools that it was made for."""
+    registry = local_registry(load_tools(home.folder / "tools.py"), None)
+    plan = parse(TEXT.replace(GOAL, goal)).require()
+    tools = pins_for_library(plan, registry)
+    PlanLibrary(home.folder / "kept").save(plan, "sums", tools=tools, goal=goal)
+
+
+def test_a_plan_that_is_kept_for_the_goal_is_taken_without_asking_a_model(home):
+    keep(home)
+    done = home("compile", "add one  and two.", "--tools", "tools.py", *KEPT)
+    assert (done.exit_code, done.stdout) == (0, TEXT)
+    assert "no model was asked" in done.stderr
+    told = home.json("compile", GOAL, "--tools", "tools.py", *KEPT)
+    assert (told["ok"], told["from"], told["text"]) == (True, "library", TEXT)
+    assert told["id"].startswith("sums")
+
+
+def test_the_library_can_be_passed_over(home):
+    keep(home)
+    assert home.json(*LINE, *KEPT, "--no-library")["from"] == "model"
+    assert len(asked(home)) == 1
+
+
+def test_a_plan_for_a_near_goal_is_shown_and_not_taken_unasked(home):
+    keep(home, "Add one and two and three")
+    done = home(*LINE, *KEPT)
+    assert "a goal that is near" in done.stderr
+    assert "Add one and two and three" in done.stderr
+    assert done.stdout == TEXT
+    assert len(asked(home)) == 1
+
+
+def test_a_kept_plan_whose_tools_are_gone_is_not_taken(home):
+    keep(home)
+    told = home("compile", GOAL, *KEPT)
+    assert told.exit_code == 2
+    assert "CMP001" in told.stderr

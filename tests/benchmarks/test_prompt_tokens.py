@@ -1,0 +1,30 @@
+"""The language card is as small as it says it is, by the tokenizer of a real model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from callsheet.authoring.compiler.card import CARD, EXAMPLES
+from callsheet.authoring.compiler.tokens import estimate_tokens
+from callsheet.ports.models.local import LocalModel
+
+pytestmark = pytest.mark.models
+
+
+async def test_the_card_with_its_longest_example_is_at_most_350_tokens_of_a_real_model(
+    opened: Callable[..., LocalModel],
+) -> None:
+    model = opened(context=1024)
+
+    async def tokens(text: str) -> int:
+        said = await model.complete([{"role": "user", "content": text}], max_tokens=1)
+        return said.usage.input_tokens
+
+    frame = await tokens("x") - 1
+    longest = max(EXAMPLES, key=lambda example: estimate_tokens(example.plan))
+    told = f"{CARD}\n{longest.goal}\n{longest.plan}"
+    counted = await tokens(told) - frame
+    assert counted <= 350
+    assert counted <= estimate_tokens(told)
