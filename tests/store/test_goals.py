@@ -120,6 +120,19 @@ def test_the_goal_of_the_newest_version_counts_and_a_title_stands_for_a_goal(lib
     assert found.near[0].id == "by-hand"
 
 
+def test_a_plan_that_was_changed_by_hand_is_found_as_it_stands(library):
+    keep(library, "mail", "Send the notes to Ada")
+    (library.folder / "mail.ltp").write_text(TEXT.replace("ada", "bo"))
+    exact = find_by_goal(library, "Send the notes to Ada", PINS.get).exact
+    assert exact is not None
+    assert (exact.version, exact.name) == (None, "mail")
+    assert "bo" in library.load(exact.name).text
+    (library.folder / "mail.ltp").write_text(TEXT.replace("@SEND", "@POST"))
+    found = find_by_goal(library, "Send the notes to Ada", {**PINS, "POST": "sha256:3"}.get)
+    assert found.exact is None
+    assert found.near[0].differences == ("nothing was known of @POST when the plan was saved",)
+
+
 def test_a_plan_that_has_errors_by_now_is_no_hit_and_one_that_cannot_be_read_is_passed_over(library):
     keep(library, "mail", "Send the notes to Ada")
     keep(library, "other", "Send the notes to Ada")

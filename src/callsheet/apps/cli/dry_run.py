@@ -17,6 +17,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json, say
+from callsheet.apps.cli.plan.library import bound
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def tell_dry_run(
     inputs = options.parse_variables(variables)
     assumed = parse_assumed(assumptions.assumed)
     text = plan.read(inputs)
+    inputs = bound(text, inputs, variables)
     steps = text.require()
     registry, warnings, not_asked = _checked(text, setup, inputs, asks_servers=assumptions.ask_servers)
     facts, rules = facts_of(steps, registry), (*setup.settings.approve, *approve)

@@ -22,6 +22,7 @@ COMMANDS: dict[str, Entry] = {
         f"{_HERE}.compare_react:compare_react", "Reach a goal as a plan and as a ReAct loop.", _PLANS
     ),
     "plan": Entry(f"{_HERE}.plan.group:plan", "Make, keep, run and compare plans: plan create.", _PLANS),
+    "save": Entry(f"{_HERE}.plan.keep:save", "Put a plan into the plan library.", _PLANS),
     "run": Entry(f"{_HERE}.run:run", "Check a plan and run it on real tools.", _RUNS),
     "dry-run": Entry(f"{_HERE}.dry_run:dry_run", "Say what a plan would do, and do nothing.", _RUNS),
     "resume": Entry(f"{_HERE}.resume:resume", "Carry on a run where its journal ends.", _RUNS),

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_ID = re.compile(r"(?!.*\.(?:ltp|micro|json|ya?ml)\Z)[a-z0-9][a-z0-9._-]*(?:@.*)?\Z", re.ASCII)
+"""What may be a plan of the library: nothing with a slash or the suffix of a plan's file."""
 _PATH = click.Path(path_type=Path)
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
@@ -96,20 +98,38 @@ def folded(name: str, make: Callable[..., object], **options: Decorator) -> Deco
 
 @dataclass(frozen=True, slots=True)
 class NamedPlan:
-    """A plan as a command line names it: a file or `-`, and its spelling where that is said."""
+    """A plan as a command line names it: a file, `-`, or an id of the library in the folder.
+
+    `syntax` is its spelling where that is said; then it is a file.
+    """
 
     plan: str
     syntax: Syntax | None
+    plans_folder: Path | None = None
 
     def read(self, variables: Iterable[str] = ()) -> PlanText:
         """The text with its plan, if it has one; raises CallsheetError (CFG012) if it cannot be read."""
         from callsheet.apps.cli.reading import read_plan  # noqa: PLC0415 - not for --help
 
+        if self.syntax is None and _ID.match(self.plan):
+            from callsheet.apps.cli.plan.library import read_named  # noqa: PLC0415 - as above
+
+            return read_named(self.plan, self.plans_folder, variables)
         return read_plan(self.plan, syntax=self.syntax, variables=variables)
 
 
-plan = folded("plan", NamedPlan, plan=click.argument("plan", metavar="PLAN"), syntax=syntax)
-"""The argument PLAN with `--syntax`, as `plan`."""
+plans_folder = click.option(
+    "--plans",
+    "plans_folder",
+    type=_PATH,
+    metavar="DIR",
+    help="The folder of the plan library; default: $CALLSHEET_PLANS, else in the user's data folder.",
+)
+_plan_argument = click.argument("plan", metavar="PLAN")
+plan = folded("plan", NamedPlan, plan=_plan_argument, syntax=syntax, plans_folder=plans_folder)
+"""The argument PLAN with `--syntax` and `--plans`, as `plan`."""
+plan_file = folded("plan", NamedPlan, plan=_plan_argument, syntax=syntax)
+"""The argument PLAN with `--syntax`, as `plan`, for commands whose `--plans` is where something goes."""
 
 
 # ---------------------------------------------------------------- tools
@@ -197,14 +217,6 @@ model = click.option(
     help="The model that is asked: provider:model, the address of a server, or FILE.py:FUNCTION; default: "
     "$CALLSHEET_MODEL, else [model] in config.toml.",
 )
-plans_folder = click.option(
-    "--plans",
-    "plans_folder",
-    type=_PATH,
-    metavar="DIR",
-    help="The folder of the plan library; default: $CALLSHEET_PLANS, else in the user's data folder.",
-)
-
 tool_sources = folded(
     "setup",
     setup_from,

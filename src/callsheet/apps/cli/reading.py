@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from callsheet.api.texts import is_canonical_json, plan_of_json, read_text, unreadable
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
@@ -25,6 +26,9 @@ from callsheet.frontends.spelling import (
     read_plan_text,
 )
 from callsheet.ir import Plan
+
+if TYPE_CHECKING:
+    from callsheet.store.library import StoredPlan
 
 STDIN = "-"
 _SUFFIXES = {
@@ -58,6 +62,8 @@ class PlanText:
     """Whether the plan was given in its canonical JSON form."""
     is_yaml: bool = False
     """Whether a plan of dependencies was given as YAML."""
+    stored: StoredPlan | None = None
+    """The plan of the library that this is; None for a file and for standard input."""
 
     def require(self) -> Plan:
         """The plan; raises CallsheetError with all that is wrong with the text."""
@@ -83,6 +89,18 @@ def read_plan(
     """
     path = None if argument == STDIN else Path(argument)
     source = Source("<stdin>" if path is None else argument, _read(path))
+    return text_of(path, source, syntax=syntax, strict=strict, variables=variables)
+
+
+def text_of(
+    path: Path | None,
+    source: Source,
+    *,
+    syntax: Syntax | None = None,
+    strict: bool = False,
+    variables: Iterable[str] = (),
+) -> PlanText:
+    """A text that was read from a place, as a plan; otherwise as `read_plan`."""
     by_suffix = None if path is None else _SUFFIXES.get(path.suffix.lower())
     if syntax is None and (by_suffix is Syntax.DAG or (by_suffix is None and is_json(source.text))):
         return _from_data(path, source)

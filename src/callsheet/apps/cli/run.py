@@ -18,6 +18,7 @@ from callsheet.apps.cli import limiting, options
 from callsheet.apps.cli.dry_run import Assumptions, assumptions, tell_dry_run
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
+from callsheet.apps.cli.plan.library import bound, changed_tools, other_tools
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.reading import PlanText
 from callsheet.apps.cli.stage import Stage
@@ -41,6 +42,7 @@ class Start:
     approve: tuple[str, ...]
     approval_timeout: tuple[str, ...]
     waits: bool
+    accepts_changed_tools: bool
 
 
 _start = options.folded(
@@ -60,6 +62,12 @@ _start = options.folded(
         help="Deny a call that nobody has approved in this time, such as 12h or 3d; default: never.",
     ),
     waits=options.waits,
+    accepts_changed_tools=click.option(
+        "--accept-changed-tools",
+        "accepts_changed_tools",
+        is_flag=True,
+        help="Run a plan of the library though tools are declared differently than when it was saved.",
+    ),
 )
 
 
@@ -79,6 +87,7 @@ class Job:
     approve: tuple[str, ...]
     approval_timeout: dict[str, float]
     waits: bool
+    accepts_changed_tools: bool
     on_in_doubt: str
 
 
@@ -112,7 +121,10 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @options.plan
 @run_options
 def run(**given: Any) -> int:
-    """Check PLAN, a file or - for standard input, and run it on real tools.
+    """Check PLAN and run it on real tools.
+
+    PLAN is a file, - for standard input, or a plan of the library: its id, or ID@N for version N of it. Where
+    a file has that name, it is the file.
 
     The answer is printed on standard output, progress on standard error. A run that was
     interrupted goes on with `callsheet resume`. One that waits for people ends with exit status 4.
@@ -145,6 +157,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
     inputs = options.parse_variables(variables)
     text = plan.read(inputs)
+    inputs = bound(text, inputs, variables)
     job = Job(
         text=text,
         plan=text.require(),
@@ -158,6 +171,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         approve=_rules((*setup.settings.approve, *start.approve)),
         approval_timeout={**setup.settings.approval_timeouts(), **_timeouts(start.approval_timeout)},
         waits=start.waits,
+        accepts_changed_tools=start.accepts_changed_tools,
         on_in_doubt=on_in_doubt or setup.settings.on_in_doubt,
     )
     return _carry_out(job, hint=options.journal_hint(recording.journal), as_json=as_json)
@@ -246,6 +260,7 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
         *toolbox.diagnostics,
         *check_plan(job.plan, toolbox.registry, job.inputs, means=asked.means),
         *wrong_tools(job.plan, toolbox.registry, asked.agents),
+        *_other_tools(job, toolbox),
         *idle_rules(job.plan, set(job.approve) - set(_rules(job.setup.settings.approve))),
     )
     if any(d.is_error for d in found):
@@ -257,6 +272,11 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
             names = ", ".join(server.name for server in toolbox.servers)
             say(f"MCP servers: {names} (from {', '.join(map(str, toolbox.configs))})")
     return warnings
+
+
+def _other_tools(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
+    names = changed_tools(job.text, toolbox.registry)
+    return (other_tools(job.text, names, is_accepted=job.accepts_changed_tools),) if names else ()
 
 
 def _launch(job: Job, toolbox: Toolbox, asked: Asked) -> Launch:

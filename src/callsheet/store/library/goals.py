@@ -12,9 +12,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.ir.calling import called_names
 from callsheet.store.library.params import Param
 from callsheet.store.library.shelf import PlanLibrary, Purpose, StoredPlan
@@ -33,9 +35,9 @@ _END = ".!?… "
 class GoalMatch:
     """A kept plan whose goal is that which was asked for, or near it.
 
-    `score` is 1 for the same goal and less for others, down to LEAST_SCORE. `differences` says in
-    words what keeps the plan from being used as it is: tools that are not those it was saved for, a text
-    with errors.
+    `version` is None for a plan whose file is no version that is kept. `score` is 1 for the same goal
+    and less for others, down to LEAST_SCORE. `differences` says in words what keeps the plan from being
+    used as it is: tools that are not those it was saved for, a text with errors.
     """
 
     id: str
@@ -98,7 +100,7 @@ def find_by_goal(library: PlanLibrary, goal: str, pin_of: PinOf, *, most: int = 
     wanted = normalised(goal)
     same = [plan for plan in kept if wanted and normalised(plan.goal) == wanted]
     same.sort(key=lambda plan: (-plan.saved, plan.id))
-    matched = [_match(library.load(plan.id), plan, 1.0, pin_of, is_exact=True) for plan in same]
+    matched = _matches(library, [(1.0, plan) for plan in same], pin_of, is_exact=True)
     exact = next((match for match in matched if match.is_usable), None)
     others = [match for match in matched if match is not exact][:most]
     rest = [plan for plan in kept if plan not in same]
@@ -107,12 +109,23 @@ def find_by_goal(library: PlanLibrary, goal: str, pin_of: PinOf, *, most: int = 
         key=lambda pair: (-pair[0], pair[1].id),
     )
     near = [(score, plan) for score, plan in ranked if score >= LEAST_SCORE][: most - len(others)]
-    more = (_match(library.load(plan.id), plan, score, pin_of, is_exact=False) for score, plan in near)
-    return GoalMatches(exact, (*others, *more))
+    return GoalMatches(exact, (*others, *_matches(library, near, pin_of, is_exact=False)))
+
+
+def _matches(
+    library: PlanLibrary, found: Iterable[tuple[float, Purpose]], pin_of: PinOf, *, is_exact: bool
+) -> list[GoalMatch]:
+    """The matches of plans, but for those that somebody has just taken away."""
+    made: list[GoalMatch] = []
+    for score, purpose in found:
+        with suppress(CallsheetError):
+            made.append(_match(library.load(purpose.id), purpose, score, pin_of, is_exact=is_exact))
+    return made
 
 
 def _match(plan: StoredPlan, purpose: Purpose, score: float, pin_of: PinOf, *, is_exact: bool) -> GoalMatch:
-    match = GoalMatch(plan.id, plan.version, purpose.goal, round(score, 4), is_exact, plan.params)
+    version = None if plan.is_edited else plan.version
+    match = GoalMatch(plan.id, version, purpose.goal, round(score, 4), is_exact, plan.params)
     if plan.result.plan is None:
         return replace(match, differences=("its text has errors",))
     return replace(match, differences=tool_differences(called_names(plan.result.plan), plan.tools, pin_of))

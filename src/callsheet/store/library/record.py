@@ -45,7 +45,8 @@ class VersionRecord:
 
     def parsed(self) -> ParseResult:
         """What is read from the text."""
-        return read_as(self.syntax, self.text, f"{self.id}@{self.version}")
+        names = [param.name for param in self.params]
+        return read_as(self.syntax, self.text, f"{self.id}@{self.version}", variables=names)
 
     def says_the_same(self, other: VersionRecord) -> bool:
         """Whether another version says all that this one says, but for its number and its time."""

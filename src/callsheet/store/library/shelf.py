@@ -57,6 +57,14 @@ class Listed(NamedTuple):
     params: tuple[Param, ...] = ()
 
 
+class Imported(NamedTuple):
+    """A plan that is in the library now: how many versions were new, and how many it has."""
+
+    id: str
+    added: int
+    versions: int
+
+
 class Purpose(NamedTuple):
     """What a plan is for, and when that was said: a wall time in seconds since 1970."""
 
@@ -79,6 +87,11 @@ class StoredPlan:
     result: ParseResult
     record: VersionRecord | None = None
     is_edited: bool = False
+
+    @property
+    def name(self) -> str:
+        """The plan as a command names it: its id, and the version if there is one."""
+        return self.id if self.record is None else f"{self.id}@{self.record.version}"
 
     @property
     def version(self) -> int | None:
@@ -174,7 +187,7 @@ class PlanLibrary:
             return StoredPlan(plan_id, path, record.syntax, record.parsed(), record)
         with self._readable():
             record = self._versions.newest(plan_id)
-        stored = self._current(plan_id)
+        stored = self._current(plan_id, () if record is None else record.params)
         edited = record is not None and (record.text, record.syntax) != (stored.text, stored.syntax)
         return replace(stored, record=record, is_edited=edited)
 
@@ -202,8 +215,8 @@ class PlanLibrary:
                 found.append(Purpose(plan_id, goal, 0.0 if record is None else record.saved))
         return found
 
-    def _current(self, plan_id: str) -> StoredPlan:
-        """The plan as it stands in its file."""
+    def _current(self, plan_id: str, params: Iterable[Param] = ()) -> StoredPlan:
+        """The plan as it stands in its file; in Micro-CLI a bare word may be one of the parameters."""
         with self._readable():
             files = [(path, syntax) for name, path, syntax in self._files() if name == plan_id]
             if len(files) != 1:
@@ -214,7 +227,8 @@ class PlanLibrary:
                 found = read_file(path).decode("utf-8-sig")
             except UnicodeDecodeError as error:
                 raise _broken(f"{path} is not UTF-8 text (byte {error.start})", "repair the file") from error
-        return StoredPlan(plan_id, path, syntax, read_as(syntax, found, str(path)))
+        names = [param.name for param in params]
+        return StoredPlan(plan_id, path, syntax, read_as(syntax, found, str(path), variables=names))
 
     # ------------------------------------------------------------ changing
 
@@ -296,6 +310,52 @@ class PlanLibrary:
         )
         self._versions.write(name, record)
         return record
+
+    def settled(self, text: str) -> tuple[VersionRecord, ...]:
+        """All versions of a plan, of which the last is what stands in its file; raises as `save` does."""
+        with self._writable():
+            plan_id = self.find(text)
+            self._adopted(plan_id)
+            return self._versions.all(plan_id)
+
+    def take_in(self, plans: Mapping[str, tuple[VersionRecord, ...]]) -> list[Imported]:
+        """Add versions that come from elsewhere, by id: all of them or none; those that are here stay.
+
+        Raises CallsheetError (PLN027) where a plan is another one here, PLN004.
+        """
+        taken: list[Imported] = []
+        with self._writable():
+            known = self.ids()
+            here = {name: self._versions.all(name) if name in known else () for name in plans}
+            for name, records in plans.items():
+                self._require_same(name, records, here[name], is_known=name in known)
+            for name, records in plans.items():
+                new = records[len(here[name]) :]
+                if new:
+                    self._put(name, records[-1], is_new=False)
+                for record in new:
+                    self._versions.write(name, record)
+                taken.append(Imported(name, len(new), max(len(records), len(here[name]))))
+        return taken
+
+    def _require_same(
+        self,
+        name: str,
+        records: tuple[VersionRecord, ...],
+        here: tuple[VersionRecord, ...],
+        *,
+        is_known: bool,
+    ) -> None:
+        """Refuse versions that do not go on from those that are here."""
+        if not is_known:
+            return
+        for one, other in zip(here, records, strict=False):
+            if replace(one, id=other.id) != other:
+                raise _another(name, f"version {one.version} differs")
+        if not here:
+            raise _another(name, "its file was put there by hand and has no versions")
+        if len(records) > len(here) and self.load(name).is_edited:
+            raise _another(name, f"its file has changed since version {here[-1].version}")
 
     def delete(self, text: str) -> str:
         """Remove the plan of an id or of the beginning of one with all its versions; its runs stay.
@@ -433,6 +493,14 @@ def _unknown(message: str, way_out: str) -> CallsheetError:
 
 def _taken(name: str, way_out: str) -> CallsheetError:
     return CallsheetError.single("PLN003", f"there is a plan {name} already", help=way_out)
+
+
+def _another(name: str, why: str) -> CallsheetError:
+    return CallsheetError.single(
+        "PLN027",
+        f"the plan {name} is another one here: {why}",
+        help=f"import it under another id: --as {name}-2",
+    )
 
 
 def _broken(message: str, way_out: str) -> CallsheetError:

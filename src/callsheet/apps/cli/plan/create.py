@@ -52,8 +52,8 @@ def create(
         check_plan_id(plan_id)
     if only_prompt:
         return _print_prompt(goal, context, setup, as_json=as_json)
-    plan, doubts, used = run_to_end(_made(goal, context, setup))
-    stored = open_library(plans_folder).save(plan, plan_id, replaces=replaces)
+    plan, tools, doubts, used = run_to_end(_made(goal, context, setup))
+    stored = open_library(plans_folder).save(plan, plan_id, replaces=replaces, tools=tools, goal=goal)
     if as_json:
         print_json({**plan_json(stored), "goal": goal, "usage": used.to_json()})
         return Exit.OK
@@ -67,12 +67,15 @@ def create(
     return Exit.OK
 
 
-async def _made(goal: str, context: str, setup: Setup) -> tuple[Plan, tuple[Diagnostic, ...], Usage]:
-    """The checked plan, without an id, what was doubtful about the tools, and what it took."""
+async def _made(
+    goal: str, context: str, setup: Setup
+) -> tuple[Plan, dict[str, str | None], tuple[Diagnostic, ...], Usage]:
+    """The checked plan, without an id, its tools, what was doubtful about them, and what it took."""
     from dataclasses import replace  # noqa: PLC0415 - as above
 
     from callsheet.api.checking import check_plan  # noqa: PLC0415
     from callsheet.api.compiling import offered  # noqa: PLC0415
+    from callsheet.api.reach import pins_for_library  # noqa: PLC0415
     from callsheet.apps.models import required_planner  # noqa: PLC0415
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
     from callsheet.machine import Spent, Usage  # noqa: PLC0415
@@ -91,7 +94,7 @@ async def _made(goal: str, context: str, setup: Setup) -> tuple[Plan, tuple[Diag
         except ModelFailed as error:
             raise as_error(error) from error
         used = Usage.of(call.spent or Spent())
-        return replace(plan, id=None), toolbox.diagnostics, used
+        return replace(plan, id=None), pins_for_library(plan, registry), toolbox.diagnostics, used
 
 
 def _print_prompt(goal: str, context: str, setup: Setup, *, as_json: bool) -> Exit:

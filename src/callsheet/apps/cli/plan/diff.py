@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +14,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json
-from callsheet.apps.cli.reading import STDIN, PlanText, read_plan
+from callsheet.apps.cli.reading import STDIN, PlanText
 from callsheet.diagnostics import Source
 from callsheet.ir import Plan
 from callsheet.ir.diff import PlanDiff, diff_plans
@@ -27,6 +29,7 @@ _PIPED_COLUMNS = 100
 @click.argument("old", metavar="A")
 @click.argument("new", metavar="B")
 @options.syntax
+@options.plans_folder
 @click.option("--exit-code", is_flag=True, help="Exit 1 if the plans differ.")
 @click.option(
     "--color",
@@ -36,14 +39,23 @@ _PIPED_COLUMNS = 100
     help="auto colours on a terminal, unless NO_COLOR is set.",
 )
 @options.as_json
-def diff(old: str, new: str, syntax: Syntax | None, exit_code: bool, color: str, as_json: bool) -> int:
+def diff(
+    old: str,
+    new: str,
+    syntax: Syntax | None,
+    plans_folder: Path | None,
+    exit_code: bool,
+    color: str,
+    as_json: bool,
+) -> int:
     """Say what differs between the plans A and B: steps added, removed, changed, moved, renamed.
 
-    One of them may be - for standard input. Comments and formatting do not count.
+    Each is a file, or a plan of the library: its id, or ID@N for version N of it. One of them may be - for
+    standard input. Comments and formatting do not count.
     """
     if old == new == STDIN:
         raise click.UsageError("only one of the two plans can come from standard input")
-    before, after = _read(old, syntax), _read(new, syntax)
+    before, after = _read(old, syntax, plans_folder), _read(new, syntax, plans_folder)
     found = diff_plans(before.require(), after.require())
     if as_json:
         from callsheet.views.plan_diff import plan_diff_json  # noqa: PLC0415 - one of two
@@ -54,11 +66,16 @@ def diff(old: str, new: str, syntax: Syntax | None, exit_code: bool, color: str,
     return Exit.FAILED if exit_code and not found.is_same else Exit.OK
 
 
-def _read(argument: str, syntax: Syntax | None) -> PlanText:
+def _read(argument: str, syntax: Syntax | None, folder: Path | None) -> PlanText:
     """The plan; the null device, which git names for a file that is not there, is one without steps."""
     if argument == os.devnull:
         return PlanText(None, Source(argument, ""), Plan(()), ())
-    return read_plan(argument, syntax=syntax)
+    text = options.NamedPlan(argument, syntax, folder).read()
+    if text.stored is None:
+        return text
+    source = replace(text.source, name=argument)  # how it was named, not where it lies
+    own = text.stored.result.plan  # the id under which it is kept is no part of the plan
+    return replace(text, source=source, plan=None if text.plan is None else own)
 
 
 def _text(found: PlanDiff, before: PlanText, after: PlanText, color: str) -> str:

@@ -12,6 +12,8 @@ _MAKE, _USE, _COMPARE = "Make and keep", "Use", "Compare"
 COMMANDS: dict[str, Entry] = {
     "create": Entry(f"{_HERE}.create:create", "Have a model make a plan for a goal.", _MAKE),
     "save": Entry(f"{_HERE}.keep:save", "Put a plan into the library.", _MAKE),
+    "export": Entry(f"{_HERE}.move:export", "Write plans with their versions into a file.", _MAKE),
+    "import": Entry(f"{_HERE}.move:import_", "Take plans from a file that was exported.", _MAKE),
     "rename": Entry(f"{_HERE}.keep:rename", "Give a plan another id.", _MAKE),
     "delete": Entry(f"{_HERE}.keep:delete", "Remove plans from the library.", _MAKE),
     "list": Entry(f"{_HERE}.look:list_plans", "List the plans of the library.", _USE),

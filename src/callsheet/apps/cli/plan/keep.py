@@ -9,53 +9,114 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, print_json
+from callsheet.apps.cli.output import print_diagnostics, print_json, say
 from callsheet.apps.cli.plan.library import as_json, open_library, the_id
 from callsheet.apps.cli.reading import PlanText
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from callsheet.apps.session import Setup
+    from callsheet.diagnostics import Diagnostic
     from callsheet.ir import Plan
+    from callsheet.store.library import Param, PlanLibrary, StoredPlan
 
 
 @click.command()
-@options.plan
-@click.option("--id", "plan_id", metavar="ID", help="The plan's id; default: its own, else of its title.")
-@click.option("--replace", "replaces", is_flag=True, help="Take the place of a plan of this id.")
+@options.plan_file
+@click.option("--as", "name", metavar="ID", help="The plan's id; one that is there gets a new version.")
+@click.option("--id", "plan_id", metavar="ID", help="As --as, for an id that nothing has yet.")
+@click.option("--replace", "replaces", is_flag=True, help="With --id: a new version of a plan of this id.")
+@click.option(
+    "--params",
+    multiple=True,
+    metavar="NAME[:KIND][=DEFAULT],…",
+    help="Variables that a run is given, as 'repo,count:integer=5'; default: those of the version before.",
+)
+@click.option("--goal", metavar="TEXT", help="What the plan is for; default: as its text says.")
+@options.checked_tools
 @options.plans_folder
 @options.as_json
-def save(
+def save(  # noqa: PLR0913 - an argument for each option
+    *,
     plan: options.NamedPlan,
+    name: str | None,
     plan_id: str | None,
     replaces: bool,
+    params: tuple[str, ...],
+    goal: str | None,
+    setup: Setup,
     plans_folder: Path | None,
     as_json: bool,
 ) -> int:
-    """Put PLAN, a file or - for standard input, into the plan library.
+    """Put PLAN, a file or - for standard input, into the plan library, as a new version of what is there.
 
     Of LTP text and Micro-CLI the text is kept as it is; a JSON plan is kept in its canonical form. On
-    standard input a JSON plan may have prose around it, as models answer.
+    standard input a JSON plan may have prose around it, as models answer. The hashes of the declarations of
+    the tools that it calls are kept with it; servers are started to ask for them where that is needed.
     """
-    text = plan.read()
+    from callsheet.store.library import free_variables, read_params  # noqa: PLC0415 - not for --help
+
+    if name is not None and plan_id is not None:
+        raise click.UsageError("--as and --id name the same thing: give one of them")
+    library, given = open_library(plans_folder), read_params(params) if params else None
+    known = given if given is not None else _known_params(library, name or plan_id)
+    text = plan.read([param.name for param in known])
     found = _plan_in(text)
-    name = plan_id
-    if name is None and found.id is None and text.path is not None and not (found.title or found.goal):
+    chosen = name or plan_id
+    if chosen is None and found.id is None and text.path is not None and not (found.title or found.goal):
         from callsheet.store.library import new_plan_id  # noqa: PLC0415 - not for --help
 
-        name = new_plan_id(text.path.stem)
+        chosen = new_plan_id(text.path.stem)
     is_text = text.plan is not None and not text.is_json
-    stored = open_library(plans_folder).save(
+    tools, doubts = _tools_of(found, setup)
+    stored = library.save(
         found,
-        name,
+        chosen,
         text=text.source.text if is_text else None,
         syntax=text.syntax,
-        replaces=replaces,
+        replaces=replaces or name is not None,
+        params=given,
+        tools=tools,
+        goal=goal,
     )
     if as_json:
         print_json(_as_json(stored))
-    else:
-        print_diagnostics(text.diagnostics if text.plan is not None else (), text.source)
-        click.echo(f"{stored.id}  {stored.path}")
+        return Exit.OK
+    print_diagnostics((*(text.diagnostics if text.plan is not None else ()), *doubts), text.source)
+    params_of = f"  ({', '.join(map(str, stored.params))})" if stored.params else ""
+    click.echo(f"{stored.name}  {stored.path}{params_of}")
+    _say_what_is_missing(stored, tools, free_variables(found))
     return Exit.OK
+
+
+def _known_params(library: PlanLibrary, name: str | None) -> tuple[Param, ...]:
+    """The parameters of the plan that gets a new version."""
+    return library.load(name).params if name is not None and name in library.ids() else ()
+
+
+def _tools_of(plan: Plan, setup: Setup) -> tuple[dict[str, str | None], tuple[Diagnostic, ...]]:
+    """The hashes of the declarations of the tools that a plan calls, and what was doubtful about them."""
+    from dataclasses import replace  # noqa: PLC0415 - not for --help
+
+    from callsheet.api.reach import pins_for_library  # noqa: PLC0415 - as above
+    from callsheet.apps.shelf import Shelf  # noqa: PLC0415
+    from callsheet.diagnostics import Severity  # noqa: PLC0415
+
+    registry, doubts, _ = Shelf(setup).tools_for(plan, asks_servers=True)
+    said = tuple(replace(doubt, severity=Severity.WARNING) if doubt.is_error else doubt for doubt in doubts)
+    return pins_for_library(plan, registry), said
+
+
+def _say_what_is_missing(stored: StoredPlan, tools: Mapping[str, str | None], free: tuple[str, ...]) -> None:
+    """Say which tools nobody knows, and which variables a run has to be given though no parameter says so."""
+    absent = [f"@{name}" for name, pin in tools.items() if pin is None]
+    if absent:
+        say(f"nothing is known of {', '.join(absent)}: no tool of that name is reachable here")
+    unnamed = [name for name in free if all(param.name != name for param in stored.params)]
+    if unnamed:
+        names = ",".join(unnamed)
+        say(f"it reads what nothing in it sets: save it with --params {names}, or run it with --var")
 
 
 _as_json = as_json

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,31 +16,66 @@ from callsheet.apps.cli.output import may_stay_unread, preview, print_json, prin
 from callsheet.apps.cli.plan.library import as_json as plan_json
 from callsheet.apps.cli.plan.library import open_library, the_id
 
+if TYPE_CHECKING:
+    from callsheet.store.library import Listed, PlanLibrary, StoredPlan
+
 _PIPED_COLUMNS = 100
 _MOST_TITLE = 60
 
 
 @click.command("list")
 @options.plans_folder
+@click.option("--versions", "with_versions", is_flag=True, help="Every version, the newest last.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
-def list_plans(plans_folder: Path | None, as_json: bool) -> int:
+def list_plans(plans_folder: Path | None, with_versions: bool, as_json: bool) -> int:
     """List the plans of the library: id, spelling, number of steps, title or goal."""
     library = open_library(plans_folder)
     plans = library.list()
     with may_stay_unread():
+        if with_versions:
+            _list_versions(library, [plan.id for plan in plans], as_json=as_json)
+            return Exit.OK
         if as_json:
-            print_json(
-                [{**plan._asdict(), "path": str(plan.path), "syntax": str(plan.syntax)} for plan in plans]
-            )
+            print_json([_listed_json(plan) for plan in plans])
             return Exit.OK
         width = max((len(plan.id) for plan in plans), default=0)
         for plan in plans:
             steps = "errors" if plan.steps is None else str(plan.steps)
             said = preview(plan.title or plan.goal or "", _MOST_TITLE)
+            params = ", ".join(map(str, plan.params))
+            said = f"{said}  ({params})" if params else said
             click.echo(f"{plan.id.ljust(width)}  {plan.syntax!s:<5}  {steps:>6}  {said}".rstrip())
     if not plans:
         say(f"no plans in {library.folder}; `callsheet plan save FILE` puts one there")
     return Exit.OK
+
+
+def _listed_json(plan: Listed) -> dict[str, Any]:
+    return {
+        **plan._asdict(),
+        "path": str(plan.path),
+        "syntax": str(plan.syntax),
+        "params": [param.to_json() for param in plan.params],
+    }
+
+
+def _list_versions(library: PlanLibrary, ids: list[str], *, as_json: bool) -> None:
+    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
+
+    records = [record for plan_id in ids for record in library.versions(plan_id)]
+    if as_json:
+        print_json([record.to_json() for record in records])
+        return
+    names = [f"{record.id}@{record.version}" for record in records]
+    width = max(map(len, names), default=0)
+    for name, record in zip(names, records, strict=True):
+        params = f"  ({', '.join(map(str, record.params))})" if record.params else ""
+        by_hand = "  changed by hand" if record.is_by_hand else ""
+        said = preview(record.goal or "", _MOST_TITLE)
+        line = (
+            f"{name.ljust(width)}  {iso(record.saved)[:19]}  {record.plan_hash[:12]}  {said}{params}{by_hand}"
+        )
+        print_text(line.rstrip())
 
 
 @click.command()
@@ -48,7 +84,7 @@ def list_plans(plans_folder: Path | None, as_json: bool) -> int:
 @options.plans_folder
 @options.as_json
 def show(plan_id: str, as_text: bool, plans_folder: Path | None, as_json: bool) -> int:
-    """Draw the plan ID, or the one that begins so; --text prints its text."""
+    """Draw the plan ID, or the one that begins so, or its version N (ID@N); --text prints its text."""
     from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - not for --help
 
     stored = open_library(plans_folder).load(plan_id)
@@ -62,7 +98,23 @@ def show(plan_id: str, as_text: bool, plans_folder: Path | None, as_json: bool) 
             on_terminal = sys.stdout.isatty()
             columns = shutil.get_terminal_size().columns if on_terminal else _PIPED_COLUMNS
             drawn = terminal_graph(plan, ansi=on_terminal and "NO_COLOR" not in os.environ, columns=columns)
-            print_text(f"{stored.id}  {preview(plan.title or plan.goal or '', _MOST_TITLE)}".rstrip())
+            print_text(f"{stored.name}  {preview(plan.title or plan.goal or '', _MOST_TITLE)}".rstrip())
+            _print_kept(stored)
             click.echo(f"\n{drawn.rstrip()}")
-            say(f"run it with: callsheet plan run {stored.id}")
+            named = plan_id if "@" in plan_id else stored.id
+            given = "".join(f" --var {p.name}=…" for p in stored.params if not p.has_default)
+            say(f"run it with: callsheet plan run {named}{given}")
     return Exit.OK
+
+
+def _print_kept(stored: StoredPlan) -> None:
+    """What is kept beside the text: the goal, the parameters, the tools."""
+    if stored.goal:
+        print_text(f"goal     {preview(stored.goal, 100)}")
+    if stored.params:
+        print_text(f"params   {', '.join(map(str, stored.params))}")
+    for name, pin in stored.tools.items():
+        known = "not reachable when it was saved" if pin is None else preview(pin, 24) or "without a hash"
+        print_text(f"tool     @{name}  {known}")
+    if stored.is_edited:
+        print_text(f"edited   its file has changed since version {stored.version}")

@@ -1,0 +1,97 @@
+"""Plans with all their versions as one text, and back: checked as a whole before anything is written.
+
+In: a library and ids, or a text. Out: a text that needs nothing else, or the plans that are there now.
+A plan that is here already gets the versions that it lacks; one that is another plan is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.store.library.ids import check_plan_id
+from callsheet.store.library.record import VersionRecord, digest, hash_of, layed_out
+from callsheet.store.library.shelf import Imported, PlanLibrary
+
+_FORMAT = 1
+_KIND = "plans"
+
+
+def export_plans(library: PlanLibrary, ids: list[str]) -> str:
+    """The plans of these ids as one text.
+
+    What was changed by hand in a file becomes a version first. Raises CallsheetError: PLN002 for an unknown
+    id, PLN004, and all that is wrong with the text of a plan that has errors.
+    """
+    plans: list[dict[str, Any]] = []
+    for plan_id in ids:
+        library.load(plan_id).require()
+        records = library.settled(plan_id)
+        plans.append({"id": records[-1].id, "versions": [record.to_json() for record in records]})
+    data: dict[str, Any] = {"callsheet": _KIND, "format": _FORMAT, "plans": plans}
+    return layed_out({**data, "sha256": digest(data)})
+
+
+def import_plans(
+    library: PlanLibrary, text: str, name: str = "<plans>", *, as_id: str | None = None
+) -> list[Imported]:
+    """Take the plans of an exported text in: all of them, or none.
+
+    `name` is what a message calls the text; `as_id` is another id for its one plan. Raises CallsheetError:
+    PLN026 for a text that is damaged, PLN027 for a plan that is another one here, PLN001, PLN004.
+    """
+    try:
+        plans = _plans(json.loads(text))
+    except (ValueError, RecursionError, CallsheetError) as error:
+        raise _damaged(name, str(error)) from error
+    if as_id is not None:
+        check_plan_id(as_id)
+        if len(plans) != 1:
+            raise _damaged(name, f"--as names one plan, and it holds {len(plans)}")
+        plans = {as_id: next(iter(plans.values()))}
+    return library.take_in(plans)
+
+
+def _plans(data: Any) -> dict[str, tuple[VersionRecord, ...]]:
+    """The versions by id; raises ValueError, or CallsheetError, for what is damaged."""
+    if not isinstance(data, dict):
+        raise ValueError("it is no export of plans")
+    told = cast("dict[str, Any]", data)
+    rest = {key: value for key, value in told.items() if key != "sha256"}
+    if told.get("callsheet") != _KIND or told.get("format") != _FORMAT:
+        raise ValueError("it is no export of plans, or one of another callsheet")
+    if digest(rest) != told.get("sha256"):
+        raise ValueError("its digest does not fit: it was changed, or is cut off")
+    found: dict[str, tuple[VersionRecord, ...]] = {}
+    for each in told["plans"]:
+        plan_id = check_plan_id(each["id"])
+        if plan_id in found:
+            raise ValueError(f"the plan {plan_id} stands in it twice")
+        found[plan_id] = tuple(_version(plan_id, at, raw) for at, raw in enumerate(each["versions"], start=1))
+        if not found[plan_id]:
+            raise ValueError(f"the plan {plan_id} has no version")
+    return found
+
+
+def _version(plan_id: str, number: int, raw: Any) -> VersionRecord:
+    try:
+        record = VersionRecord.from_json(raw)
+        if record.version != number:
+            raise ValueError(f"version {record.version} stands in its place")
+        plan = record.parsed().plan
+        if plan is None:
+            raise ValueError("its text has errors")
+        if hash_of(plan) != record.plan_hash:
+            raise ValueError("its text does not mean what its hash says")
+    except (ValueError, CallsheetError) as error:
+        raise ValueError(f"the plan {plan_id}: version {number}: {error}") from error
+    return record
+
+
+def _damaged(name: str, why: str) -> CallsheetError:
+    return CallsheetError.single(
+        "PLN026",
+        f"{name} cannot be imported: {why}",
+        help="export the plans again; nothing was imported",
+    )
