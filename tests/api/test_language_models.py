@@ -74,7 +74,7 @@ async def test_what_was_spent_before_a_failure_is_counted(tmp_path: Path) -> Non
     stands = await runtime.run('S1: @SELF_REFINE ("x", goal="y", rounds=2) > $r\nS2: @RESPOND ($r)')
     assert (stands.status, stands.usage.input_tokens, stands.usage.cost) == ("running", 100, 0.5)
     done = await runtime.resume(stands.run_id)
-    assert (done.response, done.usage.input_tokens, done.usage.cost) == ("best", 114, 1.0)
+    assert (done.response, done.usage.input_tokens, done.usage.cost) == ("good", 107, 0.75)
 
 
 async def test_a_cost_limit_holds_for_the_model(tmp_path: Path) -> None:

@@ -88,9 +88,9 @@ def parse_key(key: str) -> Key:
     """The parts of a key that a machine made.
 
     >>> parse_key("S3.0.1")
-    Key(generation=0, step='S3', visit=1, index=0, attempt=1)
+    Key(generation=0, step='S3', visit=1, index=0, attempt=1, turn=0, call=0)
     >>> parse_key("r2/S3@4.7.2")
-    Key(generation=2, step='S3', visit=4, index=7, attempt=2)
+    Key(generation=2, step='S3', visit=4, index=7, attempt=2, turn=0, call=0)
     >>> parse_key("r2%2Fx.0.1").step
     'r2/x'
     >>> parse_key("S3.0.1/t2c1")
