@@ -25,6 +25,7 @@ from callsheet.store.library.goals import GoalMatch, find_by_goal
 
 _WAY_OUT = (
     "name one: --model provider:model, CALLSHEET_MODEL, or [model] in config.toml; "
+    "without a key: callsheet models get qwen2.5-coder-0.5b, then --model local:qwen2.5-coder-0.5b; "
     "`callsheet compile --prompt GOAL` prints what to ask by hand"
 )
 

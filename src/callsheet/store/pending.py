@@ -21,6 +21,8 @@ from callsheet.store.events import NO_BODY, EventType, Head, encode_body, encode
 
 PLAIN_ROWS = 4
 _RECORD_EVERY = 256
+_MOST_TAIL_ROWS = 8
+"""That go into a tail at once: a transaction of more is cheap by the entry."""
 _MOST_TAIL_BYTES = 1_000
 """Of a body whose event may wait in a tail."""
 MOST_INTENTS = 128
@@ -219,13 +221,14 @@ class Pending:
     def for_the_tail(self) -> list[tuple[Row, bytes]] | None:
         """The entries that may wait in a tail and do not yet, each with the line that identifies it.
 
-        None where a transaction is due, as it is for a large body: that is not written twice.
+        None where a transaction is due, as it is for many entries and for a large body, which are not
+        written twice.
         """
         if self.blocked is not None or not self.number or not self._is_plain():
             return None
-        if self.last_body[1] > _MOST_TAIL_BYTES:
-            return None
         first = self.tailed
+        if self.last_body[1] > _MOST_TAIL_BYTES or len(self.rows) - first > _MOST_TAIL_ROWS:
+            return None
         return list(zip(self.rows[first:], self.lines[first:], strict=True))
 
     def _is_plain(self) -> bool:

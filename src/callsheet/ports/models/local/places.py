@@ -44,7 +44,7 @@ def known(name: str) -> LocalFile:
     if model is None:
         near = did_you_mean(name, MODELS)
         way_out = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(MODELS)}"
-        help_ = f"{way_out} A file of your own is local:/path/to/model{SUFFIX}"
+        help_ = f"{way_out}; a file of your own is local:/path/to/model{SUFFIX}"
         raise CallsheetError.single("MDL021", f"no local model is called {name!r}", help=help_)
     return model
 
