@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.ports.models.patience import forget_refusals
 from providers import Provider, answer, breaks_off, declines, refuses, says, serving, takes
 
 PLAN = 'S1: @LLM_SUMMARIZE ("a long text") > $s\nS2: @RESPOND ("It says:", $s)\n'
@@ -22,7 +21,6 @@ GRAPH = {
 @pytest.fixture(autouse=True)
 def _fresh(machine, monkeypatch):
     monkeypatch.delenv("CALLSHEET_MODEL", raising=False)
-    forget_refusals()
 
 
 def configure(machine, provider: Provider, monkeypatch, **more: object) -> None:

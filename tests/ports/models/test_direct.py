@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -19,7 +18,7 @@ from callsheet.ports.models.model import (
     Syntax,
 )
 from callsheet.ports.models.opening import PROVIDERS, open_model
-from callsheet.ports.models.patience import PatientModel, forget_refusals
+from callsheet.ports.models.patience import PatientModel
 from callsheet.ports.models.settings import ModelPrices, ModelSettings
 from providers import (
     NOISE,
@@ -57,15 +56,12 @@ MODELS = {
 
 
 @pytest.fixture(autouse=True)
-def _a_new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.setenv(name, "sk-s3cret-key")
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("GEMINI_API_KEY", raising=False)
-    forget_refusals()
-    yield
-    forget_refusals()
 
 
 def model_at(spec: str, provider: Provider, **more: object) -> LanguageModel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -19,7 +18,7 @@ from callsheet.ports.models.model import (
     Syntax,
 )
 from callsheet.ports.models.opening import open_model
-from callsheet.ports.models.patience import PatientModel, forget_refusals
+from callsheet.ports.models.patience import PatientModel
 from callsheet.ports.models.settings import ModelPrices, ModelSettings
 from providers import NOISE, Behaviour, Provider, answer, breaks_off, declines, refuses, says, serving, takes
 
@@ -31,13 +30,6 @@ SCHEMA = {
     "additionalProperties": False,
 }
 AS_JSON = Constraint(Syntax.JSON_SCHEMA, json.dumps(SCHEMA), "answer")
-
-
-@pytest.fixture(autouse=True)
-def _a_new_process() -> Iterator[None]:
-    forget_refusals()
-    yield
-    forget_refusals()
 
 
 def model_at(provider: Provider, **settings: object) -> LanguageModel:
@@ -261,9 +253,7 @@ async def test_a_refused_constraint_is_left_out_from_then_on() -> None:
         assert (said.text, said.constrained, said.usage.tries) == ("fine", False, 2)
         assert not waits
         assert model.accepts == ()
-        again = model_at(provider)  # the same model, opened anew
-        assert again.accepts == ()
-        assert not (await again.complete(ASK, AS_JSON)).constrained
+        assert not (await model.complete(ASK, AS_JSON)).constrained
         assert ["response_format" in asked.body for asked in provider.asked] == [True, False, False]
         other = open_model(f"{provider.url}/v1#other")
         assert other.accepts == (Syntax.JSON_SCHEMA,)

@@ -30,9 +30,6 @@ _PASSING = frozenset({Failure.LIMITED, Failure.TIMEOUT, Failure.UNREACHABLE, Fai
 _ONCE_MORE = frozenset({Failure.EMPTY, Failure.MALFORMED, Failure.TIMEOUT})
 """What is asked again once, whatever the retries: each further try costs as much as an answer."""
 
-_refused: dict[str, frozenset[Syntax]] = {}
-"""The constraints that each model's provider has refused, as long as this process lives."""
-
 Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -40,7 +37,7 @@ class PatientModel:
     """A model that is asked again: `retries` times at most, with growing waits between.
 
     A provider that says how long to wait (`Retry-After`) is heeded up to a minute. A constraint that the
-    provider refuses is left out, now and for as long as the process lives: the answer is then free text,
+    provider refuses is left out, now and for as long as this object lives: the answer is then free text,
     and `Completion.constrained` says so.
     """
 
@@ -56,6 +53,7 @@ class PatientModel:
         self._retries = retries
         self._sleep = sleep
         self._first = first
+        self._refused: frozenset[Syntax] = frozenset()
 
     @property
     def name(self) -> str:
@@ -65,8 +63,7 @@ class PatientModel:
     @property
     def accepts(self) -> Sequence[Syntax]:
         """What the model takes, without what its provider has refused."""
-        refused = _refused.get(self.name, frozenset())
-        return tuple(syntax for syntax in self._model.accepts if syntax not in refused)
+        return tuple(syntax for syntax in self._model.accepts if syntax not in self._refused)
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
@@ -83,7 +80,7 @@ class PatientModel:
                 answer = await self._model.complete(messages, constraint, max_tokens=max_tokens)
             except ModelFailed as error:
                 if error.kind is Failure.CONSTRAINT and constraint is not None:
-                    _refused[self.name] = _refused.get(self.name, frozenset()) | {constraint.syntax}
+                    self._refused |= {constraint.syntax}
                     constraint = None
                     continue
                 wait = self._wait(error, again)
@@ -115,7 +112,3 @@ class PatientModel:
             said += f"; it asks to wait {waits:,.0f} s"
         return ModelFailed(error.kind, said, retry_after=waits, model=self.name)
 
-
-def forget_refusals() -> None:
-    """Forget which constraints providers have refused, as a new process would."""
-    _refused.clear()
