@@ -132,6 +132,15 @@ async def test_a_new_plan_is_repaired_and_its_model_is_told_shapes_alone() -> No
     assert (result.usage.input_tokens, result.usage.output_tokens) == (200, 20)
 
 
+async def test_a_new_plan_is_told_the_goal_of_the_first_and_keeps_it() -> None:
+    again = 'S1: RE-PLAN ("and again")'
+    model = Scripted([again, AGAIN])
+    result = await Runtime([find, send], model=model).run(f"# goal: Write to Ada\n{REPLANNING}")
+    assert result.ok
+    for asked in model.asked:
+        assert "was for this goal:\nWrite to Ada\n" in asked[-1]["content"]
+
+
 @pytest.mark.parametrize("shared", [["person"], lambda name: name == "person"])
 async def test_values_are_told_where_that_is_allowed(shared: Any) -> None:
     model = Scripted([AGAIN])

@@ -152,12 +152,13 @@ async def replan_draft(
     wrong with the model's last answer, ModelFailed where it gave none.
     """
     given, cuts = told(command.variables, shared)
-    request = Request(_REASON.format(reason=command.reason), offered(registry), given=given)
+    about = f"The plan that cannot go on was for this goal:\n{command.goal}" if command.goal else ""
+    request = Request(_REASON.format(reason=command.reason), offered(registry), about, given)
     context.remark(*cuts)
     draft = await draft_for(request, model, registry, means)
     report(draft.accounting, context)
     if draft.plan is not None:
-        return replace(draft.plan, goal=None)
+        return replace(draft.plan, goal=command.goal or None)
     if draft.failure is not None:
         raise draft.failure
     raise CallsheetError(draft.diagnostics, draft.source)

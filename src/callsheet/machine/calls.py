@@ -51,7 +51,8 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
         return CallModel(key, code.id, code.tool, attempt.inputs, attempt.args, may_fail)
     if kind is Kind.AGENT:
         return RunAgent(key, code.id, code.tool, attempt.inputs, attempt.args)
-    return Compile(key, code.id, str(attempt.inputs[0]), run.scope.to_dict())
+    goal = run.program.plan.goal or ""
+    return Compile(key, code.id, str(attempt.inputs[0]), run.scope.to_dict(), goal=goal)
 
 
 def open_commands(run: Run) -> dict[str, Awaited]:

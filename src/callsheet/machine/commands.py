@@ -83,7 +83,8 @@ class Sleep(NamedTuple):
 class Compile(NamedTuple):
     """Compile a new plan for this reason; the variables are data, not instructions.
 
-    `progress` is where a graph stands that has failed, None for a RE-PLAN of a text.
+    `progress` is where a graph stands that has failed, None for a RE-PLAN of a text; `goal` is the one
+    that the plan says it is for, empty where it says none.
     """
 
     key: str
@@ -91,6 +92,7 @@ class Compile(NamedTuple):
     reason: str
     variables: dict[str, JSON]
     progress: Progress | None = None
+    goal: str = ""
 
 
 class Probe(NamedTuple):
