@@ -102,6 +102,13 @@ for line in sys.stdin:
         say(ask, error={"code": -32601, "message": "no"})
 """
 
+_SIGNALS = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""
+"""As a shell starts a command: one that runs the tests in the background has both ignored."""
+
 
 class Machine:
     """A folder to work in, and the command line in it."""
@@ -133,7 +140,7 @@ class Machine:
 
     def spawn(self, *line: str, prefix: str = "", **options: Any) -> subprocess.Popen[str]:
         """Start a command line as a process of its own; `prefix` is Python that runs before."""
-        code = f"{prefix}\nfrom callsheet.apps.cli.main import main\nmain()"
+        code = f"{_SIGNALS}\n{prefix}\nfrom callsheet.apps.cli.main import main\nmain()"
         command = [sys.executable, "-c", code, *line]
         usual = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.folder}
         return subprocess.Popen(command, text=True, env=dict(os.environ), **usual | options)

@@ -111,4 +111,3 @@ class PatientModel:
         if waits is not None and _LONGEST_WAIT < waits < math.inf:
             said += f"; it asks to wait {waits:,.0f} s"
         return ModelFailed(error.kind, said, retry_after=waits, model=self.name)
-
