@@ -260,6 +260,47 @@ def test_a_run_whose_tail_cannot_be_brought_in_stays_owned(journal: Journal, pla
         assert again.last_seq == 21
 
 
+@pytest.mark.crash
+def test_a_tail_that_cannot_be_brought_in_yet_keeps_no_other_from_trying(
+    path: Path, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _killed(path, spawn, 5)
+    with Journal.open(path, Durability.NORMAL) as journal:
+        with monkeypatch.context() as patched:
+            patched.setattr("callsheet.store.ledger.insert_left", _full)
+            assert journal.find_run("r").events == 1
+        (left,) = left_tails(place_of(path).run_locks)
+        left.close(is_done=False)
+        assert journal.find_run("r").events == 11
+
+
+def _full(*_: object) -> None:
+    raise sqlite3.OperationalError("database or disk is full")
+
+
+def test_nothing_is_put_behind_half_an_entry(
+    journal: Journal, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def torn(*_: object) -> None:
+        raise OSError("I/O error")
+
+    with journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+        writer.append(EventType.OK, key="a", body={"value": 1})
+        writer.commit()
+        with monkeypatch.context() as patched:
+            patched.setattr("callsheet.store.tail.os.write", torn)
+            patched.setattr("callsheet.store.tail.os.ftruncate", torn)
+            writer.append(EventType.OK, key="b", body={"value": 2})
+            writer.commit()
+            assert not writer.has_tail
+            assert _rows(journal.path) == 3
+        writer.append(EventType.OK, key="c", body={"value": 3})
+        writer.commit()
+        assert not writer.has_tail
+    assert [event.key for event in journal.events("r")] == [None, "a", "b", "c"]
+
+
 def test_a_forked_process_keeps_no_tail_alive(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()

@@ -21,7 +21,7 @@ from callsheet.store.lock import RunLock, WriteLock
 from callsheet.store.pending import PLAIN_ROWS, Blob, Pending, Portion, Row, RunRow
 from callsheet.store.place import Place, require_room
 from callsheet.store.schema import SEQ_BITS, Durability, connect_writing
-from callsheet.store.tail import Kept, Tail, fits, left_tails
+from callsheet.store.tail import Kept, Left, Tail, fits, left_tails
 
 _T = TypeVar("_T")
 
@@ -163,21 +163,23 @@ class Ledger:
             if not pending.tailed:
                 self._tailed.pop(pending, None)
         if not self._tailed and self._tail is not None and not self._tail.is_empty:
-            self._tail.clear()
+            with suppress(OSError):  # what is left there is in the database: found again, it changes nothing
+                self._tail.clear()
 
     def _bring_in_left(self) -> None:
         """Bring in the tails of dead processes; raises what a disk or a damaged file can bring."""
-        for left in left_tails(self._place.run_locks):
-            is_done = False
-            try:
-                entries = list(left.entries())
+        lefts, done = left_tails(self._place.run_locks), set[Left]()
+        try:
+            for left in lefts:
                 if not os.access(self._place.database, os.W_OK):
-                    continue  # who only looks reads a copy
+                    break  # who only looks reads a copy
+                entries = list(left.entries())
                 if entries:
                     self._transact(lambda cursor, kept=entries: insert_left(cursor, kept))
-                is_done = True
-            finally:
-                left.close(is_done=is_done)
+                done.add(left)
+        finally:
+            for left in lefts:
+                left.close(is_done=left in done)
 
     def _write_plain(self, pending: Pending, rows: list[Row]) -> bool:
         """Insert a few rows by one statement, which checks the epoch and is a transaction of its own.

@@ -49,18 +49,23 @@ def connect_to_look(place: Place) -> sqlite3.Connection:
 
 def _with_left(connection: sqlite3.Connection, place: Place) -> sqlite3.Connection:
     """The connection, or one to a copy of its journal with what dead processes left beside it."""
-    for left in left_tails(place.run_locks):
-        if not connection.execute("PRAGMA database_list").fetchone()[2]:
-            copy = connection
-        else:
-            copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            copy.text_factory = connection.text_factory
-            connection.backup(copy)
-            connection.close()
-        insert_left(copy.cursor(), left.entries())
-        left.close(is_done=False)
-        connection = copy
-    return connection
+    lefts = left_tails(place.run_locks)
+    if not lefts:
+        return connection
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    copy.text_factory = connection.text_factory
+    try:
+        connection.backup(copy)
+        for left in lefts:
+            insert_left(copy.cursor(), left.entries())
+    except BaseException:
+        copy.close()
+        raise
+    finally:
+        connection.close()
+        for left in lefts:
+            left.close(is_done=False)
+    return copy
 
 
 def _looked_at(path: Path) -> tuple[sqlite3.Connection, int, int]:

@@ -112,7 +112,7 @@ class Pending:
     """What a run has still to write: events, large bodies, plans, its own row, a status.
 
     `last_seq` is the last event, `last_hash` the end of the chain up to the last sealed entry,
-    written or not; `durable_seq` is the last event that the journal has. `number` is 0 until the
+    written or not; `durable_seq` is the last event that the journal or the tail has. `number` is 0 until the
     run's row is in the journal. `blocked` is why the last transaction failed, None if it did not.
     `lines` identify its `rows`, entry by entry; `tailed` is how many of the first stand in the tail.
     `last_ts` is the time of the last event, `last_body` its body's digest and how many bytes it has.

@@ -8,6 +8,7 @@ whose lock is free was left by a process that died, and whoever finds it may bri
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import struct
@@ -42,6 +43,7 @@ class Tail:
         folder.mkdir(mode=0o700, exist_ok=True)
         self._path, self._fd = _make(folder)
         self._size = 0
+        self._is_whole = True
         let_go_in_child(self)
 
     @property
@@ -54,20 +56,25 @@ class Tail:
 
         Raises OSError for a disk that does not take them.
         """
+        if not self._is_whole:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))  # what came behind half an entry would be lost
         data = b"".join([_packed(number, row, line) for row, line in entries])
         try:
             written = os.write(self._fd, data)
             if written != len(data):
-                raise OSError(28, "No space left on device")
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError:
+            self._is_whole = False
             os.ftruncate(self._fd, self._size)
+            self._is_whole = True
             raise
         self._size += written
 
     def clear(self) -> None:
-        """Forget all entries: they are in the database."""
-        self._size = 0
+        """Forget all entries: they are in the database; raises OSError, and then forgets none."""
         os.ftruncate(self._fd, 0)
+        self._size = 0
+        self._is_whole = True
 
     def close(self) -> None:
         """Close it; the file is removed if nothing waits in it, else left to whoever finds it."""
