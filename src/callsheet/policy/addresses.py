@@ -66,7 +66,7 @@ def parse_url(text: str) -> Target:
     >>> parse_url("http://0x7f.1/")
     Traceback (most recent call last):
     ...
-    callsheet.ports.builtin.addresses.AddressRefused: '0x7f.1' is a number that is no plain address
+    callsheet.policy.addresses.AddressRefused: '0x7f.1' is a number that is no plain address
     """
     text = text.strip()
     scheme, separator, rest = text.partition("://")
