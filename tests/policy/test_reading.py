@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from callsheet.api.policies import SHIPPED, load_policy, policy_source
-from callsheet.diagnostics import CallsheetError, Source, explain
+from callsheet.diagnostics import CODES, CallsheetError, Source, explain
 from callsheet.ir.labels import Label, read_label
 from callsheet.policy.model import Implicit, When
 from callsheet.policy.reading import read_policy
@@ -222,3 +222,15 @@ def test_the_pages_show_a_bad_and_a_good_file(code: str) -> None:
     (good,) = re.findall(r"^```toml good\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert code in {found for found, _, _ in faults(bad)}
     read_policy(Source("policy.toml", good), lambda name: policy_source(name) if name in SHIPPED else None)
+
+
+def test_the_file_in_the_documentation_can_be_read() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    policy = read_policy(Source("policy.toml", example), policy_source)
+    assert policy.name == "ours"
+
+
+def test_the_documentation_names_every_rule() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
+    assert {code for code in CODES if code.startswith("POL1")} == set(re.findall(r"POL1\d\d", text))
