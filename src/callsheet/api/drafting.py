@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from callsheet.ir import Effect
 from callsheet.ports.tools import ToolSpec
@@ -93,9 +93,3 @@ def _on_one_line(text: str) -> str:
 
 def _word(flag: bool) -> str:
     return "true" if flag else "false"
-
-
-def unknown_entries(names: Iterable[str], specs: Mapping[str, ToolSpec]) -> tuple[str, ...]:
-    """The names in a policy that no tool has here."""
-    known = {policy_name(name, spec) for name, spec in specs.items()} | {f"@{name}" for name in specs}
-    return tuple(n for n in names if (n if n.startswith("mcp:") else f"@{n}") not in known)

@@ -266,6 +266,7 @@ CODES: dict[str, Code] = _table(
     POL006="no such policy",
     POL007="a tool that is not the one the policy speaks of",
     POL008="an entry for a tool that is not there",
+    POL009="predicates without CEL",
     POL101="a tool that the policy does not know",
     POL102="a tool that the policy forbids",
     POL103="data that would reach somebody who may not read it",

@@ -205,6 +205,11 @@ class Registry:
         """The tool of a canonical or qualified name, None if there is none or it is ambiguous."""
         return self._tools.get(name) or self._tools.get(self._aliases.get(name, ""))
 
+    def names_of(self, name: str) -> tuple[str, ...]:
+        """All names by which plans can call the tool that this name calls, its own first; itself if none."""
+        own = name if name in self._tools else self._aliases.get(name, name)
+        return (own, *(alias for alias, tool in self._aliases.items() if tool == own))
+
     def require(self, name: str) -> Tool:
         """The tool of this name; raises CallsheetError (TOL001, TOL003) with the nearest names."""
         tool = self.get(name)
