@@ -1,7 +1,7 @@
 """A policy on the tools that are there: entries for tools of servers find theirs by server, name and pin.
 
-In: a policy as it is written, a registry. Out: the policy with its tools by the names that plans use, and what is
-to be said of entries that fit nothing.
+In: a policy as it is written, a registry. Out: the policy with its tools by the names that plans use, and
+what is to be said of entries that fit nothing.
 """
 
 from __future__ import annotations
