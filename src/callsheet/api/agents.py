@@ -83,11 +83,13 @@ def loops_of(plan: Plan, registry: Registry, rules: AgentRules | None) -> dict[s
     return loops
 
 
-def wrong_tools(plan: Plan, registry: Registry, rules: AgentRules | None) -> Iterator[Diagnostic]:
+def wrong_tools(
+    plan: Plan, registry: Registry, rules: AgentRules | None, *, not_asked: str | None = None
+) -> Iterator[Diagnostic]:
     """What is wrong with the tools that steps name for their agents.
 
     AGT001 where they do not stand in the plan, AGT002 for one that the operator does not let agents call,
-    TOL001 or TOL003 for one that is not there.
+    TOL001 or TOL003 for one that is not there: a warning where somebody was `not_asked` for it.
     """
     if rules is None or not rules.drives_agents:
         return
@@ -102,7 +104,8 @@ def wrong_tools(plan: Plan, registry: Registry, rules: AgentRules | None) -> Ite
             yield Diagnostic("AGT001", Severity.ERROR, message, span, help=way_out, step=step.id)
         for name in names or ():
             if registry.get(name) is None:
-                yield replace(registry.missing(name), span=span, step=step.id)
+                severity = Severity.ERROR if not_asked is None else Severity.WARNING
+                yield replace(registry.missing(name), severity=severity, span=span, step=step.id)
             elif rules.tools is not None and name not in rules.tools:
                 allowed = ", ".join(f"@{tool}" for tool in rules.tools) or "no tool"
                 message = f"agents may not call @{name} here"

@@ -150,6 +150,7 @@ class Session:
         doubts = await self._reach(plan.ir) if asks_servers else ()
         not_asked = None if asks_servers or self._servers_are_open else "a server of this runtime"
         found = check_plan(plan.ir, self._registry, inputs.keys(), not_asked=not_asked, means=self._kit.means)
+        found = (*found, *wrong_tools(plan.ir, self._registry, self._kit.agents, not_asked=not_asked))
         findings = Findings((*doubts, *advised(plan.ir, found)), plan.source)
         findings.raise_for_errors()
         facts = facts_of(plan.ir, self._registry, agents=self._kit.agents)

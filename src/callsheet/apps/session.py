@@ -51,7 +51,14 @@ class Setup:
     def means(self) -> Means:
         """What a plan can ask for besides tools, as far as it is configured."""
         has_model = bool(self.model) or self.settings.model.is_set
-        return Means(model=has_model, compiler=has_model)
+        return Means(model=has_model, agent=has_model, compiler=has_model)
+
+    @property
+    def agents(self) -> AgentRules:
+        """How the machine drives agents, and what the operator lets them call."""
+        from callsheet.api.agents import AgentRules  # noqa: PLC0415 - only where plans are looked at
+
+        return AgentRules(self.settings.agent_tools)
 
     def to_note(self) -> dict[str, JSON]:
         """The setup as JSON data with absolute paths, for a run's journal."""
