@@ -28,7 +28,8 @@ def callsheet(*arguments: str, **environment: str) -> subprocess.CompletedProces
 
 @pytest.mark.servers
 def test_the_demonstration_draws_checks_runs_and_explains_its_plan(tmp_path: Path) -> None:
-    done = callsheet("demo", "--dir", str(tmp_path / "demo"), "--journal", str(tmp_path / "journal.db"))
+    places = ("--dir", str(tmp_path / "demo"), "--journal", str(tmp_path / "journal.db"))
+    done = callsheet("demo", *places, CALLSHEET_PINS=str(tmp_path / "pins.json"))
     assert done.returncode == 0, done.stderr
     for command in ("graph", "check", "run", "show"):
         assert f"$ callsheet {command}" in done.stderr
@@ -44,7 +45,7 @@ def test_the_demonstration_draws_checks_runs_and_explains_its_plan(tmp_path: Pat
 
 @pytest.mark.servers
 def test_the_demonstration_can_be_prepared_without_running_it(tmp_path: Path) -> None:
-    done = callsheet("demo", "--prepare", "--dir", str(tmp_path))
+    done = callsheet("demo", "--prepare", "--dir", str(tmp_path), CALLSHEET_PINS=str(tmp_path / "pins.json"))
     assert done.returncode == 0, done.stderr
     assert [line.split()[1] for line in done.stdout.splitlines()] == ["graph", "check", "run", "show"]
     assert not (tmp_path / "workspace" / "report.md").exists()

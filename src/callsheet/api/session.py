@@ -35,7 +35,7 @@ from callsheet.api.kit import Kit
 from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner, refused
 from callsheet.api.prepared import Prepared, PreparedPlans
-from callsheet.api.reach import absent_tools, facts_of, pins_of, spec_lookup, take_in
+from callsheet.api.reach import absent_tools, facts_of, pins_of, refused_tools, spec_lookup, take_in
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import EventStream
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
@@ -177,7 +177,8 @@ class Session:
     async def _open_servers(self) -> None:
         from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - only where servers are opened
 
-        pool = McpPool(self._kit.servers, blob_sink=folder_sink(self._kit.files))
+        sink = folder_sink(self._kit.files)
+        pool = McpPool(self._kit.servers, blob_sink=sink, pins=self._kit.pins)
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(pool)
             self._doubts = await pool.connect(keep_going=True)
@@ -186,7 +187,7 @@ class Session:
             self._stack.push_async_exit(opened.pop_all())
         self._servers_are_open = True
         self._ready.clear()
-        for doubt in self._doubts:
+        for doubt in (d for d in self._doubts if d.severity is not Severity.HINT):
             _log.warning("%s: %s", doubt.code, doubt.message)
 
     # ------------------------------------------------------------ runs
@@ -267,6 +268,9 @@ class Session:
             if not accepts_changed_tools:
                 with in_words_of_the_library():
                     check_pins(start, pins_of(plan, self._registry, self._kit.agents))
+            refused = refused_tools(plan, self._registry, self._kit.agents)
+            if refused:
+                raise CallsheetError(refused)
             yield self._ports(ears)
 
         def change(before: Limits) -> Limits:

@@ -123,7 +123,8 @@ class ToolSpec:
     positional arguments their names. `timeout` is in seconds, None without limit; the handler
     keeps it itself.
     `origin` says where it comes from (`builtin`, `python:FILE`, `mcp:SERVER`); `pin` is the
-    hash of the declaration as its provider gave it.
+    hash of the declaration as its provider gave it; `refusal` says why it may not be called, None
+    where it may: a tool with one is in no list that a model is shown.
     """
 
     name: str
@@ -138,6 +139,7 @@ class ToolSpec:
     """Whether somebody who answers for the tool has said that its effect is this one."""
     on_in_doubt: OnInDoubt | None = None
     """What becomes of its calls in doubt; None leaves that to the run."""
+    refusal: Diagnostic | None = None
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import click
 
 from callsheet.api.checking import check_plan, check_readable
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exits import status_of
 from callsheet.apps.cli.output import count_of, json_rows, print_json
 from callsheet.apps.cli.reading import PlanText, read_plan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source, render_all
@@ -42,7 +42,10 @@ def check(
     strict: bool,
     as_json: bool,
 ) -> int:
-    """Say what is wrong with each PLAN, a file or - for standard input; exit 2 if there is an error."""
+    """Say what is wrong with each PLAN, a file or - for standard input; exit 2 if there is an error.
+
+    Exit 3 if all that is wrong are tools of servers that are not trusted.
+    """
     inputs = options.parse_variables(variables)
     texts = [_read(argument, syntax, strict, inputs) for argument in plans]
     shelf = None if no_tools else _Shelf(setup, asks_servers=bool(setup.mcp_configs))
@@ -59,7 +62,7 @@ def check(
             if diagnostics:
                 click.echo(render_all(diagnostics, text.source))
             click.echo(_verdict(text, diagnostics))
-    return Exit.WRONG if any(d.is_error for _, ds in found for d in ds) else Exit.OK
+    return status_of(d for _, diagnostics in found for d in diagnostics)
 
 
 def _read(argument: str, syntax: Syntax | None, strict: bool, inputs: Iterable[str]) -> PlanText:

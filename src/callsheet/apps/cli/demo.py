@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -36,6 +37,7 @@ def demo(context: click.Context, folder: Path | None, prepare: bool, journal: Pa
     folder = (folder or default_data() / "demo").absolute()
     servers = install_servers(user_cache_path("callsheet", appauthor=False) / "servers", _say)
     sample = make_sample(folder, servers)
+    _know_anew(sample.config)
     _say(f"made a repository, a database and a list of offices in {sample.workspace}")
     tools = ["--mcp-config", str(sample.config)]
     values = ["--var", f"repo={sample.repository}"]
@@ -58,6 +60,24 @@ def demo(context: click.Context, folder: Path | None, prepare: bool, journal: Pa
     _say(f"\nthe plan is {sample.plan}, the report {sample.workspace / 'report.md'}")
     _say(f"the journal is {_journal_path(journal)}; `callsheet runs` lists what is in it")
     return Exit.OK
+
+
+def _know_anew(config: Path) -> None:
+    """Forget what is kept of the demonstration's servers: it has just installed them itself."""
+    from callsheet.apps.session import pin_file  # noqa: PLC0415 - as above
+    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp import load_config  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.trust import Pins, identity_of  # noqa: PLC0415 - as above
+
+    servers = [identity_of(server) for server in load_config(config).servers]
+
+    def forget(pins: Pins) -> Pins:
+        for known in map(pins.find, servers):
+            pins = pins if known is None else pins.without(known)
+        return pins
+
+    with suppress(OSError):  # nothing can be kept there, so nothing is
+        pin_file(load_settings()).change(forget)
 
 
 def _say(text: str) -> None:

@@ -142,6 +142,7 @@ def setup_from(
     allow_private_hosts: Iterable[str] = (),
     allow_unsandboxed: bool = False,
     model: str = "",
+    pinned: bool = False,
 ) -> Setup:
     """The setup that these options describe, on top of the user's configuration file."""
     from callsheet.api.reach import default_data  # noqa: PLC0415 - only where tools are opened
@@ -153,6 +154,8 @@ def setup_from(
     settings = replace(settings, fetch=replace(settings.fetch, allow_private_hosts=hosts))
     if allow_unsandboxed:
         settings = replace(settings, execution=replace(settings.execution, require="best-effort"))
+    if pinned:
+        settings = replace(settings, trust="pinned")
     return Setup(
         workspace=(workspace or Path()).absolute(),
         data=default_data(),
@@ -206,6 +209,9 @@ _private_hosts = click.option(
     metavar="HOST",
     help="A private host, address or network (or *) that pages may be fetched from; may be repeated.",
 )
+_pinned = click.option(
+    "--pinned", is_flag=True, help="Call no tool of a server that was not approved with `callsheet trust`."
+)
 _unsandboxed = click.option(
     "--allow-unsandboxed", is_flag=True, help="Let code run with limits alone where there is no sandbox."
 )
@@ -226,11 +232,14 @@ tool_sources = folded(
     allow_private_hosts=_private_hosts,
     allow_unsandboxed=_unsandboxed,
     model=model,
+    pinned=_pinned,
 )
 """Where tools come from and what they may do, as `setup`."""
-planning_tools = folded("setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs, model=model)
+planning_tools = folded(
+    "setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs, model=model, pinned=_pinned
+)
 """Where tools come from and who makes plans, as `setup`, for commands that call no tool."""
-checked_tools = folded("setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs)
+checked_tools = folded("setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs, pinned=_pinned)
 """Where tools come from, as `setup`, for commands that call none."""
 
 
