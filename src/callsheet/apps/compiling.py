@@ -75,9 +75,14 @@ def language_of(setup: Setup) -> LanguageModel:
     given = model_of(setup)
     model = None if given is None else language_model(given)
     if model is None:
-        message = "no model is configured that could be asked for a plan"
-        raise CallsheetError.single("CMP001", message, help=_WAY_OUT)
+        raise no_model()
     return model
+
+
+def no_model() -> CallsheetError:
+    """CMP001, with the ways to get a model."""
+    message = "no model is configured that could be asked for a plan"
+    return CallsheetError.single("CMP001", message, help=_WAY_OUT)
 
 
 async def compiled_for(
