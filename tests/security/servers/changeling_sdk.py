@@ -9,7 +9,9 @@ import anyio
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
+changes = InMemorySubscriptionBus()
 STATE = Path(sys.argv[1])
 
 
@@ -32,7 +34,8 @@ async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.
     note(params)
     text = state().get("answers", {}).get(params.name, "ok")
     if text == "poke":
-        await context.session.send_tool_list_changed()
+        await context.session.send_tool_list_changed()  # to clients of older protocols
+        await changes.publish(ToolsListChanged())
     if text == "huge":
         text = "x" * 20_000_000
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
@@ -45,6 +48,7 @@ async def main() -> None:
         version=now.get("version", "1"),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_subscriptions_listen=ListenHandler(changes),
     )
     async with stdio_server() as (received, sending):
         await server.run(received, sending, server.create_initialization_options())

@@ -195,7 +195,12 @@ class Connection:
                 self.refusal = None
                 if not ready.done():
                     ready.set_result(None)
-                await self._over.wait()
+                watch = asyncio.create_task(self._watch(client), name=f"mcp {self.config.name} changes")
+                try:
+                    await self._over.wait()
+                finally:
+                    watch.cancel()
+                    await _finished(watch)
         except Exception as error:
             if ready.done():
                 self._logger.debug("the session ended with %r", error)
@@ -219,6 +224,20 @@ class Connection:
             message_handler=self._notice,
             cache=None,
         )
+
+    async def _watch(self, client: Client) -> None:
+        """Hear of changed tools from a server that tells only who asks, as the protocol of 2026 has it."""
+        tools = client.server_capabilities.tools
+        if tools is None or not tools.list_changed:
+            return
+        try:
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._stale = True
+        except Exception as error:
+            self._logger.debug("the server tells of no changes: %r", error)
+        else:
+            self._stale = True  # what comes now is not heard any more
 
     async def _log(self, params: LoggingMessageNotificationParams) -> None:
         self._logger.debug("%s: %s", params.level, params.data)
