@@ -115,6 +115,7 @@ _FIELDS: dict[tuple[str, ...], str] = {
     ("defaults", "memory"): "memory",
     ("defaults", "implicit"): "implicit",
     ("defaults", "planner"): "planner",
+    ("defaults", "inputs"): "inputs",
     ("defaults", "allow"): "allowed_tools",
     ("defaults", "deny"): "denied_tools",
     ("network", "hosts"): "egress_hosts",

@@ -334,6 +334,7 @@ KEYS: dict[str, Reader] = {
             "memory": _label,
             "implicit": _one_of(Implicit),
             "planner": _label,
+            "inputs": _label,
             "allow": _name_set,
             "deny": _name_set,
         }

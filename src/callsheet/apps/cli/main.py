@@ -23,6 +23,10 @@ COMMANDS: dict[str, Entry] = {
     ),
     "plan": Entry(f"{_HERE}.plan.group:plan", "Make, keep, run and compare plans: plan create.", _PLANS),
     "save": Entry(f"{_HERE}.plan.keep:save", "Put a plan into the plan library.", _PLANS),
+    "verify": Entry(f"{_HERE}.verify:verify", "Prove plans against a policy.", _PLANS),
+    "explain-policy": Entry(
+        f"{_HERE}.verify:explain_policy", "Say whose data each step takes and gives.", _PLANS
+    ),
     "policy": Entry(f"{_HERE}.policy.group:policy", "Say what plans may do: policy init.", _PLANS),
     "run": Entry(f"{_HERE}.run:run", "Check a plan and run it on real tools.", _RUNS),
     "dry-run": Entry(f"{_HERE}.dry_run:dry_run", "Say what a plan would do, and do nothing.", _RUNS),

@@ -243,6 +243,14 @@ checked_tools = folded("setup", setup_from, tools_files=tools_files, mcp_configs
 """Where tools come from, as `setup`, for commands that call none."""
 
 
+policy_option = click.option(
+    "--policy",
+    required=True,
+    metavar="POLICY",
+    help="What plans are held against: strict, workspace, open, or a file.",
+)
+
+
 # ---------------------------------------------------------------- the journal
 
 
