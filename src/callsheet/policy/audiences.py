@@ -40,7 +40,7 @@ class Audiences:
         )
 
     def of_recipients(self, text: str, trusted: Iterable[str]) -> list[tuple[str, frozenset[str]]]:
-        """The recipients that a text names, and the audiences of each; a text of no known form is one stranger.
+        """The recipients that a text names and the audiences of each; of no known form, a stranger.
 
         `trusted` are patterns of those who belong to the audience `trusted` besides.
         """

@@ -1,4 +1,4 @@
-"""What is known of the document's tools, and what a policy makes of them: who learns the arguments, what decides.
+"""What is known of the document's tools, and what a policy makes of them.
 
 In: a canonical name and the policy's entry for it, if there is one. Out: its traits, None for a tool that
 nobody knows. Data only: rules say what follows.

@@ -1,6 +1,6 @@
 """Text that a reader's program would turn into a request: links, images, bare addresses, with data in them.
 
-In: texts with holes. Out: whether data that is not public stands in an address of a host that may not have it.
+In: texts with holes. Out: whether data stands in an address of a host that may not have it.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Labels:
         return label
 
     def label_of(self, step: int, name: str) -> Label:
-        """The label of a variable as the step reads it; in its failure message its own output is the error."""
+        """The label of a variable as the step reads it; its own output is the error when it fails."""
         own = self.subject.plan.steps[step].output
         if own is not None and own.var == name and name not in self.subject.web.seen[step]:
             return self.results[step]
@@ -58,7 +58,7 @@ class Labels:
         return label
 
     def counts(self, step: int, *, looped: bool = False) -> bool:
-        """Whether one bit counts here: always if the policy is strict, and where it is told again and again."""
+        """Whether one bit counts here: in a strict policy, and where it is told repeatedly."""
         subject = self.subject
         if subject.judge.policy.implicit is Implicit.STRICT:
             return True
@@ -142,7 +142,7 @@ class _Propagation:
                 self._settle()
 
     def _settle(self) -> None:
-        """Addresses that the plan itself makes up may be those of private hosts, once it is sure that it does."""
+        """Addresses that only the plan itself makes up may be those of private hosts."""
         self._has_settled = True
         subject = self.labels.subject
         for number in self._unknown_hosts:

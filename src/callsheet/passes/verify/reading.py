@@ -15,8 +15,8 @@ from callsheet.ir.expr import refs_of
 class Reading(NamedTuple):
     """The variables that a step reads, each once.
 
-    `contents` are tested by their content, `emptiness` only for being empty. `loop` is the loop variable; where
-    it is read the source is.
+    `contents` are tested by their content, `emptiness` only for being empty. `loop` is the loop variable;
+    where it is read the source is.
     """
 
     arguments: tuple[str, ...]

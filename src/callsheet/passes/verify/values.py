@@ -1,7 +1,7 @@
 """Which value each read sees: static single assignment over the flow, linear for all plans but odd ones.
 
-In: the flow, and what each step reads and writes. Out: values, each made by a step, joined from others, or there
-before the first step. Where joins would be too many, every read of a name sees all of its values.
+In: the flow, and what each step reads and writes. Out: values, each made by a step, joined from others,
+or there before the first step. Where joins would be too many, every read of a name sees all of its values.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _all_at_once(web: Web, reads: Sequence[Sequence[str]], writes: Sequence[Sequ
 
 
 def _joins(flow: Flow, writes: Sequence[Sequence[Write]]) -> tuple[list[int], list[dict[str, None]]] | None:
-    """The dominators, and for each node the names that two values may meet there; None if they are too many."""
+    """The dominators, and for each node the names whose values may meet there; None if they are too many."""
     dominator = immediate_dominators(flow.successors, flow.entry)
     work = max(_LEAST_WORK, _WORK_PER_NODE * len(dominator))
     frontier: list[dict[int, None]] = [{} for _ in dominator]

@@ -1,4 +1,4 @@
-"""What the proof says of a plan: whether it may run, what speaks against it, what the runtime has to see to."""
+"""What the proof says of a plan: whether it may run, what speaks against it, what has to be seen to."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _MOST_ITEMS = 100
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a step's values are made of: labels and known texts of variables, and the label of what is written."""
+    """What a step's values are made of: labels and known texts of variables, the label of what is written."""
 
     label_of: Callable[[str], Label]
     constants: Mapping[str, Value]

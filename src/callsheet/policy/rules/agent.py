@@ -1,4 +1,4 @@
-"""What an agent is given: tools of the policy's list, and never private data, strangers' text and a way out at once."""
+"""What an agent is given: tools of the policy's list, and never private data together with a way out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What destroys, pays or touches the host is done only if somebody has said yes, and no stranger decides when."""
+"""What cannot be undone is done only if somebody has said yes, and no stranger decides when."""
 
 from __future__ import annotations
 

@@ -23,7 +23,13 @@ class Notes:
         self.approvals: list[str] = []
         self.obligations: list[Obligation] = []
 
-    def object(self, rule: Rule, message: str, argument: str | None = None, help: str | None = None) -> None:
+    def object(
+        self,
+        rule: Rule,
+        message: str,
+        argument: str | None = None,
+        help: str | None = None,  # noqa: A002 - the objection's own word
+    ) -> None:
         """Something refuses the call."""
         self.objections.append(Objection(rule, message, argument, help))
 

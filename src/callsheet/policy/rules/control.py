@@ -11,7 +11,7 @@ from callsheet.policy.rules.base import Check, Notes, Setting, controlling
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
     """CONTROL for each control argument that untrusted data has a part in, unless somebody has said yes.
 
-    An agent chooses paths itself, and the code that it runs in the sandbox: for that its tools are given to it.
+    An agent chooses paths itself, and code for the sandbox: for that its tools are given to it.
     """
     if traits is None or not traits.control:
         return None

@@ -17,10 +17,10 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
         return None
     fixed = _refusal(setting, tool, traits)
     if fixed is not None:
-        rule, message, help = fixed
+        rule, message, way_out = fixed
 
         def refuse(_call: CallView, notes: Notes) -> None:
-            notes.object(rule, message, help=help)
+            notes.object(rule, message, help=way_out)
 
         return refuse
     if tool != "EXEC_CODE":

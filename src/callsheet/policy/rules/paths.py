@@ -1,4 +1,4 @@
-"""Which paths are read and written: inside the workspace, on the host only what is allowed, secrets on a yes."""
+"""Which paths are opened: inside the workspace, on the host only what is allowed, secrets on a yes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from callsheet.policy.paths import PathRefused, host_path, readings_of, workspac
 from callsheet.policy.rules.base import Check, Notes, Setting, known, of_name
 
 _SENSITIVE = (
-    "/etc/shadow*", "/etc/gshadow*", "/etc/passwd*", "/etc/sudoers", "/etc/sudoers.d/**", "/etc/ssh/**", "/proc/**",
-    "/dev/**", "/sys/**", "/root/**", "/run/secrets/**", "/var/run/secrets/**", "/boot/**",
+    "/etc/shadow*", "/etc/gshadow*", "/etc/passwd*", "/etc/sudoers", "/etc/sudoers.d/**", "/etc/ssh/**",
+    "/proc/**", "/dev/**", "/sys/**", "/root/**", "/run/secrets/**", "/var/run/secrets/**", "/boot/**",
     "**/.ssh/**", "**/.aws/**", "**/.gnupg/**", "**/.kube/**", "**/.docker/**",
 )  # fmt: skip
 _GLOB_WORDS = re.compile(r"[*?\[\]!]")
@@ -88,14 +88,14 @@ def _unknown(
             _workspace(setting, tool, call, guess, notes)
             if notes.objections or notes.approvals:
                 return
-    if use is PathUse.READ and not any(isinstance(part, str) for part in argument.parts):
-        if not setting.is_approved(call) and not call.in_agent:
-            notes.object(
-                Rule.PATH,
-                f"nothing is known of the path that @{tool} reads",
-                argument.name,
-                "write at least its folder in the plan",
-            )
+    is_open = use is PathUse.READ and not any(isinstance(part, str) for part in argument.parts)
+    if is_open and not setting.is_approved(call) and not call.in_agent:
+        notes.object(
+            Rule.PATH,
+            f"nothing is known of the path that @{tool} reads",
+            argument.name,
+            "write at least its folder in the plan",
+        )
 
 
 def guesses(argument: Argument) -> Iterator[str]:
