@@ -64,7 +64,9 @@ def test_a_yes_that_is_needed_is_asked_for_unless_nobody_can_be_asked(machine):
 
 
 def test_an_error_of_the_plan_itself_is_no_refusal(machine):
-    result = machine("verify", machine.plan(*FINE[1:], FINE[0].replace("path", "pth")), "--policy", "workspace")
+    result = machine(
+        "verify", machine.plan(*FINE[1:], FINE[0].replace("path", "pth")), "--policy", "workspace"
+    )
     assert result.exit_code == 2
     assert "CHK041" in result.stdout
 
