@@ -212,7 +212,7 @@ class _Propagation:
         traits = judge.traits(tool)
         data = judge.policy.planner.join(labels.seen(number, subject.readings[number].arguments))
         if fold(tool) == "ASK_HUMAN":
-            data = Label(False, data.readers)
+            return self._source(number).join(way)
         result = self._source(number).join(data).join(way)
         result = result.join(labels.seen(number, subject.accesses[number].reads))
         if traits is not None and traits.composes and not result.is_public:
