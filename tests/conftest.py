@@ -17,6 +17,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
+from tests.laws import give_examples
 
 REQUIREMENTS = {
     "mcp-server-git": ("mcp-server-git>=2026.10",),
@@ -26,6 +27,11 @@ REQUIREMENTS = {
 }
 BROKEN_REQUIREMENTS = {"mcp-server-sqlite": ("mcp-server-sqlite==2025.4.25", "mcp>=2.3,<3")}
 NODE_REQUIREMENTS = {"@modelcontextprotocol/server-everything": "2026.8.31"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Try each law as often as the profile says."""
+    give_examples(items)
 
 
 def _cache() -> Path:
