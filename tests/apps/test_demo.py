@@ -27,6 +27,7 @@ def callsheet(*arguments: str, **environment: str) -> subprocess.CompletedProces
 
 
 @pytest.mark.servers
+@pytest.mark.usefixtures("demonstration_servers")
 def test_the_demonstration_draws_checks_runs_and_explains_its_plan(tmp_path: Path) -> None:
     places = ("--dir", str(tmp_path / "demo"), "--journal", str(tmp_path / "journal.db"))
     done = callsheet("demo", *places, CALLSHEET_PINS=str(tmp_path / "pins.json"))
@@ -44,6 +45,7 @@ def test_the_demonstration_draws_checks_runs_and_explains_its_plan(tmp_path: Pat
 
 
 @pytest.mark.servers
+@pytest.mark.usefixtures("demonstration_servers")
 def test_the_demonstration_can_be_prepared_without_running_it(tmp_path: Path) -> None:
     done = callsheet("demo", "--prepare", "--dir", str(tmp_path), CALLSHEET_PINS=str(tmp_path / "pins.json"))
     assert done.returncode == 0, done.stderr
