@@ -355,9 +355,13 @@ def read_value(option: str, given: str) -> Any:
             twice.extend(key for key in made if keys.count(key) > 1)
         return made
 
+    from callsheet.ir.strict_json import finite, refuse_constant  # noqa: PLC0415 - not for --help
+
     text = _decoded(option, given)
     try:
-        value = json.loads(text, parse_constant=_refuse, object_pairs_hook=as_dict)
+        value = json.loads(
+            text, parse_float=finite, parse_constant=refuse_constant, object_pairs_hook=as_dict
+        )
     except (ValueError, RecursionError):
         return text
     if twice:
@@ -371,10 +375,6 @@ def _decoded(option: str, given: str) -> str:
         return os.fsencode(given).decode("utf-8")
     except UnicodeError:
         raise _wrong(f"the value of {option} is not UTF-8 text", "give it as UTF-8") from None
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(name)
 
 
 def _wrong(message: str, way_out: str) -> CallsheetError:

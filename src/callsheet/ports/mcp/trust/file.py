@@ -14,9 +14,9 @@ import stat
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.ports.mcp.trust.records import Pins, WrongRecord
 
 VARIABLE = "CALLSHEET_PINS"
@@ -50,10 +50,11 @@ class PinFile:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise self._wrong(f"it cannot be read: {reason or error}") from error
         try:
-            return Pins.from_json(json.loads(text, object_pairs_hook=_once, parse_constant=_refuse))
-        except (ValueError, RecursionError) as error:
-            reason = str(error) if isinstance(error, WrongRecord) else f"it is not JSON: {error}"
-            raise self._wrong(reason) from error
+            return Pins.from_json(read_json(text))
+        except NotJson as error:
+            raise self._wrong(f"it is not JSON: {error}") from error
+        except WrongRecord as error:
+            raise self._wrong(str(error)) from error
 
     def change(self, changed: Callable[[Pins], Pins]) -> Pins:
         """Put other pins in the place of these, and give them; others wait meanwhile.
@@ -112,14 +113,3 @@ def _replace(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise WrongRecord("a key stands twice in one object")
-    return made
-
-
-def _refuse(name: str) -> Any:
-    raise WrongRecord(f"{name} is no JSON")
