@@ -38,6 +38,8 @@ from callsheet.machine.events import (
 )
 from callsheet.machine.limits import Limits
 from callsheet.machine.machine import Machine
+from callsheet.machine.monitor.monitor import Enforcement
+from callsheet.machine.monitor.refusal import PolicyRefusal
 from callsheet.machine.program import Loop, Program, ToolFacts, compile_plan
 from callsheet.machine.progress import Progress
 from callsheet.machine.remarks import Cut, Fact, Remark
@@ -60,6 +62,7 @@ __all__ = [
     "Decided",
     "Decision",
     "Doubted",
+    "Enforcement",
     "Event",
     "Fact",
     "Failed",
@@ -69,6 +72,7 @@ __all__ = [
     "Loop",
     "Machine",
     "PlanCompiled",
+    "PolicyRefusal",
     "Probe",
     "Program",
     "Progress",

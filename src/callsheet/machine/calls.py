@@ -19,8 +19,9 @@ _ASKING_MODELS = frozenset({Kind.MODEL, Kind.AGENT, Kind.REPLAN})
 def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
     """Make the call of an attempt, or ask a person first."""
     code = attempt.code
-    if code.kind is Kind.ASK or code.number in run.gated:
-        asked = run.asking.ask(attempt, run.program)
+    admitted = None if run.monitor is None else run.monitor.calls.get(attempt.key)
+    if code.kind is Kind.ASK or code.number in run.gated or (admitted is not None and admitted.reasons):
+        asked = run.asking.ask(attempt, run.program, admitted)
         if asked is not None:
             run.drop(attempt)  # a call in doubt that is to be made again
             if run.observer is not None:
@@ -45,14 +46,15 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
     if isinstance(attempt, InnerCall) and attempt.place == QUESTION:
         return asked_in(attempt)
     if kind is Kind.TOOL or kind is Kind.ASK:
-        return call_of(attempt)
+        return call_of(attempt, None if run.monitor is None else run.monitor.label_of(key))
     if kind is Kind.MODEL:
         may_fail = code.heeds_failure(attempt.number)
         return CallModel(key, code.id, code.tool, attempt.inputs, attempt.args, may_fail)
     if kind is Kind.AGENT:
         return RunAgent(key, code.id, code.tool, attempt.inputs, attempt.args)
-    goal = run.program.plan.goal or ""
-    return Compile(key, code.id, str(attempt.inputs[0]), run.scope.to_dict(), goal=goal)
+    goal, reason = run.program.plan.goal or "", str(attempt.inputs[0])
+    compile_ = Compile(key, code.id, reason, run.scope.to_dict(), goal=goal)
+    return compile_ if run.monitor is None else compile_._replace(**run.monitor.told_of_planning(key))
 
 
 def open_commands(run: Run) -> dict[str, Awaited]:
@@ -91,9 +93,11 @@ def give_back(run: Run, attempt: Attempt) -> None:
 
 def retry(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:
     """The next attempt of a call that has failed, after its wait."""
-    code = attempt.code
+    code, before = attempt.code, attempt.key
     attempt.number += 1
     attempt.key = f"{attempt.frame.prefix}{attempt.index}.{attempt.number}"
+    if run.monitor is not None:
+        run.monitor.renamed(before, attempt.key)
     run.tell(NoteKind.RETRYING, code.id, error)
     pause = pause_of(run, attempt)
     if pause.seconds > 0:

@@ -101,12 +101,14 @@ def _start(run: Run, talk: Talk, action: Action, out: list[Command]) -> bool:
     code = loop.tools[action.tool]
     if talk.open and not code.concurrent:
         return False
+    call = talk.call_at(place)
+    if run.monitor is not None:
+        run.monitor.admit_inner(call, is_asked=code.number in run.gated)
     refusal = run.budget.reserve(action.tool)
     if refusal is not None:
         run.has_room(talk.frame, refusal)
         talk.refused = refusal.describe()
         return False
-    call = talk.call_at(place)
     call.delivery = _lost(talk, action)
     talk.next += 1
     talk.open += 1
