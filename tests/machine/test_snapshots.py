@@ -165,7 +165,7 @@ def test_all_that_a_machine_is_made_of_is_in_its_state() -> None:
     Those that are named belong to the driver, follow from the program and the rules, or have no value
     while there is a state.
     """
-    follows = {"observer", "limits", "program", "gated", "checked", "result", "left", "is_paused", "unfilled"}
+    follows = {"observer", "limits", "program", "gated", "result", "left", "is_paused", "unfilled"}
     bench = Bench("S1: @READ (1)")
     other = Machine(bench.machine.program)
     before = {name: getattr(other, name) for name in Run.__slots__}

@@ -7,7 +7,7 @@ run and, where calls may follow, the list that the commands are added to.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from callsheet.ir import JSON
@@ -48,7 +48,7 @@ class Run:
     asked of a planner when a graph had failed, which has been asked `plans_asked` times. `left` is how many
     steps and items may be done before a pause, `unfilled` the FOREACH that a pause has broken off. `ahead`
     has what leaves before its turn, None where nothing can. `monitor` is what a policy sees of the run, None
-    in a run without one; `checked` are the numbers of the steps whose calls are more than sent off.
+    in a run without one.
     """
 
     __slots__ = (
@@ -57,7 +57,6 @@ class Run:
         "asleep",
         "attempts",
         "budget",
-        "checked",
         "compiling",
         "gated",
         "generation",
@@ -116,10 +115,8 @@ class Run:
         """Begin a program: its own variables, visits and place."""
         self.program = program
         self.gated = self.asking.gated(program)
-        self.checked: Container[int] = self.gated
         if self.monitor is not None:
             self.monitor.load(program)
-            self.checked = range(len(program.steps))
         self.scope = Variables(program)
         self.slots: list[Any] = self.scope.slots
         self.visits = [0] * len(program.steps)
@@ -144,7 +141,7 @@ class Run:
         self.attempts, self.asleep, self.compiling = other.attempts, other.asleep, other.compiling
         self.inner = other.inner
         if other.monitor is not None:
-            self.monitor, self.checked, self.ahead = other.monitor, other.checked, None
+            self.monitor, self.ahead = other.monitor, None
         if self.ahead is not None and other.ahead is not None:
             self.ahead.take(other.ahead.at)
 

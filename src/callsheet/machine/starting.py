@@ -11,6 +11,7 @@ from callsheet.machine.calls import emit
 from callsheet.machine.closures import Eval, Unresolved
 from callsheet.machine.commands import CallTool, Command
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Jump
+from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.program import NOWHERE, Kind, StepCode
 from callsheet.machine.result import Status
@@ -142,8 +143,13 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
     """Do the action once, or make the call that does it."""
     code, slots = frame.code, run.slots
     kind = code.kind
-    if kind is _TOOL and code.number not in run.checked:
+    if kind is _TOOL and code.number not in run.gated:
         args = code.arguments(slots)
+        if run.monitor is not None:
+            _perform_watched(
+                run, run.monitor, Attempt(frame, index, f"{frame.prefix}{index}.1", args, []), out
+            )
+            return
         budget = run.budget
         if budget.ahead > 0 and not code.recurs:  # as `reserve` does it, a tenth of a step faster
             budget.ahead -= 1
@@ -169,6 +175,20 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
         frame.control = End(Status.DONE, message, terminated=True, ended_at=code.id)
     else:
         _ask_replan(run, frame, index, out)
+
+
+def _perform_watched(run: Run, monitor: Monitor, attempt: Attempt, out: list[Command]) -> None:
+    """Make a call of a tool that the policy of the run lets pass, or ask for the yes that it wants."""
+    code, frame = attempt.code, attempt.frame
+    admitted = monitor.admit(attempt, run.slots, is_asked=False)
+    if not run.has_room(frame, run.budget.reserve(code.tool, attempt.args if code.recurs else None)):
+        return
+    frame.open += 1
+    if admitted.reasons:
+        emit(run, attempt, out)
+        return
+    run.attempts[attempt.key] = attempt
+    out.append(CallTool(attempt.key, code.id, code.tool, attempt.args, code.wants_data, label=admitted.sent))
 
 
 def _perform_call(run: Run, frame: Frame, index: int, out: list[Command]) -> None:

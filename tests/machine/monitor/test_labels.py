@@ -131,7 +131,7 @@ def test_items_have_the_label_of_their_source_and_a_loops_variable_has_its_own_b
 
 
 def test_the_members_of_a_group_are_labelled_each_by_itself() -> None:
-    text = '@PARALLEL\nS1: @READ ("a") > $a\nS2: @KEEP ("b") > $b\n@END_PARALLEL\nS3: @KEEP ("$a$b") > $c'
+    text = '@PARALLEL {\n S1: @READ ("a") > $a\n S2: @KEEP ("b") > $b\n}\nS3: @KEEP ("$a$b") > $c'
     bench = Guarded(text)
     bench.ok("S2.0.1", "b")
     bench.ok("S1.0.1", "a")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.machine.driving import plan_of
 from tests.machine.monitor.guarding import FACTS, Guarded
 
+from callsheet.frontends.dag import to_dag
 from callsheet.machine import Answered, Approval, Ask, CallTool, Finish, Limits, Status, Verdict
 from callsheet.machine.limits import AUTO
 
@@ -34,7 +35,7 @@ def test_nothing_in_a_plan_catches_it() -> None:
 
 
 def test_members_of_a_group_that_have_not_left_do_not_leave() -> None:
-    text = 'S1: @READ ("a") > $a\n@PARALLEL\nS2: @KEEP ("x")\nS3: @SEND ($a)\n@END_PARALLEL'
+    text = 'S1: @READ ("a") > $a\n@PARALLEL {\n S2: @KEEP ("x")\n S3: @SEND ($a)\n}'
     bench = Guarded(text)
     commands = bench.ok("S1.0.1", "x")
     assert [type(command) for command in commands] == [Finish]
@@ -106,9 +107,8 @@ def test_under_a_policy_no_call_leaves_before_its_turn() -> None:
 
 
 def test_a_graph_is_refused_like_any_plan_and_is_not_reopened() -> None:
-    from callsheet.frontends.dag import to_dag
-
-    bench = Guarded(to_dag(plan_of('S1: @READ ("a") > $a\nS2: @SEND ($a)')).plan, facts=FACTS)
+    text = 'S1: @READ (x="a") > $a\nS2: @SEND (x=$a)'
+    bench = Guarded(to_dag(plan_of(text)).plan, facts=FACTS)
     bench.ok(bench.keys[0], "x")
     assert bench.result.status is Status.REFUSED
     assert not bench.machine.may_reopen

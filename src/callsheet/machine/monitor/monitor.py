@@ -8,17 +8,17 @@ that its two ways may set, so that a step that was left out tells no more than o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from callsheet.ir import JSON, Call, CallKind, Order, Terminate
+from callsheet.ir import JSON, Call, CallKind, Terminate
+from callsheet.ir.control import Control, control_of
 from callsheet.ir.flow import flow_of
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.agents.talk import InnerCall
 from callsheet.machine.frames import Attempt, Frame
 from callsheet.machine.monitor.admitted import Admitted, Origins
-from callsheet.machine.monitor.control import Control, control_of
 from callsheet.machine.monitor.reads import Reads, argument_of, reads_of, written_of
 from callsheet.machine.monitor.refusal import PolicyRefusal, RefusedByPolicy
 from callsheet.machine.program import NOWHERE, Program, StepCode
@@ -49,9 +49,10 @@ class Monitor:
     """The labels of one run; `load` begins a program, the other methods are the machine's hooks."""
 
     __slots__ = (
-        "_code_at",
         "_control",
         "_exact",
+        "_extended",
+        "_guards",
         "_plan",
         "_reach",
         "_reads",
@@ -118,7 +119,9 @@ class Monitor:
         self._slot_of = program.slot_of.__getitem__
         self._reads: list[Reads | None] = [None] * len(program.steps)
         self._control: Control | None = None
+        self._guards: list[list[int]] | None = None
         self._reach: dict[int, tuple[int, ...]] = {}
+        self._extended: dict[str, tuple[Origins, Origins]] = {}
         self._strict = self.enforcement.policy.implicit is Implicit.STRICT
 
     def given(self, names: Iterable[str]) -> None:
@@ -171,76 +174,68 @@ class Monitor:
             return (*((f"arg{n}", value) for n, value in enumerate(call.positional)), *call.named)
         return code.written
 
-    def _controls(self) -> Control:
-        control = self._control
-        if control is None:
-            count = len(self._plan.steps)
-            is_graph = self._plan.order is Order.DAG
-            control = Control([()] * count, [()] * count) if is_graph else control_of(flow_of(self._plan))
-            self._control = control
-        return control
-
-    def _way_to(self, number: int) -> Label:
-        """The label of what decided that the step was come to."""
+    def _decided(self, number: int, besides: int = NOWHERE) -> Label:
+        """The label of what decided that a step's action is done; that of one guard may be left out."""
         label = self.base
         if self.noted:
-            for branch in self._controls().branches[number]:
-                noted = self.noted.get(branch)
-                if noted is not None:
+            for guard in self._guards_of(number):
+                noted = self.noted.get(guard)
+                if noted is not None and guard != besides:
                     label = label.join(noted)
         return label
 
-    def _decided(self, number: int) -> Label:
-        """The label of what decided that the step's action is done: the way to it, and its own guard."""
-        label = self._way_to(number)
-        noted = self.noted.get(number)
-        return label if noted is None else label.join(noted)
+    def _guards_of(self, number: int) -> Sequence[int]:
+        if self._exact:
+            return (number,)  # a graph has no way but that through a step's own guard
+        if self._guards is None:
+            self._guards = self._controls().guards()
+        return self._guards[number]
+
+    def _controls(self) -> Control:
+        if self._control is None:
+            self._control = control_of(flow_of(self._plan))
+        return self._control
 
     def _note(self, code: StepCode, label: Label) -> None:
         """Something was decided by data of this label: what comes of it tells of that data."""
-        label = label.join(self._way_to(code.number))
+        number = code.number
+        known = self.noted.get(number)
+        label = label.join(self._decided(number, besides=number))
         if label == LITERAL:
             return
-        step = self._plan.steps[code.number]
-        leads = not isinstance(step.action, Call) or (
-            step.on_fail is not None and step.on_fail.then is not None
-        )
-        branch = code.group_end - 1 if leads else code.number
-        for number in {code.number, branch}:
-            known = self.noted.get(number)
-            self.noted[number] = label if known is None else known.join(label)
-        if code.condition is not None and code.out_slot != NOWHERE:
-            self.labels[code.out_slot] = self.labels[code.out_slot].join(label)
-        for slot in self._slots_behind(branch) if leads else ():
+        self.noted[number] = label if known is None else known.join(label)
+        for slot in self._slots_behind(code):
             self.labels[slot] = self.labels[slot].join(label)
 
-    def _slots_behind(self, branch: int) -> tuple[int, ...]:
-        """The variables that may be set, or not, depending on a branch."""
-        found = self._reach.get(branch)
+    def _slots_behind(self, code: StepCode) -> tuple[int, ...]:
+        """The variables that may be set, or not, depending on what a step decides."""
+        found = self._reach.get(code.number)
         if found is None:
-            dependents, steps = self._controls().dependents, self.program.steps
-            seen, stack, slots = {branch}, [branch], dict[int, None]()
-            while stack:
-                for number in dependents[stack.pop()]:
-                    if steps[number].out_slot != NOWHERE:
-                        slots[steps[number].out_slot] = None
-                    if number not in seen:
-                        seen.add(number)
-                        stack.append(number)
-            found = self._reach[branch] = tuple(slots)
+            if self._exact:
+                found = () if code.out_slot == NOWHERE else (code.out_slot,)
+            else:
+                found = tuple(map(self._slot_of, self._controls().variables(code.number)))
+            self._reach[code.number] = found
         return found
+
+    def _counts_all(self, code: StepCode) -> bool:
+        """Whether every bit counts that a step tells: always, or because it may tell one again and again."""
+        if self._strict or code.source is not None:
+            return True
+        return not self._exact and bool(self._controls().in_cycle[code.number])
 
     def tested(self, code: StepCode) -> None:
         """The guard of a step is about to be asked, of a loop for one item."""
         reads = self._reads_of(code)
-        counts = self._strict or code.recurs or code.source is not None
-        slots = (*reads.tests, *reads.emptiness) if counts else reads.tests
+        slots = reads.tests
+        if reads.emptiness and self._counts_all(code):
+            slots = (*slots, *reads.emptiness)
         if slots:
             self._note(code, join([self.labels[slot] for slot in slots]))
 
     def answers(self, code: StepCode) -> None:
         """An answer is about to be looked at, whether there is any."""
-        if self._strict or code.recurs:
+        if self._counts_all(code):
             self._note(code, self._read(self._reads_of(code).slots)[0])
 
     def loop(self, frame: Frame) -> None:
@@ -261,18 +256,24 @@ class Monitor:
 
     # ------------------------------------------------------------ calls
 
-    def admit(self, attempt: Attempt, slots: list[Any], *, is_asked: bool) -> None:
+    def admit(self, attempt: Attempt, slots: list[Any], *, is_asked: bool) -> Admitted:
         """Judge a call of a step; `is_asked` says that a person is asked before it anyway.
 
         Raises RefusedByPolicy.
         """
         code = attempt.code
-        reads = self._reads_of(code)
-        arguments = tuple([make(slots, self.labels) for make in reads.arguments])
-        self._judge(code, attempt.key, arguments, self._read(reads.slots)[1], is_asked=is_asked)
+        number = code.number
+        reads = self._reads[number] or self._reads_of(code)
+        labels = self.labels
+        arguments = tuple([make(slots, labels) for make in reads.arguments])
+        call = CallView(
+            code.id, code.tool or REPLAN, arguments, self._decided(number), code.retries, False, is_asked
+        )
+        admitted = self._judged(call, self._origins_at(reads.slots), is_asked=is_asked)
+        self.calls[attempt.key] = admitted
         if code.loop is not None:
-            admitted = self.calls[attempt.key]
             self.talks[attempt.key] = admitted.sent, admitted.origins
+        return admitted
 
     def admit_inner(self, call: InnerCall, *, is_asked: bool) -> None:
         """Judge a call that an agent asks for: all that its model has seen may be in it.
@@ -280,38 +281,31 @@ class Monitor:
         Raises RefusedByPolicy.
         """
         label, origins = self.talks[call.talk.key]
-        given = call.args.items()
-        arguments = tuple([argument_of(name, value, label) for name, value in given])
-        self._judge(call.code, call.key, arguments, origins, is_asked=is_asked, talk=call.talk.code)
+        arguments = tuple([argument_of(name, value, label) for name, value in call.args.items()])
+        code, way = call.code, self._decided(call.talk.code.number)
+        view = CallView(code.id, code.tool, arguments, way, in_agent=True, approved=is_asked)
+        self.calls[call.key] = self._judged(view, origins, is_asked=is_asked)
 
-    def _judge(
-        self,
-        code: StepCode,
-        key: str,
-        arguments: tuple[Argument, ...],
-        origins: Origins,
-        *,
-        is_asked: bool,
-        talk: StepCode | None = None,
-    ) -> None:
-        way = self._decided(code.number if talk is None else talk.number)
-        tool = code.tool or REPLAN
-        call = CallView(code.id, tool, arguments, way, code.retries, talk is not None, is_asked)
+    def _judged(self, call: CallView, origins: Origins, *, is_asked: bool) -> Admitted:
+        way, arguments = call.pc, call.arguments
         judgement = self.enforcement.judge(call)
         if judgement.objections:
             raise self._refused(call, judgement.objections[0], origins)
         if judgement.approvals and not is_asked:
-            approved = self.enforcement.judge(
-                CallView(code.id, tool, arguments, way, code.retries, talk is not None, approved=True)
-            )
+            approved = self.enforcement.judge(replace(call, approved=True))
             if approved.objections:  # it would be asked in vain
                 raise self._refused(call, approved.objections[0], origins)
         sent = way
         for argument in arguments:
-            sent = sent.join(argument.label)
-        result = judgement.result.join(way)
-        shown = self._shown(arguments, origins) if is_asked or judgement.approvals else {}
-        self.calls[key] = Admitted(result, sent, _with(origins, code.id), judgement.approvals, shown)
+            if argument.label is not sent:
+                sent = sent.join(argument.label)
+        result = judgement.result
+        if way is not LITERAL:
+            result = result.join(way)
+        made_by = self._with(origins, call.step)
+        if not (is_asked or judgement.approvals):
+            return Admitted(result, sent, made_by)
+        return Admitted(result, sent, made_by, judgement.approvals, self._shown(arguments, origins))
 
     def answer(self, code: StepCode, slots: list[Any]) -> None:
         """Judge an answer, or the message of a TERMINATE; raises RefusedByPolicy."""
@@ -404,7 +398,8 @@ class Monitor:
             label, origins = label.join(known[0]), _merged(known[1], origins)
         self.results[prefix] = label, origins
         code = attempt.code
-        if (self._strict or code.recurs) and (code.fail_target is not None or code.fail_message is not None):
+        leads = code.fail_target is not None or code.fail_message is not None
+        if leads and self._counts_all(code):
             self._note(code, label)
 
     def failed(self, attempt: Attempt) -> None:
@@ -432,7 +427,10 @@ class Monitor:
         label, origins = self.results.pop(frame.prefix, _PLAIN)
         if code.out_slot == NOWHERE:
             return
-        label = label.join(self._decided(code.number))
+        if self.noted:
+            label = label.join(self._decided(code.number))
+        elif self.base is not LITERAL:
+            label = label.join(self.base)
         self.last = label, origins
         self.labels[code.out_slot], self.origins[code.out_slot] = self.last
 
@@ -447,22 +445,32 @@ class Monitor:
         return {"labels": labels, "context": self.label_of(key) or self.base}
 
     def _read(self, slots: tuple[int, ...]) -> tuple[Label, Origins]:
-        label, origins = LITERAL, _NO_ORIGINS
+        label = LITERAL
         for slot in slots:
             label = label.join(self.labels[slot])
-            if self.origins[slot]:
-                origins = _merged(origins, self.origins[slot])
-        return label, origins
+        return label, self._origins_at(slots)
 
+    def _origins_at(self, slots: tuple[int, ...]) -> Origins:
+        """The steps that the values of these slots were made by."""
+        found = _NO_ORIGINS
+        for slot in slots:
+            origins = self.origins[slot]
+            if origins and origins is not found:
+                found = _merged(found, origins)
+        return found
 
-def _with(origins: Origins, step: str) -> Origins:
-    if origins and origins[-1] == step:
-        return origins
-    return (*[other for other in origins if other != step], step)[-MOST_ORIGINS:]
+    def _with(self, origins: Origins, step: str) -> Origins:
+        """The steps with one more at their end; for the same as the last time, the same tuple."""
+        last = self._extended.get(step)
+        if last is not None and last[0] == origins:
+            return last[1]
+        made = (*[other for other in origins if other != step], step)[-MOST_ORIGINS:]
+        self._extended[step] = origins, made
+        return made
 
 
 def _merged(left: Origins, right: Origins) -> Origins:
-    if not left or left == right:
+    if not left or left is right or left == right:
         return right
     return tuple(dict.fromkeys((*left, *right)))[-MOST_ORIGINS:] if right else left
 

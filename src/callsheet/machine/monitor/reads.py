@@ -71,24 +71,27 @@ def reads_of(
     plans of dependencies write values into texts.
     """
 
-    def slots_in(nodes: Iterable[Value | Condition]) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(slot_of(ref.name) for node in nodes for ref in refs_of(node)))
-
+    making = _Making(slot_of, literal, exact)
+    arguments = tuple([making.argument(name, value) for name, value in written])
+    used = tuple(dict.fromkeys(making.used))
     tests: list[Condition] = []
     empties: list[Value] = []
     if step.condition is not None:
         _sort(step.condition, tests, empties)
     then = None if step.on_fail is None else step.on_fail.then
-    message = then.values if isinstance(then, Terminate) else ()
-    making = _Making(slot_of, literal, exact)
+    said = then.values if isinstance(then, Terminate) else ()
     return Reads(
-        tuple(making.argument(name, value) for name, value in written),
-        slots_in(value for _, value in written),
-        slots_in(tests),
-        slots_in(empties),
-        slots_in(() if step.foreach is None else (step.foreach.source,)),
-        tuple(making.argument(str(number), value) for number, value in enumerate(message)),
+        arguments,
+        used,
+        _slots_in(tests, slot_of),
+        _slots_in(empties, slot_of),
+        () if step.foreach is None else _slots_in((step.foreach.source,), slot_of),
+        tuple([making.argument(str(number), value) for number, value in enumerate(said)]),
     )
+
+
+def _slots_in(nodes: Iterable[Value | Condition], slot_of: SlotOf) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(slot_of(ref.name) for node in nodes for ref in refs_of(node)))
 
 
 def written_of(step: Step, named: Callable[[Call], Written]) -> Written:
@@ -116,10 +119,19 @@ def _sort(condition: Condition, tests: list[Condition], empties: list[Value]) ->
             tests.append(condition)
 
 
-class _Making(NamedTuple):
-    slot_of: SlotOf
-    literal: Label
-    exact: bool
+class _Making:
+    """Makes functions that make arguments; notes the slots that they read."""
+
+    def __init__(self, slot_of: SlotOf, literal: Label, exact: bool) -> None:
+        self.used: list[int] = []
+        self.literal = literal
+        self._slot_of = slot_of
+        self._exact = exact
+
+    def _slot(self, name: str) -> int:
+        slot = self._slot_of(name)
+        self.used.append(slot)
+        return slot
 
     def argument(self, name: str, value: Value) -> Make:
         match value:
@@ -136,13 +148,15 @@ class _Making(NamedTuple):
                 return self._members(name, [self.argument(key, item) for key, item in pairs])
 
     def _text(self, value: JSON) -> str:
-        return to_json_text(value) if self.exact else to_text(value)
+        return to_json_text(value) if self._exact else to_text(value)
 
     def _ref(self, name: str, ref: Ref) -> Make:
-        slot, path, variable = self.slot_of(ref.name), ref.path, ref.name
+        slot, path, variable = self._slot(ref.name), ref.path, ref.name
 
         def make(values: Values, labels: Labels) -> Argument:
-            value = walk(values[slot], path) if path else values[slot]
+            value = values[slot]
+            if path:
+                value = walk(value, path)
             if type(value) is str:
                 return Argument(name, (Hole(variable, labels[slot], value),), labels[slot])
             return argument_of(name, value, labels[slot], variable)
@@ -151,7 +165,7 @@ class _Making(NamedTuple):
 
     def _template(self, name: str, template: Template) -> Make:
         made = [
-            part if isinstance(part, str) else (self.slot_of(part.name), part.path, part.name)
+            part if isinstance(part, str) else (self._slot(part.name), part.path, part.name)
             for part in template.parts
         ]
         text = self._text
@@ -165,9 +179,12 @@ class _Making(NamedTuple):
                     parts.append(part)
                     continue
                 slot, path, variable = part
-                label = labels[slot]
-                whole = whole.join(label)
-                parts.append(Hole(variable, label, text(walk(values[slot], path) if path else values[slot])))
+                label, value = labels[slot], values[slot]
+                if path:
+                    value = walk(value, path)
+                if label is not whole:
+                    whole = whole.join(label)
+                parts.append(Hole(variable, label, value if type(value) is str else text(value)))
             return Argument(name, tuple(parts), whole)
 
         return make
