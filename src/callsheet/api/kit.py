@@ -87,6 +87,8 @@ class Kit:
     schedule: Literal["sequential", "auto"] | None = None
     agents: AgentRules | None = None
     """How the machine drives agents, None where it does not."""
+    workspace: str = ""
+    """The folder of the file tools, empty where there are none."""
     language: LanguageModel | None = None
     """Who is asked for plans; None where there is no model, or one that carries out whole operations."""
 

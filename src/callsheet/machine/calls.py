@@ -5,7 +5,17 @@ from __future__ import annotations
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk, asked_in
 from callsheet.machine.asking import headline
 from callsheet.machine.budget import REPLAN
-from callsheet.machine.commands import Ask, Awaited, CallModel, Command, Compile, Probe, RunAgent, Sleep
+from callsheet.machine.commands import (
+    AgentTurn,
+    Ask,
+    Awaited,
+    CallModel,
+    Command,
+    Compile,
+    Probe,
+    RunAgent,
+    Sleep,
+)
 from callsheet.machine.doubt import call_of
 from callsheet.machine.frames import Attempt
 from callsheet.machine.notes import NoteKind
@@ -44,7 +54,10 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
     code, key = attempt.code, attempt.key
     kind = code.kind
     if isinstance(attempt, InnerCall) and attempt.place == QUESTION:
-        return asked_in(attempt)
+        asked = asked_in(attempt)
+        if run.monitor is not None and isinstance(asked, AgentTurn):
+            asked = asked._replace(label=run.monitor.talks[attempt.talk.key][0])
+        return asked
     if kind is Kind.TOOL or kind is Kind.ASK:
         return call_of(attempt, None if run.monitor is None else run.monitor.label_of(key))
     if kind is Kind.MODEL:

@@ -74,6 +74,8 @@ class AgentTurn(NamedTuple):
     allowed: Allowance
     turns: tuple[Turn, ...]
     may_fail: bool = False
+    label: Label | None = None
+    """Under a policy, the label of all that the model is told."""
 
 
 class Sleep(NamedTuple):

@@ -12,6 +12,7 @@ from callsheet.machine.limits import Limits
 from callsheet.machine.program import ToolFacts
 from callsheet.machine.remarks import Remark
 from callsheet.machine.usage import Spent
+from callsheet.policy.model import Policy
 
 
 class Started(NamedTuple):
@@ -150,7 +151,13 @@ class LimitsChanged(NamedTuple):
     limits: Limits
 
 
+class PolicyChanged(NamedTuple):
+    """Another policy holds from now on; the labels of values stay what they are."""
+
+    policy: Policy
+
+
 Event: TypeAlias = """
     Started | Succeeded | Failed | TimerFired | PlanCompiled | Doubted | Decided | Answered | Cancelled
-    | TimeUp | LimitsChanged | Reopened
+    | TimeUp | LimitsChanged | PolicyChanged | Reopened
 """

@@ -27,6 +27,7 @@ from callsheet.machine.events import (
     Failed,
     LimitsChanged,
     PlanCompiled,
+    PolicyChanged,
     Reopened,
     Started,
     Succeeded,
@@ -265,6 +266,10 @@ class Machine(Run):
         elif event.limits.schedule != before.schedule:
             self.ahead = self.may_run_ahead()
 
+    def _on_policy_changed(self, event: PolicyChanged, out: list[Command]) -> None:
+        if self.monitor is not None:
+            self.monitor.change(event.policy)
+
     def _refuse(self, refused: RefusedByPolicy, out: list[Command]) -> None:
         """End the run for its policy; what has been asked for at this event has not left, and never will."""
         objection = refused.refusal
@@ -307,4 +312,5 @@ class Machine(Run):
         Reopened: _on_reopened,
         TimeUp: _on_time_up,
         LimitsChanged: _on_limits_changed,
+        PolicyChanged: _on_policy_changed,
     }

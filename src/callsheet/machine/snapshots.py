@@ -138,6 +138,9 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
         group.frames = [frames[n] for n in members]
 
     talks = [talk_from_json(item, frames, give) for item in data.get("talks", ())]
+    if run.monitor is not None:
+        for talk in talks:
+            run.monitor.narrow(talk)
 
     def attempts(name: str) -> dict[str, Attempt]:
         return {a.key: a for a in (call_from_json(item, frames, talks, give) for item in data[name])}

@@ -132,7 +132,7 @@ def _ask(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
 
 def _objection(talk: Talk, loop: LoopCode, action: Action) -> str | None:
     """Why a call that an answer asks for is not made; None if it is."""
-    if action.tool not in loop.tools:
+    if action.tool not in loop.tools or action.tool not in talk.allowed.tools:
         return f"there is no tool {action.tool.lower()} here"
     most = talk.allowed.calls
     if most is not None and talk.calls_made() >= most:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from callsheet.ir.labels import LITERAL, Label, read_label
 from callsheet.machine.monitor.admitted import Admitted, Origins
 from callsheet.machine.monitor.monitor import Monitor
+from callsheet.policy.canon import policy_hash
 
 _Told: TypeAlias = "tuple[Label, Origins]"
 
@@ -25,12 +26,15 @@ def monitor_to_json(monitor: Monitor) -> dict[str, Any]:
         "results": {prefix: _told(item) for prefix, item in monitor.results.items()},
         "last": _told(monitor.last),
         "literal": str(monitor.literal),
+        "policy": policy_hash(monitor.enforcement.policy),
         "base": str(monitor.base),
     }
 
 
 def put_monitor(monitor: Monitor, data: Mapping[str, Any]) -> None:
     """Be where the data says; raises KeyError, IndexError, TypeError or ValueError for data that is none."""
+    if data["policy"] != policy_hash(monitor.enforcement.policy):
+        raise ValueError("it is of a run under another policy")
     monitor.literal, monitor.base = read_label(data["literal"]), read_label(data["base"])
     count = len(monitor.labels)
     monitor.labels, monitor.origins = [LITERAL] * count, [()] * count

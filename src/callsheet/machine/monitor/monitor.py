@@ -16,17 +16,20 @@ from callsheet.ir import JSON, Call, CallKind, Terminate
 from callsheet.ir.control import Control, control_of
 from callsheet.ir.flow import flow_of
 from callsheet.ir.labels import LITERAL, Label, join
-from callsheet.machine.agents.talk import InnerCall
+from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.frames import Attempt, Frame
 from callsheet.machine.monitor.admitted import Admitted, Origins
 from callsheet.machine.monitor.reads import Reads, argument_of, reads_of, written_of
 from callsheet.machine.monitor.refusal import PolicyRefusal, RefusedByPolicy
-from callsheet.machine.program import NOWHERE, Program, StepCode
-from callsheet.policy.calls import Argument, CallView, Judgement, Objection
+from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
+from callsheet.policy.builtins import fold
+from callsheet.policy.calls import Argument, CallView, Judgement, Objection, Rule
+from callsheet.policy.judge import Judge
 from callsheet.policy.model import Implicit, Policy
 
-Judge: TypeAlias = "Callable[[CallView], Judgement]"
+Judging: TypeAlias = "Callable[[CallView], Judgement]"
 MOST_ORIGINS = 8
+MEMORY = "QUERY_MEMORY"
 RESPOND, TERMINATE, REPLAN = "RESPOND", "TERMINATE", "RE-PLAN"
 _NO_ORIGINS: Origins = ()
 _PLAIN: tuple[Label, Origins] = (LITERAL, _NO_ORIGINS)
@@ -40,9 +43,14 @@ class Enforcement:
     """
 
     policy: Policy
-    judge: Judge
+    judge: Judging
     inputs: Mapping[str, Label] = field(default_factory=dict[str, Label])
     given: Label = LITERAL
+
+    @classmethod
+    def under(cls, policy: Policy, inputs: Mapping[str, Label] | None = None) -> Enforcement:
+        """What holds under a policy; raises ValueError for one with a pattern or a host that is none."""
+        return cls(policy, Judge(policy).judge, inputs or {})
 
 
 class Monitor:
@@ -124,6 +132,12 @@ class Monitor:
         self._extended: dict[str, tuple[Origins, Origins]] = {}
         self._strict = self.enforcement.policy.implicit is Implicit.STRICT
 
+    def change(self, policy: Policy) -> None:
+        """Another policy holds from now on."""
+        self.enforcement = Enforcement.under(policy, self.enforcement.inputs)
+        self.literal = self.literal.join(policy.planner)
+        self._take_program(self.program)
+
     def given(self, names: Iterable[str]) -> None:
         """The run begins with these variables."""
         known, slot_of = self.enforcement, self.program.slot_of
@@ -171,7 +185,7 @@ class Monitor:
 
     def _named(self, code: StepCode, call: Call) -> tuple[tuple[str, Any], ...]:
         if call.kind is CallKind.MODEL or call.kind is CallKind.AGENT:
-            return (*((f"arg{n}", value) for n, value in enumerate(call.positional)), *call.named)
+            return (*((str(n), value) for n, value in enumerate(call.positional)), *call.named)
         return code.written
 
     def _decided(self, number: int, besides: int = NOWHERE) -> Label:
@@ -269,11 +283,28 @@ class Monitor:
         call = CallView(
             code.id, code.tool or REPLAN, arguments, self._decided(number), code.retries, False, is_asked
         )
-        admitted = self._judged(call, self._origins_at(reads.slots), is_asked=is_asked)
+        origins = self._origins_at(reads.slots)
+        if code.kind is Kind.AGENT and code.loop is None:
+            unseen = "the agent makes its calls by itself, so that nobody could hold them against the policy"
+            raise self._refused(call, Objection(Rule.AGENT, unseen), origins)
+        admitted = self._judged(call, origins, is_asked=is_asked)
         self.calls[attempt.key] = admitted
-        if code.loop is not None:
+        if isinstance(attempt, Talk):
             self.talks[attempt.key] = admitted.sent, admitted.origins
+            self.narrow(attempt)
         return admitted
+
+    def narrow(self, talk: Talk) -> None:
+        """Leave an operation in turns no more than the policy gives its kind."""
+        rule, allowed = self.enforcement.policy.agent, talk.allowed
+        if rule is None or talk.code.kind is not Kind.AGENT:
+            return
+        given = {fold(name) for name in rule.tools}
+        talk.allowed = allowed._replace(
+            tools=tuple(name for name in allowed.tools if fold(name) in given),
+            turns=min(allowed.turns, rule.max_turns),
+            calls=rule.max_calls if allowed.calls is None else min(allowed.calls, rule.max_calls),
+        )
 
     def admit_inner(self, call: InnerCall, *, is_asked: bool) -> None:
         """Judge a call that an agent asks for: all that its model has seen may be in it.
@@ -384,12 +415,13 @@ class Monitor:
             return
         label, origins = admitted.result, admitted.origins
         if reported is not None:
-            label = label.join(reported)
+            # what is known of each fact takes the place of what the policy says of all memory
+            label = reported.join(admitted.sent if attempt.code.tool == MEMORY else label)
         if isinstance(attempt, InnerCall):
             seen, before = self.talks[attempt.talk.key]
             self.talks[attempt.talk.key] = seen.join(label), _merged(before, origins)
             return
-        if attempt.code.loop is not None:
+        if isinstance(attempt, Talk):
             seen, before = self.talks.pop(attempt.key)
             label, origins = label.join(seen), _merged(before, origins)
         prefix = attempt.frame.prefix
