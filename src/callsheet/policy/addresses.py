@@ -123,6 +123,11 @@ def _ip(text: str) -> IP | None:
         return None
 
 
+def host_address(host: str) -> IP | None:
+    """The address that a host of a parsed URL is, None for a name."""
+    return _ip(host) if _NUMERIC_END.search(host) or ":" in host else None
+
+
 def is_public(address: IP) -> bool:
     """Whether an address belongs to the public internet, also where it wraps an IPv4 address.
 
@@ -182,8 +187,10 @@ class AllowedHosts:
 
     def allow(self, host: str, address: IP) -> bool:
         """Whether the connection to this address, for this host, may be made."""
-        if self.allow_name(host) or is_public(address):
-            return True
+        return self.allow_name(host) or is_public(address) or self.allow_network(address)
+
+    def allow_network(self, address: IP) -> bool:
+        """Whether an address, or the one that it wraps, lies in one of the ranges."""
         mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
         return any(
             candidate in network for network in self.networks for candidate in (address, mapped) if candidate

@@ -49,7 +49,8 @@ class Argument:
 class CallView:
     """A call: the step's id, the canonical tool, its arguments in order, and the label of the way to it.
 
-    `pc` is the join of what decided that the call is made. `retries` is how often the plan tries it again.
+    `pc` is the join of what decided that the call is made. `retries` is how often the plan tries it again;
+    `repeats` says that the plan may come back to it.
     `in_agent` says that an agent asks for it, not the plan. `approved` says that somebody has said yes to it.
     """
 
@@ -60,6 +61,7 @@ class CallView:
     retries: int = 0
     in_agent: bool = False
     approved: bool = False
+    repeats: bool = False
 
     def argument(self, name: str) -> Argument | None:
         """The argument of that name."""
@@ -121,7 +123,7 @@ class Judgement(NamedTuple):
     """What the rules say of a call.
 
     `objections` refuse it. `approvals` say why a person has to say yes first. `result` is the label
-    of what it gives. `discloses` is what the provider of the call learns.
+    of what it gives.
     """
 
     objections: tuple[Objection, ...] = ()
