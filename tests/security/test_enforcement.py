@@ -19,11 +19,13 @@ from callsheet.policy.canon import policy_hash
 from callsheet.policy.model import AgentRule, ReplanRule
 from callsheet.ports.tools import CallContext
 from callsheet.runtime.answers import Answer
+from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome, fold_run
 from callsheet.runtime.inbox import answer_run, inbox
-from callsheet.runtime.runs import start_run
+from callsheet.runtime.runs import GivenPolicy, start_run
 from callsheet.store import EventType, JournalError, RunStatus
 
+YES = Respondents(lambda ask: True)
 LEAK = 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WEB_SEARCH ("about $n"{}) > $r{}\nS3: @RESPOND ("done")'
 
 
@@ -121,9 +123,9 @@ async def test_another_policy_is_refused_unless_somebody_accepts_it(world: World
     await interrupted(world, INTERRUPTED)
     other = replace(POLICY, declassify=frozenset({"S1"}), denied_tools=frozenset({"WEB_SEARCH"}))
     with pytest.raises(JournalError) as caught:
-        await world.resume(in_doubt=Decision.SKIP, policy=other)
+        await world.resume(in_doubt=Decision.SKIP, given=GivenPolicy(other))
     assert caught.value.diagnostics[0].code == "JRN023"
-    outcome = await world.resume(in_doubt=Decision.SKIP, policy=other, accepts_changed_policy=True)
+    outcome = await world.resume(in_doubt=Decision.SKIP, given=GivenPolicy(other, is_accepted=True))
     assert refusal(outcome).rule == "denied-tool"
     assert EventType.POLICY in [event.type for event in world.journal.events("run")]
     assert (await world.resume()).result == outcome.result
@@ -134,7 +136,9 @@ async def test_the_same_policy_may_be_given_again(world: World) -> None:
 
     world.write("notes.txt", "private")
     await interrupted(world, INTERRUPTED)
-    assert refusal(await world.resume(in_doubt=Decision.SKIP, policy=replace(POLICY))).step == "S3"
+    assert (
+        refusal(await world.resume(in_doubt=Decision.SKIP, given=GivenPolicy(replace(POLICY)))).step == "S3"
+    )
 
 
 async def test_a_run_without_a_policy_is_put_under_none(world: World) -> None:
@@ -147,7 +151,7 @@ async def test_a_run_without_a_policy_is_put_under_none(world: World) -> None:
     assert world.journal.find_run("run").status is RunStatus.DONE
     await _stopped(world)
     with pytest.raises(JournalError) as caught:
-        await world.resume("other", policy=POLICY)
+        await world.resume("other", given=GivenPolicy(POLICY))
     assert caught.value.diagnostics[0].code == "JRN023"
 
 
@@ -163,7 +167,7 @@ async def test_the_budgets_of_the_policy_hold(world: World) -> None:
     outcome = await world.run('S1: @NOTE ("a")\nS2: @NOTE ("b")\nS3: @NOTE ("c")')
     assert outcome.result is not None
     assert outcome.result.refusal is not None
-    assert (outcome.result.refusal.limit, outcome.result.usage.calls) == ("max_calls", 2)
+    assert (outcome.result.refusal.budget, outcome.result.usage.calls) == ("max_calls", 2)
 
 
 # ---------------------------------------------------------------- a person's yes
@@ -178,8 +182,9 @@ async def test_a_yes_is_for_the_resolved_call_with_its_labels_and_is_used_once(w
     assert ask.key == "S2.0.1"
     assert world.paid == []
     (pending,) = inbox(world.journal)
-    assert pending.asked.digest == ask.asked.digest
-    answer_run(world.journal, "run", "S2.0.1", Answer.approve())
+    assert pending.digest == ask.digest
+    assert ask.why == ("@PAY cannot be undone",)
+    answer_run(world.journal, "run", Answer.approve())
     done = await world.resume()
     assert done.result is not None
     assert done.result.response == "paid"
@@ -196,8 +201,10 @@ async def test_what_a_stranger_chose_is_not_paid(world: World) -> None:
 
 
 async def test_a_file_keeps_its_label_for_later_runs(world: World) -> None:
-    world.write(".env", "KEY=1")
-    await world.run('S1: @READ_FILE (".env") > $k\nS2: @WRITE_FILE ("docs/out.txt", $k)', "first")
+    world.write("box/k.txt", "KEY=1")
+    await world.run(
+        'S1: @READ_FILE ("box/k.txt") > $k\nS2: @WRITE_FILE ("docs/out.txt", $k)', "first", present=YES
+    )
     found = await world.run('S1: @READ_FILE ("./docs//out.txt") > $k\nS2: @WEB_SEARCH ("$k")', "second")
     assert refusal(found).label.endswith("/secret")
     found = await world.run('S1: @SEARCH_FILES ("KEY", "docs") > $k\nS2: @WEB_SEARCH ("$k")', "third")
@@ -206,8 +213,10 @@ async def test_a_file_keeps_its_label_for_later_runs(world: World) -> None:
 
 
 async def test_what_is_put_in_a_files_place_takes_its_label_away(world: World) -> None:
-    world.write(".env", "KEY=1")
-    await world.run('S1: @READ_FILE (".env") > $k\nS2: @WRITE_FILE ("docs/out.txt", $k)', "first")
+    world.write("box/k.txt", "KEY=1")
+    await world.run(
+        'S1: @READ_FILE ("box/k.txt") > $k\nS2: @WRITE_FILE ("docs/out.txt", $k)', "first", present=YES
+    )
     await world.run('S1: @WRITE_FILE ("docs/out.txt", "hello")', "second")
     outcome = await world.run('S1: @READ_FILE ("docs/out.txt") > $k\nS2: @WEB_SEARCH ("$k")', "third")
     assert outcome.result is not None
@@ -228,13 +237,33 @@ async def test_facts_have_the_labels_of_their_words(world: World) -> None:
 async def test_a_resumed_run_has_the_labels_that_were_told_then(world: World) -> None:
     from callsheet.machine import Decision
 
-    world.write(".env", "KEY=1")
-    await world.run('S1: @READ_FILE (".env") > $k\nS2: @WRITE_FILE ("docs/out.txt", $k)', "first")
+    world.write("box/k.txt", "KEY=1")
+    await world.run(
+        'S1: @READ_FILE ("box/k.txt") > $k\nS2: @WRITE_FILE ("docs/out.txt", $k)', "first", present=YES
+    )
     await interrupted(
         world, 'S1: @READ_FILE ("docs/out.txt") > $n\nS2: @NOTE ("x") > $m\nS3: @WEB_SEARCH ("$n")'
     )
     world.journal.path.with_name(f"{world.journal.path.name}-labels").unlink()
     assert refusal(await world.resume(in_doubt=Decision.SKIP)).label.endswith("/secret")
+
+
+async def test_a_search_that_finds_a_secret_file_has_its_label(world: World) -> None:
+    world.write("box/k.txt", "KEY=1")
+    found = refusal(await world.run('S1: @SEARCH_FILES ("KEY") > $k\nS2: @WEB_SEARCH ("$k")'))
+    assert found.label.endswith("/secret")
+
+
+async def test_notes_have_the_labels_of_what_was_noted(world: World) -> None:
+    world.write("notes.txt", "private")
+    reads = 'S2: @GET_WM ("k") > $g\nS3: @WEB_SEARCH ("$g")'
+    text = f'S1: @READ_FILE ("notes.txt") > $n\nS0: @SET_WM ("k", $n)\n{reads}'
+    assert refusal(await world.run(text)).step == "S3"
+    outcome = await world.run(
+        'S1: @SET_WM ("k", "hello")\nS2: @GET_WM ("k") > $g\nS3: @WEB_SEARCH ("$g")', "b"
+    )
+    assert outcome.result is not None
+    assert outcome.result.status is Status.DONE
 
 
 # ---------------------------------------------------------------- agents and new plans

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from callsheet.policy.model import Policy, SourceRule, ToolRule
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.builtin.files import file_tools
 from callsheet.ports.builtin.memory import memory_tools
+from callsheet.ports.builtin.working_memory import working_memory_tools
 from callsheet.ports.tools import CallContext
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome
@@ -31,6 +32,8 @@ FACTS = {
     "SEARCH_FILES": ToolFacts(Effect.READ, ("pattern", "path", "glob")),
     "STORE_FACT": ToolFacts(Effect.KEYED, ("content",)),
     "QUERY_MEMORY": ToolFacts(Effect.READ, ("query",)),
+    "SET_WM": ToolFacts(Effect.IDEMPOTENT, ("key", "value")),
+    "GET_WM": ToolFacts(Effect.READ, ("key",)),
     "WEB_SEARCH": ToolFacts(Effect.READ, ("query",)),
     "PAY": ToolFacts(Effect.UNSAFE, ("to", "amount")),
     "NOTE": ToolFacts(Effect.UNSAFE, ("text",)),
@@ -39,8 +42,7 @@ SECRET = read_label("T/secret")
 POLICY = Policy(
     sources=(
         SourceRule(kind="file", pattern="docs/**", label=read_label("T/pub")),
-        SourceRule(kind="file", pattern="**/.env", label=SECRET),
-        SourceRule(kind="file", pattern=".env", label=SECRET),
+        SourceRule(kind="file", pattern="box/**", label=SECRET),
     ),
     tools={
         "PAY": ToolRule(
@@ -66,7 +68,7 @@ class World:
 
     def __post_init__(self) -> None:
         settings = BuiltinSettings(workspace=self.folder, data=self.folder.parent / "data")
-        for tool in (*file_tools(settings), *memory_tools(settings)):
+        for tool in (*file_tools(settings), *memory_tools(settings), *working_memory_tools(settings)):
             self.tools[tool.spec.name] = tool.handler
         self.tools |= {"WEB_SEARCH": self._search, "PAY": self._pay, "NOTE": self._note}
         self.tools = {name: _async(tool) for name, tool in self.tools.items()}
@@ -111,7 +113,7 @@ class World:
 
     async def resume(self, run_id: str = "run", in_doubt: Decision | None = None, **more: Any) -> RunOutcome:
         @asynccontextmanager
-        async def ports(start: Start, plan: Plan) -> AsyncIterator[Ports]:
+        async def ports(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
             yield self.ports()
 
         return await resume_run(self.journal, run_id, ports, in_doubt, **more)

@@ -24,9 +24,9 @@ _ENDS = {
 class RunResult:
     """How a run ended, or what it waits for.
 
-    `status` is `done`, `failed`, `refused`, `cancelled`, `in_doubt`, `waiting` or `running`. `response` is the
-    plan's answer or message; `variables` are those that were set at the end, by name without `$`. `terminated`
-    says that a TERMINATE ended the plan, `ended_at` which step did, `error` what failed.
+    `status` is `done`, `failed`, `refused`, `cancelled`, `in_doubt`, `waiting` or `running`. `response` is
+    the plan's answer or message; `variables` are those that were set at the end, by name without `$`.
+    `terminated` says that a TERMINATE ended the plan, `ended_at` which step did, `error` what failed.
     A run that is in doubt has no end yet: `in_doubt` lists the calls that left and gave no
     answer; `Runtime.decide` decides about one, `Runtime.resume` carries the run on. A run that is
     `waiting` has asked people: `waiting` lists what; `Runtime.answer`, then `Runtime.resume` carry

@@ -115,7 +115,7 @@ class Asking:
             call = code.tool, attempt.args, tuple(attempt.inputs), plan
             if admitted is None:
                 return Approval(*call, {}, timeout=timeout)
-            return Approval(*call, admitted.shown, timeout=timeout, why=admitted.reasons)
+            return Approval(*call, dict(admitted.shown), timeout=timeout, why=admitted.reasons)
         read = read_question(attempt.args)
         return None if isinstance(read, str) else read
 

@@ -1,7 +1,7 @@
 """What one agent may do, as a token that the gateway signs and checks: not the agent, and nobody else.
 
-In: the step of an agent, the policy, the clock. Out: a text that names its tools, its turns, its calls and its
-end, under a key that never leaves the process; or TokenRefused for a call that it does not cover.
+In: the step of an agent, the policy, the clock. Out: a text that names its tools, its turns, its calls and
+its end, under a key that never leaves the process; or TokenRefused for a call that it does not cover.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The gateway of a run under a policy: labels of files and facts, tokens of agents, new plans verified.
 
-In: a command of the run, and the policy that it is under. Out: its outcome, with the label that the world knows
-of it. What is checked here stands behind the machine's own checks, which know nothing of the world.
+In: a command of the run, and the policy that it is under. Out: its outcome, with the label that the world
+knows of it. What is checked here stands behind the machine's own checks, which know nothing of the world.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from callsheet.machine import (
 )
 from callsheet.machine.keys import parse_key
 from callsheet.policy.model import Policy
+from callsheet.policy.sources import Sources
 from callsheet.runtime.capabilities import Capability, Ledger, Signer, TokenRefused
 from callsheet.runtime.gateway import Gateway, Outcome, Ports, Remote
 from callsheet.runtime.places import ANYWHERE, Kept, kept_by, read_by
@@ -79,6 +80,8 @@ class GuardedGateway(Gateway):
         super().__init__(ports, run_id, facts, at_once)
         self._guard = guard
         self._root = ports.workspace
+        self._notes = f"run {run_id}"
+        self._sources = Sources(guard.policy)
         self._signer = Signer()
         self._tokens: dict[str, tuple[str, Ledger]] = {}
 
@@ -179,13 +182,15 @@ class GuardedGateway(Gateway):
         if kept.path == ANYWHERE:
             store.add(self._root, (EVERYWHERE,), taken)
             return None
+        if kept.note is not None:
+            return store.begin(self._notes, kept.note, taken)
         return store.begin(self._root, kept.path, taken)
 
     def _has_left(self, kept: Kept, writing: Writing, outcome: Outcome) -> None:
         """What a call has written is there; a call of which nobody knows keeps its place marked."""
         is_known = isinstance(outcome, Succeeded) or (isinstance(outcome, Failed) and not outcome.unsettled)
         if is_known:
-            replaced = kept.replaces and isinstance(outcome, Succeeded) and self._root != ""
+            replaced = kept.replaces and isinstance(outcome, Succeeded) and writing.root != ""
             self._guard.labels.end(writing, replaced=replaced)
 
     def _labelled(self, command: CallTool, outcome: Succeeded) -> Succeeded:
@@ -195,16 +200,19 @@ class GuardedGateway(Gateway):
             return outcome
         store = self._guard.labels
         if read.facts is not None:
-            return outcome._replace(label=self._label_of_facts(read.facts))
+            return outcome._replace(label=self._remembered("", read.facts))
+        if read.note is not None:
+            return outcome._replace(label=self._remembered(self._notes, (read.note,)))
         found = store.below(self._root, read.path) if read.is_folder else store.of(self._root, (read.path,))
+        by_name = [self._sources.file(path, on_host=False) for path in read.files]
         everywhere = store.of(self._root, (EVERYWHERE,))
-        known = [label for label in (found, everywhere) if label is not None]
+        known = [label for label in (found, everywhere, *by_name) if label is not None]
         return outcome._replace(label=join(known)) if known else outcome
 
-    def _label_of_facts(self, names: tuple[str, ...]) -> Label:
-        """The label of facts: what the policy says of memory counts for those of which nothing is known."""
+    def _remembered(self, root: str, names: tuple[str, ...]) -> Label:
+        """The label of facts and notes: what the policy says of memory where nothing is known of one."""
         store, labels = self._guard.labels, [LITERAL]
         for name in names:
-            label = store.of("", (name,))
+            label = store.of(root, (name,))
             labels.append(self._guard.policy.memory if label is None else label)
         return join(labels)

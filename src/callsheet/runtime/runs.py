@@ -185,6 +185,13 @@ async def start_run(
             return await _drive(kept, folded, commands, gateway, watch)
 
 
+class GivenPolicy(NamedTuple):
+    """The policy under which a run is to be taken up; `is_accepted`: also where it is not its own."""
+
+    policy: Policy
+    is_accepted: bool = False
+
+
 PortsFor = Callable[[Start, Plan], AbstractAsyncContextManager[Ports]]
 """Opens the ports again for a run that was started this way; may refuse with CallsheetError."""
 
@@ -197,9 +204,7 @@ async def resume_run(
     watch: Watch = _NOBODY,
     present: Respondents = _ABSENT,
     limits: Callable[[Limits], Limits] | None = None,
-    policy: Policy | None = None,
-    *,
-    accepts_changed_policy: bool = False,
+    given: GivenPolicy | None = None,
 ) -> RunOutcome:
     """Take a run up where its journal ends; a run that has ended gives its result again.
 
@@ -208,9 +213,9 @@ async def resume_run(
     Where others stay in doubt the run goes on as far as it can with what is decided and answered, and
     the outcome lists them; if nothing is decided, nothing is launched, as where a run waits for answers
     alone and none has come. `limits` makes, of the limits that the run has, those that hold from now
-    on. A run under a policy goes on under the very same, unless another `policy` is given and
-    `accepts_changed_policy`. Where somebody has asked for the run to be cancelled, it is. Raises JournalError
-    where the run is unknown, damaged, owned by a process that lives, or (JRN023) not under this `policy`.
+    on. A run under a policy goes on under the very same, unless another is `given` and accepted. Where
+    somebody has asked for the run to be cancelled, it is. Raises JournalError where the run is unknown,
+    damaged, owned by a process that lives, or (JRN023) not under the given policy.
     """
     plan = _plan_of(journal, run_id)
     with journal.claim(run_id) as writer:
@@ -218,7 +223,7 @@ async def resume_run(
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
             return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
-        changed = _changed(run_id, folded, policy, accepts=accepts_changed_policy)
+        changed = _changed(run_id, folded, given)
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         cancelled = None if machine.result is not None else cancel_asked(journal, run_id)
         if cancelled is not None:
@@ -246,9 +251,9 @@ async def resume_run(
                 return await _drive(kept, folded, commands, gateway, watch)
 
 
-def _changed(run_id: str, folded: Folded, policy: Policy | None, *, accepts: bool) -> PolicyChanged | None:
-    """That a run goes on under another policy; raises JournalError (JRN023) where nobody accepts that."""
-    if policy is None:
+def _changed(run_id: str, folded: Folded, given: GivenPolicy | None) -> PolicyChanged | None:
+    """That a run goes on under another policy; raises JournalError (JRN023) where that is not accepted."""
+    if given is None:
         return None
     enforcement = folded.enforcement
     if enforcement is None:
@@ -257,16 +262,16 @@ def _changed(run_id: str, folded: Folded, policy: Policy | None, *, accepts: boo
             f"run {run_id} was started without a policy, so nobody knows where its values come from",
             way_out="resume it without --policy, or start it anew under the policy",
         )
-    before, now = policy_hash(enforcement.policy), policy_hash(policy)
+    before, now = policy_hash(enforcement.policy), policy_hash(given.policy)
     if before == now:
         return None
-    if not accepts:
+    if not given.is_accepted:
         raise JournalError(
             "JRN023",
             f"run {run_id} is under the policy {before[:12]}, and this is {now[:12]}",
             way_out="resume it without --policy, under its own; or with --accept-changed-policy",
         )
-    return PolicyChanged(policy)
+    return PolicyChanged(given.policy)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from callsheet.ir.flow import flow_of
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.frames import Attempt, Frame
+from callsheet.machine.graph import Graph
 from callsheet.machine.monitor.admitted import Admitted, Origins
 from callsheet.machine.monitor.reads import Reads, argument_of, reads_of, written_of
 from callsheet.machine.monitor.refusal import PolicyRefusal, RefusedByPolicy
@@ -29,7 +30,7 @@ from callsheet.policy.model import Implicit, Policy
 
 Judging: TypeAlias = "Callable[[CallView], Judgement]"
 MOST_ORIGINS = 8
-MEMORY = "QUERY_MEMORY"
+_MEMORY = frozenset({"QUERY_MEMORY", "GET_WM"})
 RESPOND, TERMINATE, REPLAN = "RESPOND", "TERMINATE", "RE-PLAN"
 _NO_ORIGINS: Origins = ()
 _PLAIN: tuple[Label, Origins] = (LITERAL, _NO_ORIGINS)
@@ -57,6 +58,7 @@ class Monitor:
     """The labels of one run; `load` begins a program, the other methods are the machine's hooks."""
 
     __slots__ = (
+        "_before",
         "_control",
         "_exact",
         "_extended",
@@ -119,6 +121,7 @@ class Monitor:
             if slot is not None:
                 self.labels[slot], self.origins[slot] = label.join(self.labels[slot]), origins
         self.noted = {}
+        self.base = self.base.join(self.literal)
 
     def _take_program(self, program: Program) -> None:
         self.program = program
@@ -129,6 +132,8 @@ class Monitor:
         self._control: Control | None = None
         self._guards: list[list[int]] | None = None
         self._reach: dict[int, tuple[int, ...]] = {}
+        graph = program.graph
+        self._before = [(n,) for n in range(len(program.steps))] if graph is None else _before(graph)
         self._extended: dict[str, tuple[Origins, Origins]] = {}
         self._strict = self.enforcement.policy.implicit is Implicit.STRICT
 
@@ -200,7 +205,7 @@ class Monitor:
 
     def _guards_of(self, number: int) -> Sequence[int]:
         if self._exact:
-            return (number,)  # a graph has no way but that through a step's own guard
+            return self._before[number]
         if self._guards is None:
             self._guards = self._controls().guards()
         return self._guards[number]
@@ -234,8 +239,9 @@ class Monitor:
 
     def _counts_all(self, code: StepCode) -> bool:
         """Whether every bit counts that a step tells: always, or because it may tell one again and again."""
-        if self._strict or code.source is not None:
-            return True
+        return self._strict or code.source is not None or self._is_in_cycle(code)
+
+    def _is_in_cycle(self, code: StepCode) -> bool:
         return not self._exact and bool(self._controls().in_cycle[code.number])
 
     def tested(self, code: StepCode) -> None:
@@ -280,9 +286,8 @@ class Monitor:
         reads = self._reads[number] or self._reads_of(code)
         labels = self.labels
         arguments = tuple([make(slots, labels) for make in reads.arguments])
-        call = CallView(
-            code.id, code.tool or REPLAN, arguments, self._decided(number), code.retries, False, is_asked
-        )
+        way, repeats = self._decided(number), code.recurs and self._is_in_cycle(code)
+        call = CallView(code.id, code.tool or REPLAN, arguments, way, code.retries, False, is_asked, repeats)
         origins = self._origins_at(reads.slots)
         if code.kind is Kind.AGENT and code.loop is None:
             unseen = "the agent makes its calls by itself, so that nobody could hold them against the policy"
@@ -402,7 +407,7 @@ class Monitor:
     def _origins_of(self, argument: Argument, origins: Origins) -> Origins:
         found: Origins = _NO_ORIGINS
         for hole in _holes(argument):
-            slot = self.program.slot_of.get(hole)
+            slot = self.program.slot_of.get(hole.partition(".")[0])
             found = _merged(found, self.origins[slot]) if slot is not None else origins
         return found
 
@@ -416,7 +421,7 @@ class Monitor:
         label, origins = admitted.result, admitted.origins
         if reported is not None:
             # what is known of each fact takes the place of what the policy says of all memory
-            label = reported.join(admitted.sent if attempt.code.tool == MEMORY else label)
+            label = reported.join(admitted.sent if attempt.code.tool in _MEMORY else label)
         if isinstance(attempt, InnerCall):
             seen, before = self.talks[attempt.talk.key]
             self.talks[attempt.talk.key] = seen.join(label), _merged(before, origins)
@@ -430,7 +435,7 @@ class Monitor:
             label, origins = label.join(known[0]), _merged(known[1], origins)
         self.results[prefix] = label, origins
         code = attempt.code
-        leads = code.fail_target is not None or code.fail_message is not None
+        leads = self._exact or code.fail_target is not None or code.fail_message is not None
         if leads and self._counts_all(code):
             self._note(code, label)
 
@@ -499,6 +504,15 @@ class Monitor:
         made = (*[other for other in origins if other != step], step)[-MOST_ORIGINS:]
         self._extended[step] = origins, made
         return made
+
+
+def _before(graph: Graph) -> list[tuple[int, ...]]:
+    """For each step of a graph, itself and those it waits for: their failure would keep it from starting."""
+    found: list[list[int]] = [[number] for number in range(len(graph.dependents))]
+    for number, dependents in enumerate(graph.dependents):
+        for dependent in dependents:
+            found[dependent].append(number)
+    return [tuple(numbers) for numbers in found]
 
 
 def _merged(left: Origins, right: Origins) -> Origins:

@@ -143,15 +143,18 @@ class _Making:
             case Template():
                 return self._template(name, value)
             case ListExpr(items=items):
-                return self._members(name, [self.argument(str(n), item) for n, item in enumerate(items)])
+                return self._members(name, [self.argument(name, item) for item in items])
             case DictExpr(items=pairs):
-                return self._members(name, [self.argument(key, item) for key, item in pairs])
+                members: list[Make] = []
+                for key, item in pairs:
+                    members += self.argument(name, Literal(key)), self.argument(key, item)
+                return self._members(name, members)
 
     def _text(self, value: JSON) -> str:
         return to_json_text(value) if self._exact else to_text(value)
 
     def _ref(self, name: str, ref: Ref) -> Make:
-        slot, path, variable = self._slot(ref.name), ref.path, ref.name
+        slot, path, variable = self._slot(ref.name), ref.path, _shown(ref)
 
         def make(values: Values, labels: Labels) -> Argument:
             value = values[slot]
@@ -165,7 +168,7 @@ class _Making:
 
     def _template(self, name: str, template: Template) -> Make:
         made = [
-            part if isinstance(part, str) else (self._slot(part.name), part.path, part.name)
+            part if isinstance(part, str) else (self._slot(part.name), part.path, _shown(part))
             for part in template.parts
         ]
         text = self._text
@@ -202,12 +205,20 @@ class _Making:
         return make
 
 
+def _shown(ref: Ref) -> str:
+    """A reference as it stands in the plan."""
+    return ".".join([ref.name, *map(str, ref.path)])
+
+
 def argument_of(name: str, value: JSON, label: Label, variable: str = "", depth: int = 0) -> Argument:
     """An argument that is a value of this label: its members one by one, or one text where they are many."""
     if isinstance(value, list | dict) and 0 < len(value) <= _MOST_MEMBERS and depth < _DEEPEST:
-        pairs: Any = value.items() if isinstance(value, dict) else enumerate(value)
-        items = tuple(
-            argument_of(str(key), cast("JSON", item), label, variable, depth + 1) for key, item in pairs
-        )
-        return Argument(name, (), label, items)
+        items: list[Argument] = []
+        if isinstance(value, dict):
+            for key, item in cast("dict[str, JSON]", value).items():
+                items.append(Argument(name, (Hole(variable, label, key),), label))
+                items.append(argument_of(key, item, label, variable, depth + 1))
+        else:
+            items += [argument_of(name, item, label, variable, depth + 1) for item in value]
+        return Argument(name, (), label, tuple(items))
     return Argument(name, (Hole(variable, label, to_text(value)),), label)
