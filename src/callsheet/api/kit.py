@@ -92,6 +92,8 @@ class Kit:
     """How the machine drives agents, None where it does not."""
     pins: PinKeeper | None = None
     """What judges the tools of servers; None takes them as they are when they are opened."""
+    workspace: str = ""
+    """The folder of the file tools, empty where there are none."""
     language: LanguageModel | None = None
     """Who is asked for plans; None where there is no model, or one that carries out whole operations."""
 

@@ -1,4 +1,4 @@
-"""One plan run or proved, one goal compiled: `run`, `arun`, `verify`, `compile`, for scripts and notebooks."""
+"""One plan run or proved, one goal compiled, for scripts: `run`, `arun`, `verify`, `compile`."""
 
 from __future__ import annotations
 

@@ -133,8 +133,10 @@ class Runtime(Opening):
             raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
         own_data = None if data is None else Path(data)
         model = opened(model)
+        settings = builtin_settings(builtins, workspace, own_data)
         kit = Kit(
-            tools=tuple(local_registry(read_tools(tools), builtin_settings(builtins, workspace, own_data))),
+            tools=tuple(local_registry(read_tools(tools), settings)),
+            workspace="" if settings is None else os.path.abspath(settings.workspace),
             servers=() if mcp is None else read_servers(mcp),
             model=None if model is None else model_port(model),
             agent=None if agent is None else agent_port(agent),

@@ -308,7 +308,8 @@ class Session:
 
         has_none = self._kit.replan is None and self._kit.planner is None
         compiler = None if has_none else self._compiler(ears)
-        return Ports(route, self._kit.model, self._kit.agent, compiler, self._turns())
+        kit = self._kit
+        return Ports(route, kit.model, kit.agent, compiler, self._turns(), kit.workspace)
 
     def _turns(self) -> TurnPort | None:
         """Who answers the questions of agents that the machine drives."""

@@ -62,7 +62,7 @@ class PlanPolicy:
         """What callsheet's own proof holds a plan against: `base` with these tools, budget and patterns.
 
         The proof follows data where the rules above look at the order of steps: what leaves, and what agents
-        may do, is for `base` to say, and `no_egress_after_sensitive` and `no_escape_hatches` have no part in it.
+        may do, is for `base` to say; `no_egress_after_sensitive` and `no_escape_hatches` have no part in it.
         """
         allowed = None if self.allowed_tools is None else frozenset(map(documented_tool, self.allowed_tools))
         return replace(

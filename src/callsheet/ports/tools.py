@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, Effect, OnInDoubt
+from callsheet.ir.labels import Label
 from callsheet.machine import Remark, Spent
 
 if TYPE_CHECKING:
@@ -39,11 +40,12 @@ class CallContext:
     same for every delivery of this call, also after a crash and when its answer was lost, and new
     for a planned retry after a failure; it is made from the run and the key of the first attempt of
     this `delivery` (by default this one) unless it is given. `remarks` are what has been told with
-    `remark`, `spent` what was reported with `spend`. `on_late` hears of an answer that comes after
+    `remark`, `spent` what was reported with `spend`. `shown` is the label of the data that a planner was
+    shown for this call, None where nobody has said it. `on_late` hears of an answer that comes after
     the call was given up.
     """
 
-    __slots__ = ("_delivery", "_idempotency_key", "key", "on_late", "remarks", "run_id", "spent")
+    __slots__ = ("_delivery", "_idempotency_key", "key", "on_late", "remarks", "run_id", "shown", "spent")
 
     def __init__(
         self,
@@ -58,6 +60,7 @@ class CallContext:
         self.key = key
         self.remarks: tuple[Remark, ...] = ()
         self.spent: Spent | None = None
+        self.shown: Label | None = None
         self._delivery = delivery or key
         self._idempotency_key = idempotency_key
         self.on_late = on_late
