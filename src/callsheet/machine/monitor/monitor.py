@@ -51,7 +51,7 @@ class Enforcement:
     @classmethod
     def under(cls, policy: Policy, inputs: Mapping[str, Label] | None = None) -> Enforcement:
         """What holds under a policy; raises ValueError for one with a pattern or a host that is none."""
-        return cls(policy, Judge(policy).judge, inputs or {})
+        return cls(policy, Judge(policy).judge, inputs or {}, policy.inputs)
 
 
 class Monitor:
