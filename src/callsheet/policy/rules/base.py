@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from callsheet.ir.labels import Label, join
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.audiences import Audiences
 from callsheet.policy.builtins import Traits, fold, traits_of
 from callsheet.policy.calls import Argument, CallView, Hole, Objection, Obligation, Part, Rule
@@ -22,6 +22,11 @@ class Notes:
         self.objections: list[Objection] = []
         self.approvals: list[str] = []
         self.obligations: list[Obligation] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no rule has said anything."""
+        return not (self.objections or self.approvals or self.obligations)
 
     def object(
         self,
@@ -97,10 +102,11 @@ def is_nameless(argument: Argument) -> bool:
 
 def flowing(call: CallView) -> Label:
     """The label of all that the arguments hold."""
-    arguments = call.arguments
-    if len(arguments) == 1:
-        return arguments[0].label
-    return join(argument.label for argument in arguments)
+    label = LITERAL
+    for argument in call.arguments:
+        if argument.label is not label:
+            label = label.join(argument.label)
+    return label
 
 
 def leaves(argument: Argument) -> Iterator[Argument]:
