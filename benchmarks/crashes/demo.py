@@ -33,7 +33,8 @@ class Demo:
         self._sample: Sample | None = None
         self._report = ""
         self.journal = self._folder / "journal-0.db"
-        self.env: Mapping[str, str] = {"XDG_DATA_HOME": str(self._folder / "data")}
+        data, pins = self._folder / "data", self._folder / "pins.json"
+        self.env: Mapping[str, str] = {"XDG_DATA_HOME": str(data), "CALLSHEET_PINS": str(pins)}
 
     def prepare(self) -> None:
         """Make the sample anew."""

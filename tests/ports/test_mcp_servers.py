@@ -264,10 +264,7 @@ async def test_a_server_that_dies_is_told_with_its_last_words_and_started_again(
         assert await call["texts"]({}, CONTEXT) == ["one", "two"]
         assert notes().count("start") == 2
         changed = await failure(call["moody"]({}, CONTEXT))
-        assert (
-            str(changed)
-            == "the tool 'moody' of the MCP server 'workshop' is declared differently now; not called"
-        )
+        assert str(changed).endswith("'workshop' is declared differently now (description); not called")
         assert not changed.in_doubt
 
 
@@ -305,7 +302,9 @@ async def test_a_tool_that_changes_during_the_session_is_refused(fickle):
         call = handlers(pool)
         assert await call["look"]({}, CONTEXT) == "ok"
         await call["change"]({}, CONTEXT)
-        assert "is declared differently now; not called" in str(await failure(call["look"]({}, CONTEXT)))
+        assert "is declared differently now (description); not called" in str(
+            await failure(call["look"]({}, CONTEXT))
+        )
         assert await call["spare1"]({}, CONTEXT) == "ok"
         await call["drop"]({}, CONTEXT)
         assert "is no longer offered; not called" in str(await failure(call["spare1"]({}, CONTEXT)))

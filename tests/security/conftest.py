@@ -1,14 +1,124 @@
-"""What every test of this folder works on."""
+"""A server that misbehaves, as a process of its own, and the machine of a user who has it configured."""
 
 from __future__ import annotations
 
+import copy
+import json
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 from tests.security.world import World
 
+from callsheet.apps.cli.main import main
+from callsheet.ports.mcp import McpServerConfig, StdioServer
 from callsheet.store import Journal
+
+SERVERS = Path(__file__).parent / "servers"
+LOOK = {
+    "name": "look",
+    "description": "Looks a thing up.",
+    "inputSchema": {"type": "object", "properties": {"thing": {"type": "string"}, "n": {"type": "integer"}}},
+    "annotations": {"readOnlyHint": True},
+}
+SEND = {"name": "send", "description": "Sends a text.", "inputSchema": {"type": "object", "properties": {}}}
+
+
+class Changeling:
+    """The server, and what it is to declare and answer from now on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "state.json"
+        self.script = str(SERVERS / "changeling.py")
+        self.state: dict[str, Any] = {"tools": copy.deepcopy([LOOK, SEND]), "answers": {}}
+        self.write()
+
+    def write(self) -> None:
+        self.path.write_text(json.dumps(self.state))
+
+    def declare(self, *tools: Any, **more: Any) -> None:
+        """Declare these tools from now on."""
+        self.state |= {"tools": list(tools), **more}
+        self.write()
+
+    def answer(self, **texts: str) -> None:
+        """Answer calls of these tools so from now on."""
+        self.state["answers"] |= texts
+        self.write()
+
+    @property
+    def calls(self) -> list[str]:
+        """The names of the tools whose calls arrived, in their order."""
+        noted = Path(f"{self.path}.calls")
+        return [line.split()[0] for line in noted.read_text().splitlines()] if noted.exists() else []
+
+    @property
+    def command(self) -> dict[str, Any]:
+        """The server as a configuration file names it."""
+        return {"command": sys.executable, "args": [self.script, str(self.path)]}
+
+    def config(self, **more: Any) -> McpServerConfig:
+        """The server as the library is told of it."""
+        return McpServerConfig(
+            "hall", StdioServer(sys.executable, (self.script, str(self.path))), timeout=20, **more
+        )
+
+
+class User:
+    """A folder with a project whose servers are the changeling's, and a command line in it."""
+
+    def __init__(self, folder: Path, changeling: Changeling) -> None:
+        self.folder = folder
+        self.changeling = changeling
+        self.pins = folder / "home" / "config" / "callsheet" / "mcp-pins.json"
+        self.configure()
+
+    def configure(self, **extension: Any) -> None:
+        """Write the configuration, with what the operator says of the server."""
+        server = {**self.changeling.command, **({"callsheet": extension} if extension else {})}
+        (self.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"hall": server}}))
+
+    def plan(self, *steps: str) -> str:
+        """Write a plan of these steps and give its name."""
+        (self.folder / "plan.ltp").write_text("\n".join(["# ltp: 1", "PLAN_START", *steps, "PLAN_END", ""]))
+        return "plan.ltp"
+
+    def __call__(self, *line: str, typed: str | None = None) -> Result:
+        """Type a command line, with the project's servers where the command takes them."""
+        takes = line[0] in ("run", "check", "tools") or line[:2] in (("trust", "diff"), ("trust", "approve"))
+        return CliRunner().invoke(
+            main, [*line, *(["--mcp-config", "mcp.json"] if takes else [])], input=typed
+        )
+
+    def json(self, *line: str) -> Any:
+        """Type a command line with --json and give what it prints."""
+        return json.loads(self(*line, "--json").stdout)
+
+
+@pytest.fixture
+def changeling(tmp_path: Path) -> Changeling:
+    """A server that can be made to change."""
+    return Changeling(tmp_path)
+
+
+@pytest.fixture
+def user(tmp_path: Path, changeling: Changeling, monkeypatch: pytest.MonkeyPatch) -> User:
+    """A user of that server."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in {
+        "HOME": "home",
+        "XDG_DATA_HOME": "home/data",
+        "XDG_CONFIG_HOME": "home/config",
+    }.items():
+        monkeypatch.setenv(name, str(tmp_path / value))
+    for name in list(os.environ):
+        if name.startswith("CALLSHEET_"):
+            monkeypatch.delenv(name)
+    return User(tmp_path, changeling)
 
 
 @pytest.fixture

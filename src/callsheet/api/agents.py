@@ -34,11 +34,12 @@ class AgentRules:
     def default(self, registry: Registry) -> tuple[str, ...]:
         """The tools of an agent whose step names none."""
         if self.tools is not None:
-            return tuple(name for name in self.tools if registry.get(name) is not None)
+            named = ((name, registry.get(name)) for name in self.tools)
+            return tuple(name for name, tool in named if tool is not None and tool.spec.refusal is None)
         return tuple(
             name
             for name, tool in zip(registry.names(), registry, strict=True)
-            if tool.spec.effect in _READS and call_kind(name) is CallKind.TOOL
+            if tool.spec.effect in _READS and tool.spec.refusal is None and call_kind(name) is CallKind.TOOL
         )
 
 
@@ -83,11 +84,14 @@ def loops_of(plan: Plan, registry: Registry, rules: AgentRules | None) -> dict[s
     return loops
 
 
-def wrong_tools(plan: Plan, registry: Registry, rules: AgentRules | None) -> Iterator[Diagnostic]:
+def wrong_tools(
+    plan: Plan, registry: Registry, rules: AgentRules | None, *, not_asked: str | None = None
+) -> Iterator[Diagnostic]:
     """What is wrong with the tools that steps name for their agents.
 
     AGT001 where they do not stand in the plan, AGT002 for one that the operator does not let agents call,
-    TOL001 or TOL003 for one that is not there.
+    TOL001 or TOL003 for one that is not there (a warning where somebody was `not_asked` for it), TOL020 or
+    TOL021 for one that is not trusted.
     """
     if rules is None or not rules.drives_agents:
         return
@@ -101,8 +105,12 @@ def wrong_tools(plan: Plan, registry: Registry, rules: AgentRules | None) -> Ite
             way_out = 'write their names: tools=["web_search", "read_file"]'
             yield Diagnostic("AGT001", Severity.ERROR, message, span, help=way_out, step=step.id)
         for name in names or ():
-            if registry.get(name) is None:
-                yield replace(registry.missing(name), span=span, step=step.id)
+            tool = registry.get(name)
+            if tool is None:
+                severity = Severity.ERROR if not_asked is None else Severity.WARNING
+                yield replace(registry.missing(name), severity=severity, span=span, step=step.id)
+            elif tool.spec.refusal is not None:
+                yield replace(tool.spec.refusal, span=span, step=step.id)
             elif rules.tools is not None and name not in rules.tools:
                 allowed = ", ".join(f"@{tool}" for tool in rules.tools) or "no tool"
                 message = f"agents may not call @{name} here"

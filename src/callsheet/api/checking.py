@@ -61,6 +61,7 @@ def check_plan(
     if registry is not None:
         steps = {step.id: step for step in plan.steps}
         found = tuple(_explained(d, steps, registry, not_asked) for d in found)
+        found = (*found, *_refused_calls(plan, registry))
     return (*found, *_what_cannot_run(plan, means))
 
 
@@ -147,6 +148,14 @@ def _explained(
         return diagnostic
     message = f"no tool is called @{step.action.tool} here, and {not_asked} was not asked"
     return replace(diagnostic, severity=Severity.WARNING, message=message)
+
+
+def _refused_calls(plan: Plan, registry: Registry) -> Iterator[Diagnostic]:
+    """The calls of tools that are not trusted, each at its place."""
+    for step in plan.steps:
+        tool = registry.get(step.action.tool) if isinstance(step.action, Call) else None
+        if tool is not None and tool.spec.refusal is not None:
+            yield replace(tool.spec.refusal, span=step.action.span or step.span, step=step.id)
 
 
 def _placed(diagnostic: Diagnostic, call: Call) -> Diagnostic:

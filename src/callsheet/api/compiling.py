@@ -111,8 +111,9 @@ def no_model() -> CallsheetError:
 
 
 def offered(registry: Registry) -> tuple[ToolSpec, ...]:
-    """The declarations of all tools, under the names by which plans call them."""
-    return tuple(replace(tool.spec, name=name) for name, tool in zip(registry.names(), registry, strict=True))
+    """The declarations of all tools that may be called, under the names by which plans call them."""
+    named = zip(registry.names(), registry, strict=True)
+    return tuple(replace(tool.spec, name=name) for name, tool in named if tool.spec.refusal is None)
 
 
 async def draft_for(

@@ -33,6 +33,7 @@ from callsheet.store import Journal
 
 if TYPE_CHECKING:
     from callsheet.ports.mcp import McpServerConfig
+    from callsheet.ports.mcp.trust import PinKeeper
 
 Servers: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Iterable[McpServerConfig]"
 """MCP servers: the path of an `mcpServers` file, its content, or the table of servers in it."""
@@ -58,6 +59,8 @@ class RuntimeOptions(TypedDict, total=False):
     on_approval: OnAsk | None
     on_in_doubt: Literal["ask", "fail", "retry"]
     agent_tools: Iterable[str] | None
+    pinned: bool
+    pins: str | os.PathLike[str] | None
     schedule: Literal["sequential", "auto"] | None
 
 
@@ -87,6 +90,8 @@ class Kit:
     schedule: Literal["sequential", "auto"] | None = None
     agents: AgentRules | None = None
     """How the machine drives agents, None where it does not."""
+    pins: PinKeeper | None = None
+    """What judges the tools of servers; None takes them as they are when they are opened."""
     workspace: str = ""
     """The folder of the file tools, empty where there are none."""
     language: LanguageModel | None = None
@@ -134,3 +139,12 @@ def read_servers(given: Servers) -> tuple[McpServerConfig, ...]:
         text = json.dumps(content, indent=2, ensure_ascii=False, default=str)
         return parse_config(Source("<mcp>", text), Path.cwd()).servers
     return tuple(given)
+
+
+def pin_keeper(pinned: bool, pins: str | os.PathLike[str] | None) -> PinKeeper | None:
+    """What holds the tools of servers against a file of pins; None where neither is asked for."""
+    if not pinned and pins is None:
+        return None
+    from callsheet.ports.mcp.trust import PinFile, PinKeeper, default_pins  # noqa: PLC0415 - only then
+
+    return PinKeeper(PinFile(default_pins() if pins is None else Path(pins)), pinned=pinned)

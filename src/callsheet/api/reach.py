@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from callsheet.api.agents import AgentRules, agent_steps, loops_of, names_for_agents
+from callsheet.diagnostics import Diagnostic
 from callsheet.ir import Call, CallKind, Effect, OnInDoubt, Plan, call_kind
 from callsheet.ir.calling import called_names
 from callsheet.machine import ToolFacts
@@ -39,11 +40,11 @@ def local_registry(given: Iterable[Tool], builtins: BuiltinSettings | None) -> R
 
 
 def spec_lookup(registry: Registry) -> Callable[[str], ToolSpec | None]:
-    """The declaration of a tool by one of its names, as tools come and go."""
+    """The declaration of a tool by one of its names, as tools come and go; of one that may be called."""
 
     def spec_of(name: str) -> ToolSpec | None:
         tool = registry.get(name)
-        return None if tool is None else replace(tool.spec, name=name)
+        return None if tool is None or tool.spec.refusal is not None else replace(tool.spec, name=name)
 
     return spec_of
 
@@ -63,6 +64,13 @@ def absent_tools(plan: Plan, registry: Registry, agents: AgentRules | None = Non
     named = names_for_agents(plan, registry, agents)
     names |= dict.fromkeys(name for name in named if call_kind(name) is CallKind.TOOL)
     return tuple(name for name in names if registry.get(name) is None)
+
+
+def refused_tools(plan: Plan, registry: Registry, agents: AgentRules | None = None) -> tuple[Diagnostic, ...]:
+    """Why tools that a plan calls, or its agents may, must not be called (TOL020, TOL021)."""
+    names = dict.fromkeys((*called_names(plan), *names_for_agents(plan, registry, agents)))
+    tools = (tool for name in names if (tool := registry.get(name)) is not None)
+    return tuple(tool.spec.refusal for tool in tools if tool.spec.refusal is not None)
 
 
 def pins_of(plan: Plan, registry: Registry, agents: AgentRules | None = None) -> dict[str, str]:

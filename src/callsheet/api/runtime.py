@@ -23,7 +23,7 @@ from callsheet.api.given import (
     verdict_of,
 )
 from callsheet.api.handle import RunHandle
-from callsheet.api.kit import Kit, Servers, builtin_settings, read_servers
+from callsheet.api.kit import Kit, Servers, builtin_settings, pin_keeper, read_servers
 from callsheet.api.language import language_model
 from callsheet.api.models import (
     Agent,
@@ -67,6 +67,10 @@ class Runtime(Opening):
       paths of Python files with decorated functions.
     - `mcp`: the path of an `mcpServers` file, its content as a dict, or the table in it. Servers
       start when a plan first needs them.
+    - `pins` is a file in which the declarations of their tools are kept: what is declared differently later
+      is not called. With `pinned` only what a person has approved (`callsheet trust approve`) is called and
+      shown to models; the file is then the user's own unless it is named. Without both, a tool is
+      refused only if it changes after its server was opened.
     - `builtins`: True for the built-in tools in the folder `workspace` (the working directory),
       or their `BuiltinSettings`; `data` is the folder of memory and received files.
     - `model`: carries out `@LLM_…` and the like: the name of a model (`provider:model`, or the address
@@ -122,6 +126,8 @@ class Runtime(Opening):
         on_approval: OnAsk | None = None,
         schedule: Literal["sequential", "auto"] | None = None,
         agent_tools: Iterable[str] | None = None,
+        pinned: bool = False,
+        pins: str | os.PathLike[str] | None = None,
     ) -> None:
         if schedule not in (None, *SCHEDULES):
             raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
@@ -145,6 +151,7 @@ class Runtime(Opening):
             on_ask=on_approval,
             schedule=schedule,
             agents=_agent_rules(model, agent, agent_tools),
+            pins=pin_keeper(pinned, pins),
             language=None if model is None else language_model(model),
         )
         super().__init__(kit)

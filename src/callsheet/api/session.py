@@ -35,7 +35,7 @@ from callsheet.api.kit import Kit
 from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner, refused
 from callsheet.api.prepared import Prepared, PreparedPlans
-from callsheet.api.reach import absent_tools, facts_of, pins_of, spec_lookup, take_in
+from callsheet.api.reach import absent_tools, facts_of, pins_of, refused_tools, spec_lookup, take_in
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import EventStream
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
@@ -150,6 +150,7 @@ class Session:
         doubts = await self._reach(plan.ir) if asks_servers else ()
         not_asked = None if asks_servers or self._servers_are_open else "a server of this runtime"
         found = check_plan(plan.ir, self._registry, inputs.keys(), not_asked=not_asked, means=self._kit.means)
+        found = (*found, *wrong_tools(plan.ir, self._registry, self._kit.agents, not_asked=not_asked))
         findings = Findings((*doubts, *advised(plan.ir, found)), plan.source)
         findings.raise_for_errors()
         facts = facts_of(plan.ir, self._registry, agents=self._kit.agents)
@@ -176,7 +177,8 @@ class Session:
     async def _open_servers(self) -> None:
         from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - only where servers are opened
 
-        pool = McpPool(self._kit.servers, blob_sink=folder_sink(self._kit.files))
+        sink = folder_sink(self._kit.files)
+        pool = McpPool(self._kit.servers, blob_sink=sink, pins=self._kit.pins)
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(pool)
             self._doubts = await pool.connect(keep_going=True)
@@ -185,7 +187,7 @@ class Session:
             self._stack.push_async_exit(opened.pop_all())
         self._servers_are_open = True
         self._ready.clear()
-        for doubt in self._doubts:
+        for doubt in (d for d in self._doubts if d.severity is not Severity.HINT):
             _log.warning("%s: %s", doubt.code, doubt.message)
 
     # ------------------------------------------------------------ runs
@@ -266,6 +268,9 @@ class Session:
             if not accepts_changed_tools:
                 with in_words_of_the_library():
                     check_pins(start, pins_of(plan, self._registry, self._kit.agents))
+            refused = refused_tools(plan, self._registry, self._kit.agents)
+            if refused:
+                raise CallsheetError(refused)
             yield self._ports(ears)
 
         def change(before: Limits) -> Limits:

@@ -9,6 +9,7 @@ from typing import BinaryIO
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir import Plan, plan_from_json
+from callsheet.ir.strict_json import NotJson, read_json
 
 _IR_FIELD = re.compile(r'\s*\{\s*"ir"\s*:')
 _MAX_BYTES = 100_000_000
@@ -58,10 +59,8 @@ def plan_of_file(source: Source) -> Plan:
 def plan_of_json(source: Source) -> Plan:
     """The plan in a text of canonical JSON; raises CallsheetError (CFG001) where it is none."""
     try:
-        return plan_from_json(json.loads(source.text))
-    except json.JSONDecodeError as error:
-        message, span = f"this is not JSON: {error.msg}", Span(error.pos, error.pos + 1)
-        raise CallsheetError([Diagnostic("CFG001", Severity.ERROR, message, span)], source) from error
-    except RecursionError as error:
-        wrong = Diagnostic("CFG001", Severity.ERROR, "this JSON is nested too deep")
+        return plan_from_json(read_json(source.text))
+    except NotJson as error:
+        span = None if error.at is None else Span(error.at, error.at + 1)
+        wrong = Diagnostic("CFG001", Severity.ERROR, f"this is not JSON: {error}", span)
         raise CallsheetError([wrong], source) from error

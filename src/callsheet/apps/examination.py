@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from callsheet import __version__
-from callsheet.apps.session import Setup, choose_servers
+from callsheet.apps.session import Setup, choose_servers, pin_keeper
 from callsheet.apps.settings import settings_path
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ports.builtin import isolation
 from callsheet.ports.mcp import McpPool, McpServerConfig, discover, load_config
+from callsheet.ports.mcp.trust import PinKeeper
 
 State: TypeAlias = Literal["ok", "note", "bad"]
 
@@ -185,11 +186,12 @@ async def _servers(setup: Setup) -> list[Item]:
         configs = choose_servers(setup, None).configs
     except CallsheetError:
         return []  # the configuration's own item says why
-    return [item for config in configs for item in await _server(config)]
+    pins = pin_keeper(setup.settings, records=False)
+    return [item for config in configs for item in await _server(config, pins)]
 
 
-async def _server(config: McpServerConfig) -> list[Item]:
-    async with McpPool([config]) as pool:
+async def _server(config: McpServerConfig, pins: PinKeeper) -> list[Item]:
+    async with McpPool([config], pins=pins) as pool:
         said = await pool.connect(keep_going=True)
         items = [_of(d, "mcp server", config.name) for d in said]
         for status in pool.status():

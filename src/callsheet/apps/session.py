@@ -26,6 +26,7 @@ from callsheet.ports.tools import Registry, Tool
 if TYPE_CHECKING:
     from callsheet.api.agents import AgentRules
     from callsheet.ports.mcp import McpServerConfig, ServerStatus
+    from callsheet.ports.mcp.trust import PinFile, PinKeeper
     from callsheet.runtime.gateway import CompilePort, ModelPort, Ports, Route, TurnPort
 
 
@@ -51,7 +52,14 @@ class Setup:
     def means(self) -> Means:
         """What a plan can ask for besides tools, as far as it is configured."""
         has_model = bool(self.model) or self.settings.model.is_set
-        return Means(model=has_model, compiler=has_model)
+        return Means(model=has_model, agent=has_model, compiler=has_model)
+
+    @property
+    def agents(self) -> AgentRules:
+        """How the machine drives agents, and what the operator lets them call."""
+        from callsheet.api.agents import AgentRules  # noqa: PLC0415 - only where plans are looked at
+
+        return AgentRules(self.settings.agent_tools)
 
     @property
     def folder(self) -> str:
@@ -225,7 +233,8 @@ async def open_toolbox(
         return
     from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - only where servers are opened
 
-    async with McpPool(chosen.configs, blob_sink=folder_sink(setup.data / "files")) as pool:
+    sink = folder_sink(setup.data / "files")
+    async with McpPool(chosen.configs, blob_sink=sink, pins=pin_keeper(setup.settings)) as pool:
         found = await pool.connect(keep_going=True)
         for tool, alias in pool.tools():
             take_in(registry, tool, alias)
@@ -234,6 +243,20 @@ async def open_toolbox(
         origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
         found = (*chosen.diagnostics, *found)
         yield Toolbox(registry, origins, tuple(pool.status()), found, folder)
+
+
+def pin_file(settings: Settings) -> PinFile:
+    """The file in which the tools of servers are pinned."""
+    from callsheet.ports.mcp.trust import PinFile, default_pins  # noqa: PLC0415 - only with servers
+
+    return PinFile(default_pins() if settings.pins is None else Path(settings.pins).expanduser())
+
+
+def pin_keeper(settings: Settings, *, records: bool = True) -> PinKeeper:
+    """What holds the tools of servers against that file."""
+    from callsheet.ports.mcp.trust import PinKeeper  # noqa: PLC0415 - as above
+
+    return PinKeeper(pin_file(settings), pinned=settings.trust == "pinned", records=records)
 
 
 def setup_of_run(setup: Setup, toolbox: Toolbox) -> Setup:

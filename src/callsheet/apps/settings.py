@@ -34,12 +34,16 @@ class Settings:
     `approve` names tools before each of whose calls a person is asked; one that nobody has approved within
     `approval_timeout` (a text such as `3d`), or within the time that `approval_timeout_by_tool` has for
     it, is denied. `agent_tools` are the only ones that agents
-    may call; without it those that only read, and what a step names.
+    may call; without it those that only read, and what a step names. `trust` says which tools of MCP servers
+    may be called: those that are declared as they were when they were first seen, or with `pinned` those
+    that a person has approved; `pins` is the file that both are kept in, by default the user's.
     """
 
     on_in_doubt: Literal["ask", "fail", "retry"] = "ask"
     approve: tuple[str, ...] = ()
     agent_tools: tuple[str, ...] | None = None
+    trust: Literal["first-use", "pinned"] = "first-use"
+    pins: str | None = None
     approval_timeout: str | None = None
     approval_timeout_by_tool: Mapping[str, str] = field(default_factory=dict[str, str])
     fetch: FetchSettings = field(default_factory=FetchSettings)

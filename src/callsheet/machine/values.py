@@ -11,6 +11,7 @@ import re
 from typing import Any, cast
 
 from callsheet.ir import JSON, Cast, CompareOp, PathPart
+from callsheet.ir.strict_json import finite, refuse_constant
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _MAX_NUMBER_LENGTH = 400
@@ -19,14 +20,10 @@ _encode_spaced = json.JSONEncoder(ensure_ascii=False).encode
 _TRUE_WORDS = frozenset({"true", "yes", "1"})
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)
-
-
 def parse_json(text: str) -> tuple[bool, JSON]:
     """Whether `text` is JSON, and its value. NaN, infinities and endless nesting are not."""
     try:
-        return True, json.loads(text, parse_constant=_refuse_constant)
+        return True, json.loads(text, parse_float=finite, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         return False, None
 

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 from urllib.parse import quote, urlsplit
 
@@ -58,6 +59,7 @@ class Target(NamedTuple):
 _PORTS = {"http": 80, "https": 443}
 
 
+@lru_cache(maxsize=1_024)
 def parse_url(text: str) -> Target:
     """Take a URL apart; raises AddressRefused for anything with a second reading.
 

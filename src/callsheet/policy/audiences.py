@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from callsheet.ir.labels import TRUSTED
 from callsheet.policy.addresses import AddressRefused, AllowedHosts, parse_url
@@ -27,8 +28,9 @@ class Audiences:
         self._hosts = [(a.name, AllowedHosts.parse(a.hosts)) for a in audiences if a.hosts]
         self._mail = [(a.name, tuple(m.casefold() for m in a.mail)) for a in audiences if a.mail]
         self.has_hosts = bool(self._hosts)
+        self.of_host = lru_cache(maxsize=1_024)(self._of_host)
 
-    def of_host(self, host: str) -> frozenset[str]:
+    def _of_host(self, host: str) -> frozenset[str]:
         """The audiences that a host belongs to, by its name or its address."""
         if not self._hosts:
             return NOBODY_KNOWN

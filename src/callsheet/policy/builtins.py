@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from types import MappingProxyType
 
 from callsheet.ir.labels import LITERAL, UNKNOWN, Label
@@ -142,6 +143,7 @@ NO_SHELLS = frozenset(
 """Languages whose programs are no shell's; every other word counts as one."""
 
 
+@lru_cache(maxsize=4_096)
 def fold(name: str) -> str:
     """The one name of a tool or a control word, however a plan, a policy or an executor spells it.
 

@@ -95,7 +95,7 @@ class Judge:
         source = self._source(prepared, call) if prepared.source is None else prepared.source
         data = flowing(call)
         if prepared.tool == "ASK_HUMAN":
-            data = Label(False, data.readers)
+            return source.join(call.pc)
         result = source if data is source else source.join(data)
         if call.pc is not result:
             result = result.join(call.pc)
@@ -139,13 +139,16 @@ class Judge:
             return named
         if traits is None:
             return UNKNOWN
-        if traits.address is not None or (traits.path is not None and tool != "EDIT_FILE"):
+        asks = tool == "ASK_HUMAN"
+        if asks or traits.address is not None or (traits.path is not None and tool != "EDIT_FILE"):
             return None
         return traits.returns
 
     def _source(self, prepared: _Prepared, call: CallView) -> Label:
         traits = prepared.traits
         assert traits is not None
+        if prepared.tool == "ASK_HUMAN":
+            return LITERAL if is_choice(call) else traits.returns
         if traits.path is not None:
             return self._file_source(traits, call)
         assert traits.address is not None
@@ -170,6 +173,12 @@ class Judge:
         except PathRefused:
             return traits.returns
         return self.setting.sources.file(path, on_host)
+
+
+def is_choice(call: CallView) -> bool:
+    """Whether a question leaves a person nothing but to choose: they decide, and say nothing else."""
+    options = of_name(call, "options")
+    return options is not None and not options.label.untrusted and options.label.is_public
 
 
 def judge(policy: Policy, call: CallView) -> Judgement:

@@ -117,7 +117,8 @@ class Policy:
     - `host_read`: the globs of paths that may be read on the host.
     - `exec_network`: whether code that is run reaches the network.
     - `approved`, `declassify`: ids of steps to which somebody has said yes, whose results count as public.
-    - `memory`: the label of facts that earlier runs stored. `planner`: that of the plan's literals.
+    - `memory`: the label of facts that earlier runs stored. `planner`: that of the plan's literals,
+      `inputs`: that of what a run is given.
     - `allowed_tools`, `denied_tools`: canonical names without `@`; None allows what is known.
     - `forbidden`: patterns (RE2) that no argument may match.
     """
@@ -135,6 +136,7 @@ class Policy:
     implicit: Implicit = Implicit.BOUNDED
     memory: Label = UNKNOWN
     planner: Label = LITERAL
+    inputs: Label = LITERAL
     agent: AgentRule | None = None
     replan: ReplanRule | None = None
     approved: frozenset[str] = frozenset()

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from urllib.parse import unquote
 
 _DRIVE_OR_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_ODD = re.compile(r"[%:]|[ .](?:/|\Z)")
 _MOST_DECODINGS = 6
 _MAX_PATH = 4_096
 
@@ -18,6 +20,7 @@ class PathRefused(Exception):
     """The path leads outside, or has a second reading; the text says why."""
 
 
+@lru_cache(maxsize=4_096)
 def workspace_path(text: str) -> str:
     """The normal form of a path inside the workspace; raises PathRefused for any other.
 
@@ -37,6 +40,7 @@ def workspace_path(text: str) -> str:
     return normal
 
 
+@lru_cache(maxsize=4_096)
 def host_path(text: str) -> str:
     """The normal form of an absolute path on the host; raises PathRefused for any other.
 
@@ -51,6 +55,8 @@ def host_path(text: str) -> str:
 
 def readings_of(path: str) -> tuple[str, ...]:
     """All that a normal path may be taken for by some system: names that end in blanks or dots, streams."""
+    if path.isascii() and not _ODD.search(path):
+        return (path,)
     bare = "/".join(part.split(":")[0].rstrip(" .") or part for part in path.split("/"))
     folded = unicodedata.normalize("NFKC", path)
     return tuple(dict.fromkeys((path, bare, folded, unquote(path))))
@@ -66,6 +72,8 @@ def _readings(text: str) -> list[str]:
     if not text.strip() or len(text) > _MAX_PATH:
         raise PathRefused("the path is empty or too long")
     readings = [text]
+    if text.isascii() and text.isprintable() and "%" not in text and "\\" not in text:
+        return readings
     for _ in range(_MOST_DECODINGS):
         decoded = unicodedata.normalize("NFKC", unquote(readings[-1])).replace("\\", "/")
         if any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co") for c in readings[-1] + decoded):

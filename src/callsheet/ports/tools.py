@@ -126,7 +126,8 @@ class ToolSpec:
     positional arguments their names. `timeout` is in seconds, None without limit; the handler
     keeps it itself.
     `origin` says where it comes from (`builtin`, `python:FILE`, `mcp:SERVER`); `pin` is the
-    hash of the declaration as its provider gave it.
+    hash of the declaration as its provider gave it; `refusal` says why it may not be called, None
+    where it may: a tool with one is in no list that a model is shown.
     """
 
     name: str
@@ -141,6 +142,7 @@ class ToolSpec:
     """Whether somebody who answers for the tool has said that its effect is this one."""
     on_in_doubt: OnInDoubt | None = None
     """What becomes of its calls in doubt; None leaves that to the run."""
+    refusal: Diagnostic | None = None
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -207,6 +209,11 @@ class Registry:
     def get(self, name: str) -> Tool | None:
         """The tool of a canonical or qualified name, None if there is none or it is ambiguous."""
         return self._tools.get(name) or self._tools.get(self._aliases.get(name, ""))
+
+    def names_of(self, name: str) -> tuple[str, ...]:
+        """All names by which plans can call the tool that this name calls, its own first; itself if none."""
+        own = name if name in self._tools else self._aliases.get(name, name)
+        return (own, *(alias for alias, tool in self._aliases.items() if tool == own))
 
     def require(self, name: str) -> Tool:
         """The tool of this name; raises CallsheetError (TOL001, TOL003) with the nearest names."""

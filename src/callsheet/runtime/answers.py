@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 
 from callsheet.ir import JSON, DictExpr, ListExpr, Value
 from callsheet.ir import Literal as Scalar
+from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Answered, Approval, Ask, Question, Verdict
 from callsheet.machine.asking import Asked
 from callsheet.passes.schema import misfits
@@ -158,8 +159,8 @@ def read_answer(asked: PendingAsk, text: str) -> JSON:
         if text == option or text == json.dumps(option, ensure_ascii=False):
             return option
     try:
-        value: JSON = json.loads(text)
-    except (ValueError, RecursionError):
+        value: JSON = read_json(text)
+    except NotJson:
         return text
     if asked.schema is not None and _schema_misfit(asked.schema, value) is not None:
         return text if _schema_misfit(asked.schema, text) is None else value

@@ -22,6 +22,7 @@ from callsheet.api.runtime import Runtime
 from callsheet.api.steps import StepResult
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Call, Effect, canonical_tool_name, executor_name
+from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Spent, Usage
 from callsheet.ports.tools import CallContext, Tool, ToolSpec
 from callsheet.store.library import PlanLibrary, StoredPlan
@@ -197,8 +198,8 @@ def _read(arguments: Mapping[str, Any] | str) -> Any:
     if not isinstance(arguments, str):
         return arguments
     try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
+        return read_json(arguments)
+    except NotJson:
         return arguments
 
 

@@ -13,7 +13,7 @@ import click
 
 from callsheet.api.checking import check_plan, check_readable
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exits import status_of
 from callsheet.apps.cli.output import count_of, json_rows, print_json
 from callsheet.apps.cli.reading import PlanText, read_plan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source, render_all
@@ -42,7 +42,10 @@ def check(
     strict: bool,
     as_json: bool,
 ) -> int:
-    """Say what is wrong with each PLAN, a file or - for standard input; exit 2 if there is an error."""
+    """Say what is wrong with each PLAN, a file or - for standard input; exit 2 if there is an error.
+
+    Exit 3 if all that is wrong are tools of servers that are not trusted.
+    """
     inputs = options.parse_variables(variables)
     texts = [_read(argument, syntax, strict, inputs) for argument in plans]
     shelf = None if no_tools else _Shelf(setup, asks_servers=bool(setup.mcp_configs))
@@ -59,7 +62,7 @@ def check(
             if diagnostics:
                 click.echo(render_all(diagnostics, text.source))
             click.echo(_verdict(text, diagnostics))
-    return Exit.WRONG if any(d.is_error for _, ds in found for d in ds) else Exit.OK
+    return status_of(d for _, diagnostics in found for d in diagnostics)
 
 
 def _read(argument: str, syntax: Syntax | None, strict: bool, inputs: Iterable[str]) -> PlanText:
@@ -74,7 +77,8 @@ def _examine(plan: Plan, shelf: _Shelf | None, inputs: set[str]) -> tuple[Diagno
     if shelf is None:
         return check_plan(plan, None, inputs)
     registry, before, not_asked = shelf.tools_for(plan)
-    return (*before, *check_plan(plan, registry, inputs, not_asked=not_asked, means=shelf.means))
+    found = check_plan(plan, registry, inputs, not_asked=not_asked, means=shelf.means)
+    return (*before, *found, *shelf.wrong_tools(plan, registry, not_asked))
 
 
 def _examine_readable(text: PlanText, shelf: _Shelf | None) -> tuple[Diagnostic, ...]:
@@ -96,6 +100,10 @@ class _Shelf:
         self.means = setup.means
         self._shelf = Shelf(setup)
         self._asks_servers = asks_servers
+
+    def wrong_tools(self, plan: Plan, registry: Registry, not_asked: str | None) -> Iterable[Diagnostic]:
+        """As `Shelf.wrong_tools`."""
+        return self._shelf.wrong_tools(plan, registry, not_asked)
 
     def tools_for(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
         """As `Shelf.tools_for`."""

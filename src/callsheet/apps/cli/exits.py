@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from callsheet.diagnostics import Diagnostic
+
+_REFUSALS = frozenset({"TOL020", "TOL021", "POL007", *(f"POL{number}" for number in range(101, 117))})
+"""What a policy says, and not the language."""
 
 
 class Exit(IntEnum):
@@ -26,3 +35,11 @@ class Exit(IntEnum):
     """Ctrl-C; a run that was going on can be resumed."""
     TERMINATED = 143
     """SIGTERM, as Ctrl-C."""
+
+
+def status_of(diagnostics: Iterable[Diagnostic]) -> Exit:
+    """The status for what was found: refused only if nothing else is wrong."""
+    errors = {d.code for d in diagnostics if d.is_error}
+    if not errors:
+        return Exit.OK
+    return Exit.REFUSED if errors <= _REFUSALS else Exit.WRONG

@@ -23,6 +23,11 @@ COMMANDS: dict[str, Entry] = {
     ),
     "plan": Entry(f"{_HERE}.plan.group:plan", "Make, keep, run and compare plans: plan create.", _PLANS),
     "save": Entry(f"{_HERE}.plan.keep:save", "Put a plan into the plan library.", _PLANS),
+    "verify": Entry(f"{_HERE}.verify:verify", "Prove plans against a policy.", _PLANS),
+    "explain-policy": Entry(
+        f"{_HERE}.verify:explain_policy", "Say whose data each step takes and gives.", _PLANS
+    ),
+    "policy": Entry(f"{_HERE}.policy.group:policy", "Say what plans may do: policy init.", _PLANS),
     "run": Entry(f"{_HERE}.run:run", "Check a plan and run it on real tools.", _RUNS),
     "dry-run": Entry(f"{_HERE}.dry_run:dry_run", "Say what a plan would do, and do nothing.", _RUNS),
     "resume": Entry(f"{_HERE}.resume:resume", "Carry on a run where its journal ends.", _RUNS),
@@ -33,6 +38,7 @@ COMMANDS: dict[str, Entry] = {
     "runs": Entry(f"{_HERE}.runs:runs", "List the runs, the newest first.", _RUNS),
     "show": Entry(f"{_HERE}.show:show", "Tell what happened in a run.", _RUNS),
     "tools": Entry(f"{_HERE}.tools:tools", "List the tools that a plan can call.", _MORE),
+    "trust": Entry(f"{_HERE}.trust.group:trust", "Say which tools of MCP servers are trusted.", _MORE),
     "models": Entry(f"{_HERE}.models.group:models", "Fetch models that run on this machine.", _MORE),
     "doctor": Entry(f"{_HERE}.doctor:doctor", "Look whether everything needed is in order.", _MORE),
     "demo": Entry(f"{_HERE}.demo:demo", "See it work on real MCP servers.", _MORE),

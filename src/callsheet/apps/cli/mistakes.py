@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import click
 
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exits import Exit, status_of
 from callsheet.apps.cli.output import drop_output, may_stay_unread, print_error, say, was_printing
 from callsheet.diagnostics import CallsheetError, did_you_mean
 
@@ -30,7 +30,9 @@ def tell(error: Exception, *, as_json: bool) -> Exit:
         except OSError as unwritten:
             print_error(error, as_json=False)
             return _tell_unwritten(unwritten)
-        return Exit.FAILED if error.diagnostics[0].code in _OF_THE_JOURNAL else Exit.WRONG
+        if error.diagnostics[0].code in _OF_THE_JOURNAL:
+            return Exit.FAILED
+        return status_of(error.diagnostics) or Exit.WRONG
     if isinstance(error, OSError) and was_printing(error):
         return _tell_unwritten(error)
     text = " ".join(str(error).split())[:300]

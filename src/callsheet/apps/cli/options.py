@@ -142,6 +142,7 @@ def setup_from(
     allow_private_hosts: Iterable[str] = (),
     allow_unsandboxed: bool = False,
     model: str = "",
+    pinned: bool = False,
 ) -> Setup:
     """The setup that these options describe, on top of the user's configuration file."""
     from callsheet.api.reach import default_data  # noqa: PLC0415 - only where tools are opened
@@ -153,6 +154,8 @@ def setup_from(
     settings = replace(settings, fetch=replace(settings.fetch, allow_private_hosts=hosts))
     if allow_unsandboxed:
         settings = replace(settings, execution=replace(settings.execution, require="best-effort"))
+    if pinned:
+        settings = replace(settings, trust="pinned")
     return Setup(
         workspace=(workspace or Path()).absolute(),
         data=default_data(),
@@ -206,6 +209,9 @@ _private_hosts = click.option(
     metavar="HOST",
     help="A private host, address or network (or *) that pages may be fetched from; may be repeated.",
 )
+_pinned = click.option(
+    "--pinned", is_flag=True, help="Call no tool of a server that was not approved with `callsheet trust`."
+)
 _unsandboxed = click.option(
     "--allow-unsandboxed", is_flag=True, help="Let code run with limits alone where there is no sandbox."
 )
@@ -226,12 +232,23 @@ tool_sources = folded(
     allow_private_hosts=_private_hosts,
     allow_unsandboxed=_unsandboxed,
     model=model,
+    pinned=_pinned,
 )
 """Where tools come from and what they may do, as `setup`."""
-planning_tools = folded("setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs, model=model)
+planning_tools = folded(
+    "setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs, model=model, pinned=_pinned
+)
 """Where tools come from and who makes plans, as `setup`, for commands that call no tool."""
-checked_tools = folded("setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs)
+checked_tools = folded("setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs, pinned=_pinned)
 """Where tools come from, as `setup`, for commands that call none."""
+
+
+policy_option = click.option(
+    "--policy",
+    required=True,
+    metavar="POLICY",
+    help="What plans are held against: strict, workspace, open, or a file.",
+)
 
 
 # ---------------------------------------------------------------- the journal
@@ -338,9 +355,13 @@ def read_value(option: str, given: str) -> Any:
             twice.extend(key for key in made if keys.count(key) > 1)
         return made
 
+    from callsheet.ir.strict_json import finite, refuse_constant  # noqa: PLC0415 - not for --help
+
     text = _decoded(option, given)
     try:
-        value = json.loads(text, parse_constant=_refuse, object_pairs_hook=as_dict)
+        value = json.loads(
+            text, parse_float=finite, parse_constant=refuse_constant, object_pairs_hook=as_dict
+        )
     except (ValueError, RecursionError):
         return text
     if twice:
@@ -354,10 +375,6 @@ def _decoded(option: str, given: str) -> str:
         return os.fsencode(given).decode("utf-8")
     except UnicodeError:
         raise _wrong(f"the value of {option} is not UTF-8 text", "give it as UTF-8") from None
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(name)
 
 
 def _wrong(message: str, way_out: str) -> CallsheetError:

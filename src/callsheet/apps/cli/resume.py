@@ -158,7 +158,7 @@ async def _resume(job: Resumption) -> RunOutcome:
 @asynccontextmanager
 async def _ports_of(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[Ports]:
     """Open the tools that the run's start names; refuse those that are gone or have changed."""
-    from callsheet.api.reach import absent_tools, pins_of  # noqa: PLC0415 - as above
+    from callsheet.api.reach import absent_tools, pins_of, refused_tools  # noqa: PLC0415 - as above
     from callsheet.apps.models import asked_by, carried_on  # noqa: PLC0415
     from callsheet.apps.session import Setup, open_toolbox  # noqa: PLC0415
     from callsheet.runtime.runs import check_pins  # noqa: PLC0415
@@ -175,5 +175,8 @@ async def _ports_of(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator
             print_diagnostics(toolbox.diagnostics, None)
         if not job.accepts_changed_tools:
             check_pins(start, pins_of(plan, toolbox.registry, asked.agents))
+        refused = refused_tools(plan, toolbox.registry, asked.agents)
+        if refused:
+            raise CallsheetError(refused)
         compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
         yield toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from callsheet.store.journal import Journal
 
 
+_FIRST_SIGHT = "TOL022"
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """How a run begins: under which id, before which calls a person is asked, and whether it waits."""
@@ -265,7 +268,9 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
     )
     if any(d.is_error for d in found):
         raise CallsheetError(found, job.text.source)
-    warnings = tuple(d for d in (*job.text.diagnostics, *found) if d.severity is Severity.WARNING)
+    warnings = tuple(
+        d for d in (*job.text.diagnostics, *found) if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT
+    )
     if not job.quiet:
         print_diagnostics(warnings, job.text.source)
         if toolbox.servers:

@@ -47,7 +47,8 @@ def _print(toolbox: Toolbox) -> None:
         click.echo(f"{origin}")
         for name, spec in specs.items():
             if spec.origin == origin:
-                click.echo(f"  @{name} ({_arguments(spec)})  [{spec.effect}]")
+                refused = "" if spec.refusal is None else f"  not trusted ({spec.refusal.code})"
+                click.echo(f"  @{name} ({_arguments(spec)})  [{spec.effect}]{refused}")
                 if spec.description:
                     click.echo(f"      {preview(_first_line(spec), 110)}")
     for server in toolbox.servers:
@@ -83,6 +84,7 @@ def _json(toolbox: Toolbox) -> dict[str, Any]:
                 "arguments": list(spec.parameter_names),
                 "parameters": dict(spec.parameters),
                 "pin": spec.pin,
+                "refusal": None if spec.refusal is None else spec.refusal.code,
             }
             for name, spec in _specs(toolbox).items()
         ],

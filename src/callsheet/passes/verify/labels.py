@@ -53,16 +53,15 @@ class Labels:
         """What decides about the step's own action, once it is come to: its condition and its items."""
         reading = self.subject.readings[step]
         label = self.seen(step, (*reading.contents, *reading.source))
-        if reading.emptiness and self.counts(step, looped=reading.loop is not None):
+        if reading.emptiness and self.counts(step):
             label = label.join(self.seen(step, reading.emptiness))
         return label
 
-    def counts(self, step: int, *, looped: bool = False) -> bool:
+    def counts(self, step: int) -> bool:
         """Whether one bit counts here: in a strict policy, and where it is told repeatedly."""
         subject = self.subject
-        if subject.judge.policy.implicit is Implicit.STRICT:
-            return True
-        return looped or bool(subject.control.in_cycle[step])
+        is_strict = subject.judge.policy.implicit is Implicit.STRICT
+        return is_strict or bool(subject.control.in_cycle[step])
 
     def way(self, step: int) -> Label:
         """What decides whether the step's action is done."""
@@ -212,7 +211,7 @@ class _Propagation:
         traits = judge.traits(tool)
         data = judge.policy.planner.join(labels.seen(number, subject.readings[number].arguments))
         if fold(tool) == "ASK_HUMAN":
-            data = Label(False, data.readers)
+            return self._source(number).join(way)
         result = self._source(number).join(data).join(way)
         result = result.join(labels.seen(number, subject.accesses[number].reads))
         if traits is not None and traits.composes and not result.is_public:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 
 from callsheet.policy.addresses import AllowedHosts, host_address, is_public
 from callsheet.policy.builtins import Traits
@@ -67,6 +68,7 @@ def _in_network(allowed: AllowedHosts, host: str) -> bool:
     return address is not None and allowed.allow_network(address)
 
 
+@lru_cache(maxsize=1_024)
 def inside(host: str) -> str | None:
     """Why a host is none of the public internet by its name alone, None if it may be one.
 

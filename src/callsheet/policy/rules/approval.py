@@ -10,6 +10,8 @@ from callsheet.policy.rules.base import Check, Notes, Setting
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
     """Asks for a yes; CONSEQUENTIAL where untrusted data decides whether the call is made, yes or no."""
+    if traits is None and setting.policy.refuse_unknown_tools:
+        return None
     is_destructive = traits is None or traits.destructive
     always = traits is not None and traits.approval is When.ALWAYS
     if not is_destructive and not always:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+
 from callsheet.ir.labels import Label, join
 from callsheet.policy.builtins import PathUse, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
@@ -39,7 +42,8 @@ _FOLDERS = (
     "launchdaemons", "bin", "sbin", "cron.d", "cron.daily", "cron.hourly", "cron.weekly", "cron.monthly",
     "init.d", "profile.d", "site-packages",
 )  # fmt: skip
-_PATTERNS = tuple(glob(name) for name in _NAMES)
+_FOLDERS_SET = frozenset(_FOLDERS)
+_PATTERN = re.compile("|".join(f"(?:{glob(name).pattern})" for name in _NAMES), re.DOTALL)
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
@@ -78,6 +82,7 @@ def may_be_executed(argument: Argument) -> bool:
     return is_executable("".join(known(part, "x") for part in argument.parts))
 
 
+@lru_cache(maxsize=4_096)
 def is_executable(text: str) -> bool:
     """Whether something executes the file of this path sooner or later.
 
@@ -90,6 +95,6 @@ def is_executable(text: str) -> bool:
         return True
     for reading in readings_of(path):
         *folders, name = reading.casefold().split("/")
-        if not set(_FOLDERS).isdisjoint(folders) or any(p.fullmatch(name) for p in _PATTERNS):
+        if not _FOLDERS_SET.isdisjoint(folders) or _PATTERN.fullmatch(name):
             return True
     return False

@@ -5,9 +5,9 @@ from __future__ import annotations
 import unicodedata
 
 from callsheet.policy.builtins import Traits
-from callsheet.policy.calls import CallView, Rule
+from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.patterns import Patterns
-from callsheet.policy.rules.base import Check, Notes, Setting, texts
+from callsheet.policy.rules.base import Check, Notes, Setting, known, texts
 
 _BETWEEN = "\n\x00\n"
 
@@ -22,7 +22,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
         arguments = call.arguments
         if not arguments:
             return
-        text = _BETWEEN.join([text for argument in arguments for text in texts(argument)])
+        text = _all_text(arguments)
         found = patterns.found_in(text)
         if not text.isascii():
             found += patterns.found_in(_plain(text))
@@ -36,6 +36,20 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
             )
 
     return check
+
+
+def _all_text(arguments: tuple[Argument, ...]) -> str:
+    """The texts of all arguments in one, so that one pass is enough."""
+    found: list[str] = []
+    for argument in arguments:
+        parts = argument.parts
+        if argument.items:
+            found += texts(argument)
+        elif len(parts) == 1 and isinstance(parts[0], str):
+            found.append(parts[0])
+        else:
+            found.append("".join([known(part) for part in parts]))
+    return found[0] if len(found) == 1 else _BETWEEN.join(found)
 
 
 def _plain(text: str) -> str:

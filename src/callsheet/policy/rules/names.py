@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from callsheet.policy.builtins import CONTROL_WORDS, Traits, is_shell
 from callsheet.policy.calls import CallView, Rule
@@ -16,25 +17,37 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
     if tool in CONTROL_WORDS:
         return None
     fixed = _refusal(setting, tool, traits)
-    if fixed is not None:
-        rule, message, way_out = fixed
-
-        def refuse(_call: CallView, notes: Notes) -> None:
-            notes.object(rule, message, help=way_out)
-
-        return refuse
-    if tool != "EXEC_CODE":
+    if tool == "EXEC_CODE":
+        return _code_check(fixed, _refusal(setting, "SHELL_EXEC", setting.traits("SHELL_EXEC")))
+    if fixed is None:
         return _agent_check(setting, tool)
-    as_shell = _refusal(setting, "SHELL_EXEC", setting.traits("SHELL_EXEC"))
-    if as_shell is None:
-        return _agent_check(setting, tool)
-    shell_rule, shell_message, shell_help = as_shell
 
-    def code(call: CallView, notes: Notes) -> None:
-        if may_be_shell(call):
-            notes.object(shell_rule, f"the program may be a shell's: {shell_message}", "language", shell_help)
+    def refuse(_call: CallView, notes: Notes) -> None:
+        notes.object(fixed.rule, fixed.message, help=fixed.help)
 
-    return code
+    return refuse
+
+
+def _code_check(as_code: _Refusal | None, as_shell: _Refusal | None) -> Check | None:
+    """The same for code: a program that is a shell's is judged as one, and one that may be as both."""
+    if as_code is None and as_shell is None:
+        return None
+
+    def check(call: CallView, notes: Notes) -> None:
+        if as_shell is not None and may_be_shell(call):
+            notes.object(
+                as_shell.rule, f"the program may be a shell's: {as_shell.message}", "language", as_shell.help
+            )
+        elif as_code is not None and not is_surely_shell(call):
+            notes.object(as_code.rule, as_code.message, help=as_code.help)
+
+    return check
+
+
+def is_surely_shell(call: CallView) -> bool:
+    """Whether the program of an EXEC_CODE is a shell script, beyond doubt."""
+    language = of_name(call, "language")
+    return language is not None and language.text is not None and is_shell(language.text)
 
 
 def may_be_shell(call: CallView) -> bool:
@@ -56,17 +69,27 @@ def _agent_check(setting: Setting, tool: str) -> Check | None:
     return only_for_plans
 
 
-def _refusal(setting: Setting, tool: str, traits: Traits | None) -> tuple[Rule, str, str | None] | None:
+class _Refusal(NamedTuple):
+    """Why a tool may not be called."""
+
+    rule: Rule
+    message: str
+    help: str | None = None
+
+
+def _refusal(setting: Setting, tool: str, traits: Traits | None) -> _Refusal | None:
     policy = setting.policy
     if _NAME.fullmatch(tool) is None:
-        return Rule.UNKNOWN_TOOL, f"{tool!r} is no name of a tool", None
+        return _Refusal(Rule.UNKNOWN_TOOL, f"{tool!r} is no name of a tool")
     if tool in setting.denied or (tool == "SHELL_EXEC" and "EXEC_CODE" in setting.denied):
-        return Rule.DENIED_TOOL, f"the policy denies @{tool}", None
+        return _Refusal(Rule.DENIED_TOOL, f"the policy denies @{tool}")
     if setting.allowed is not None and tool not in setting.allowed:
         named = ", ".join(f"@{name}" for name in sorted(setting.allowed)) or "none"
-        return Rule.DENIED_TOOL, f"@{tool} is not among the tools that the policy allows", f"allowed: {named}"
+        return _Refusal(
+            Rule.DENIED_TOOL, f"@{tool} is not among the tools that the policy allows", f"allowed: {named}"
+        )
     if traits is None and policy.refuse_unknown_tools:
-        return (
+        return _Refusal(
             Rule.UNKNOWN_TOOL,
             f"the policy says nothing of @{tool}, so it may send, change and destroy anything",
             f"describe it in the policy, under tools: @{tool}",

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.ports.mcp.config import HttpServer, McpServerConfig
-from callsheet.ports.mcp.declarations import pin_of
+from callsheet.ports.mcp.declarations import no_two_alike, pin_of
 from callsheet.ports.mcp.failures import because, is_lost, not_opened
 from callsheet.ports.mcp.late import LateAnswers, heard
 from callsheet.ports.mcp.process import ServerProcess
@@ -80,6 +81,12 @@ class Connection:
     def protocol(self) -> str | None:
         """The protocol version both sides agreed on."""
         return self._client.protocol_version if self._client is not None else None
+
+    @property
+    def reported(self) -> tuple[str, str]:
+        """The name and the version that the server says it has; empty texts where it says nothing."""
+        info = None if self._client is None else self._client.server_info
+        return ("", "") if info is None else (info.name, info.version)
 
     async def close(self) -> None:
         """End the session and the server's process; safe to call twice, and when cancelled."""
@@ -188,7 +195,12 @@ class Connection:
                 self.refusal = None
                 if not ready.done():
                     ready.set_result(None)
-                await self._over.wait()
+                watch = asyncio.create_task(self._watch(client), name=f"mcp {self.config.name} changes")
+                try:
+                    await self._over.wait()
+                finally:
+                    watch.cancel()
+                    await _finished(watch)
         except Exception as error:
             if ready.done():
                 self._logger.debug("the session ended with %r", error)
@@ -213,6 +225,20 @@ class Connection:
             cache=None,
         )
 
+    async def _watch(self, client: Client) -> None:
+        """Hear of changed tools from a server that tells only who asks, as the protocol of 2026 has it."""
+        tools = client.server_capabilities.tools
+        if tools is None or not tools.list_changed:
+            return
+        try:
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._stale = True
+        except Exception as error:
+            self._logger.debug("the server tells of no changes: %r", error)
+        else:
+            self._stale = True  # what comes now is not heard any more
+
     async def _log(self, params: LoggingMessageNotificationParams) -> None:
         self._logger.debug("%s: %s", params.level, params.data)
 
@@ -224,14 +250,17 @@ class Connection:
             self._stale = True
 
     async def list_tools(self) -> None:
-        """Ask the server for all its tools, page by page."""
+        """Ask the server for all its tools, page by page.
+
+        Raises CallsheetError (TOL016) for two tools that would be called by one name.
+        """
         from mcp_types import ListToolsRequest, PaginatedRequestParams  # noqa: PLC0415 - a session is open
         from pydantic import TypeAdapter  # noqa: PLC0415
 
         assert self._client is not None
         session = self._client.session
         wire: Any = TypeAdapter(dict[str, Any])
-        found: dict[str, dict[str, Any]] = {}
+        listed: list[dict[str, Any]] = []
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
             params = PaginatedRequestParams(cursor=cursor)
@@ -239,7 +268,7 @@ class Connection:
             page = await session.list_tools(params=params)
             raw: dict[str, Any] = await session.send_request(ListToolsRequest(params=params), wire)
             usable = {tool.name for tool in page.tools}
-            found.update((tool["name"], tool) for tool in raw["tools"] if tool["name"] in usable)
+            listed += (tool for tool in raw["tools"] if tool["name"] in usable)
             cursor = page.next_cursor
             if cursor is None:
                 break
@@ -247,15 +276,25 @@ class Connection:
             self._logger.warning(
                 "the server goes on listing tools; after %s pages no more are asked for", _MAX_PAGES
             )
-        self.declarations = found
-        self.pins = {name: pin_of(declaration) for name, declaration in found.items()}
+        no_two_alike(self.config.name, [tool["name"] for tool in listed])
+        self.declarations = {tool["name"]: tool for tool in listed}
+        self.pins = {name: pin_of(declaration) for name, declaration in self.declarations.items()}
         self._stale = False
 
     async def refresh(self) -> None:
-        """Ask for the tools again if the server said, or may be thought, to have changed them."""
-        if self._stale:
-            with suppress(Exception):  # the call itself will say what is wrong with the session
-                await self.list_tools()
+        """Ask for the tools again if the server said, or may be thought, to have changed them.
+
+        Raises ToolFailed if it does not say which they are: then nothing of it can be called.
+        """
+        if not self._stale:
+            return
+        try:
+            await self.list_tools()
+        except CallsheetError as error:
+            raise ToolFailed(f"{error.diagnostics[0].message}; not called") from error
+        except Exception as error:
+            failed = await self._failed(error)
+            raise ToolFailed(f"{failed} (when its tools were asked for again); not called") from error
 
 
 async def _finished(task: asyncio.Task[None]) -> None:

@@ -15,6 +15,7 @@ import base64
 import binascii
 import hashlib
 import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -31,18 +32,33 @@ BlobSink: TypeAlias = Callable[[bytes], str]
 
 
 def folder_sink(folder: Path) -> BlobSink:
-    """A sink that writes files named by their SHA-256 into a folder and gives their paths."""
+    """A sink that writes files named by their SHA-256 into a folder and gives their paths.
+
+    A link that somebody has put there is not followed: a file takes its place.
+    """
 
     def keep(data: bytes) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / hashlib.sha256(data).hexdigest()
-        if not path.exists():
+        if not _is_there(path, len(data)):
             part = path.with_name(f"{path.name}.{os.getpid()}.{id(data):x}.part")
-            part.write_bytes(data)
+            part.unlink(missing_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(part, flags, 0o666), "wb") as file:
+                file.write(data)
             part.replace(path)
         return str(path)
 
     return keep
+
+
+def _is_there(path: Path, size: int) -> bool:
+    """Whether a plain file of this size is at a path."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size == size
 
 
 def failure_text(result: CallToolResult) -> str:

@@ -1,16 +1,18 @@
 """What a server's declaration of a tool becomes: the tool's spec, its effect and its pin.
 
-In: the wire object of `tools/list`, as the server sent it. Out: a ToolSpec. A server's hints
-count only where the operator trusts it (security contract, section 4).
+In: the wire object of `tools/list`, as the server sent it. Out: a ToolSpec. A server's hints can make
+nothing of a tool that it would not be without them, unless the operator trusts the server; then they count
+as long as none of them says the contrary.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.ir import CallKind, Effect, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS
@@ -34,11 +36,54 @@ def effect_of(config: McpServerConfig, name: str, hints: Mapping[str, Any]) -> E
     declared = config.effects.get(name)
     if declared is not None:
         return declared
-    if config.trusted and hints.get("readOnlyHint") is True:
+    if config.trusted and hints.get("readOnlyHint") is True and hints.get("destructiveHint") is not True:
         return Effect.READ
     if config.trusted and hints.get("idempotentHint") is True:
         return Effect.IDEMPOTENT
     return Effect.UNSAFE
+
+
+def hint_against(config: McpServerConfig, declaration: Mapping[str, Any]) -> str | None:
+    """The hint that says more than the effect that the operator gave a tool, None if there is none.
+
+    The operator's word counts all the same; only people are told.
+    """
+    effect = config.effects.get(str(declaration["name"]))
+    hints = declaration.get("annotations")
+    if effect not in (Effect.PURE, Effect.READ) or not isinstance(hints, dict):
+        return None
+    told = cast("dict[str, Any]", hints)
+    # Some libraries write every default out, so that only what is said on purpose can count.
+    return "destructiveHint" if told.get("destructiveHint") is True else None
+
+
+_LONGEST_NAME = 128
+
+
+def is_plain(name: str) -> bool:
+    """Whether a tool's name can be told from every other: ASCII that is seen, and not over 128 characters.
+
+    >>> is_plain("git-log"), is_plain("g\u0456t_log"), is_plain("git_log\u200b")
+    (True, False, False)
+    """
+    seen = all(" " <= char <= "~" for char in name)
+    return seen and 0 < len(name) <= _LONGEST_NAME and name == name.strip()
+
+
+def no_two_alike(server: str, names: Iterable[str]) -> None:
+    """Raise CallsheetError (TOL016) if two names of a server's list lead to one tool."""
+    seen: dict[str, str] = {}
+    for name in filter(is_plain, names):
+        own = {plan_name(server, name), qualified_name(server, name)}
+        held = next((seen[each] for each in own if each in seen), None)
+        seen.update(dict.fromkeys(own, name))
+        if held is not None:
+            both = f"two tools called {name!r}" if held == name else f"both {held!r} and {name!r}"
+            raise CallsheetError.single(
+                "TOL016",
+                f"the MCP server {server!r} lists {both}, and no plan could say which of them it means",
+                help="leave the server out, or ask its makers which of the two is the tool",
+            )
 
 
 def qualified_name(server: str, tool: str) -> str:
@@ -47,22 +92,27 @@ def qualified_name(server: str, tool: str) -> str:
     return name if name[0].isalpha() else f"MCP_{name}"
 
 
-def spec_of(config: McpServerConfig, declaration: Mapping[str, Any]) -> ToolSpec:
-    """The spec of a declared tool.
+def plan_name(server: str, tool: str) -> str:
+    """The name by which plans call a tool.
 
     A name that a plan cannot write, or that is a word of the language, gives way to the
     qualified name.
     """
-    given = str(declaration["name"])
-    name = canonical_tool_name(given)
+    name = canonical_tool_name(tool)
     taken = name in CONTROL_WORDS or call_kind(name) is not CallKind.TOOL
-    if taken or not given.isascii() or not _NAME.fullmatch(name):
-        name = qualified_name(config.name, given)
+    if taken or not tool.isascii() or not _NAME.fullmatch(name):
+        return qualified_name(server, tool)
+    return name
+
+
+def spec_of(config: McpServerConfig, declaration: Mapping[str, Any]) -> ToolSpec:
+    """The spec of a declared tool."""
+    given = str(declaration["name"])
     hints = declaration.get("annotations")
     schema = declaration.get("inputSchema")
     rule = config.rules.get(given, ToolRule())
     return ToolSpec(
-        name=name,
+        name=plan_name(config.name, given),
         executor=given,
         description=str(declaration.get("description") or declaration.get("title") or ""),
         parameters=_seen_by_plans(cast("dict[str, Any]", schema), rule) if isinstance(schema, dict) else {},

@@ -16,10 +16,15 @@ from callsheet.ports.mcp.process import ServerProcess
 _LOST = frozenset({"Connection closed", "Session terminated", "Server returned an error response"})
 
 
-def because(error: BaseException) -> str:
-    """The innermost cause in one line: the first leaf of an exception group."""
+def _innermost(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+def because(error: BaseException) -> str:
+    """The innermost cause in one line: the first leaf of an exception group."""
+    error = _innermost(error)
     text = str(error).strip()
     return text.splitlines()[0] if text else type(error).__name__
 
@@ -47,8 +52,9 @@ def not_opened(
 
     `refusal` is the status of the last error that a URL answered with.
     """
-    if isinstance(error, CallsheetError):
-        return error
+    inner = _innermost(error)
+    if isinstance(inner, CallsheetError):
+        return inner
     transport = config.transport
     name = f"the MCP server {config.name!r}"
     if isinstance(transport, HttpServer):
@@ -76,8 +82,7 @@ def not_opened(
 
 
 def _is_protocol(error: BaseException) -> bool:
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    error = _innermost(error)
     return type(error).__name__ in ("MCPError", "ValidationError", "RuntimeError")
 
 

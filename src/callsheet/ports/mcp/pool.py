@@ -1,15 +1,16 @@
 """The MCP servers of a run: opened together, kept open, their tools as callsheet's tools.
 
 In: configurations. Out: tools whose handlers call the servers, many calls at once. A server
-that ended is started again at the next call; a tool whose declaration is then another one is
-refused, not called in silence.
+that ended is started again at the next call; a tool whose declaration is then another one, or
+that the pins of earlier runs do not allow, is refused, not called in silence.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import dataclass
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +20,25 @@ from callsheet.machine import Fact
 from callsheet.ports.mcp.config import McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.connection import Connection
 from callsheet.ports.mcp.content import BlobSink, has_blobs, untold_texts, value_of
-from callsheet.ports.mcp.declarations import qualified_name, spec_of
+from callsheet.ports.mcp.declarations import hint_against, is_plain, qualified_name, spec_of
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY
+from callsheet.ports.mcp.trust import (
+    Judgement,
+    PinKeeper,
+    Reported,
+    SeenServer,
+    changed_fields,
+    differences,
+    identity_of,
+)
 from callsheet.ports.probes import Probed, Prober, probed_json
 from callsheet.ports.slots import Slots
 from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSpec
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
+
+_log = logging.getLogger("callsheet.mcp")
 
 START_TIMEOUT = 30.0
 """Seconds a server may take to start, agree on a protocol and list its tools."""
@@ -47,7 +59,8 @@ class McpPool:
 
     `blob_sink` keeps the bytes of pictures and files that servers send (`folder_sink` writes
     them into a folder); without one they stay in the values as base64. `start_timeout` is in
-    seconds and for each server.
+    seconds and for each server. `pins` judges what servers declare by what is known of them; without
+    it every tool counts as it is declared when its server is opened.
 
         async with McpPool(load_config(path).servers) as pool:
             await pool.connect()
@@ -62,7 +75,9 @@ class McpPool:
         *,
         blob_sink: BlobSink | None = None,
         start_timeout: float = START_TIMEOUT,
+        pins: PinKeeper | None = None,
     ) -> None:
+        self._pins = pins
         self._servers = [_Server(config, blob_sink, start_timeout) for config in configs]
 
     async def __aenter__(self) -> McpPool:
@@ -77,7 +92,8 @@ class McpPool:
         """Open all servers that are not open, together; gives what is doubtful about them.
 
         Raises CallsheetError with a diagnostic for each server that cannot be reached; with
-        `keep_going` these are given among the others, and the rest can be used.
+        `keep_going` these are given among the others, and the rest can be used. A file of pins that
+        cannot be used is such an error in any case (CFG114).
         """
         outcomes = await asyncio.gather(*(server.open() for server in self._servers), return_exceptions=True)
         failed: list[Diagnostic] = []
@@ -88,7 +104,20 @@ class McpPool:
                 raise outcome
         if failed and not keep_going:
             raise CallsheetError(failed)
+        if self._pins is not None:
+            await self._judge(self._pins)
         return (*failed, *(d for server in self._servers for d in server.doubts()))
+
+    async def _judge(self, pins: PinKeeper) -> None:
+        """Hold all servers that are open against the pins."""
+        opened = [(server, seen) for server in self._servers if (seen := server.seen()) is not None]
+        found = await asyncio.to_thread(pins.judge, [seen for _, seen in opened])
+        for (server, _), judgement in zip(opened, found, strict=True):
+            server.judgement = judgement
+
+    def seen(self) -> list[SeenServer]:
+        """What the servers that are open declare, as it is held against pins."""
+        return [seen for server in self._servers if (seen := server.seen()) is not None]
 
     def tools(self) -> list[tuple[Tool, str]]:
         """The tools of all open servers, each with its qualified name (`SERVER__TOOL`)."""
@@ -118,6 +147,7 @@ class _Server:
         self._connection: Connection | None = None
         self._lock = asyncio.Lock()
         self._closed = False
+        self.judgement = Judgement()
         self._slots = None if config.max_concurrent is None else Slots(config.max_concurrent)
 
     @property
@@ -148,17 +178,42 @@ class _Server:
         pid = connection.process.pid if connection.process is not None else None
         return ServerStatus(self.config.name, connection.protocol, pid, len(connection.declarations))
 
+    def seen(self) -> SeenServer | None:
+        """What the server says of itself and its tools, None while it is not open."""
+        connection = self._connection
+        if connection is None or connection.ended:
+            return None
+        told = {name: told for name, told in connection.declarations.items() if is_plain(name)}
+        return SeenServer(identity_of(self.config), Reported(*connection.reported), told)
+
     def doubts(self) -> list[Diagnostic]:
-        """Effects that are declared for tools which the server does not offer."""
+        """What is strange about the server's tools, and what is to be known of its pins."""
         if self._connection is None:
             return []
-        offered = list(self._connection.declarations)
+        declared = self._connection.declarations
+        found = [*self._idle_effects(list(declared)), *self.judgement.notices]
+        server = f"the MCP server {self.config.name!r}"
+        for name, declaration in declared.items():
+            if not is_plain(name):
+                odd = f"{server} has a tool called {ascii(name)[:200]}, which could pass for another one"
+                way_out = "it is left out; names of tools are made of ASCII characters, 128 at most"
+                found.append(Diagnostic("TOL017", Severity.WARNING, odd, help=way_out))
+            hint = hint_against(self.config, declaration)
+            if hint is not None:
+                effect = self.config.effects[name]
+                message = f"{name!r} is declared to have the effect {effect}, but {server} says {hint}"
+                way_out = "the configuration counts; look whether the effect is right"
+                found.append(Diagnostic("TOL024", Severity.WARNING, message, help=way_out))
+        return found
+
+    def _idle_effects(self, offered: list[str]) -> list[Diagnostic]:
+        """Effects that are declared for tools which the server does not offer."""
         found: list[Diagnostic] = []
         server = f"the MCP server {self.config.name!r}"
         rules = self.config.rules
         probes = [rule.probe.tool for rule in rules.values() if rule.probe is not None]
         for name in dict.fromkeys((*self.config.effects, *rules, *probes)):
-            if name not in self._connection.declarations:
+            if name not in offered:
                 near = did_you_mean(name, offered)
                 message = f"an effect is declared for {name!r}, which {server} does not offer"
                 way_out = (
@@ -174,10 +229,12 @@ class _Server:
             return []
         found: list[tuple[Tool, str]] = []
         for name, declaration in self._connection.declarations.items():
-            spec = spec_of(self.config, declaration)
+            if not is_plain(name):
+                continue
+            spec = replace(spec_of(self.config, declaration), refusal=self.judgement.refusals.get(name))
             rule = self.config.rules.get(name, ToolRule())
             probe = None if rule.probe is None else self._prober(rule.probe)
-            handler = self._handler(spec, rule.key_argument)
+            handler = self._handler(spec, declaration, rule.key_argument)
             if rule.max_concurrent is not None:
                 handler = Slots(rule.max_concurrent).sharing(handler)
             tool = Tool(spec, handler, probe)
@@ -188,26 +245,31 @@ class _Server:
         """What asks the probing tool; None if the server does not offer it, which `doubts` tells."""
         assert self._connection is not None
         declaration = self._connection.declarations.get(rule.tool)
-        if declaration is None:
+        if declaration is None or not is_plain(rule.tool):
             return None
-        spec = spec_of(self.config, declaration)
+        refusal = self.judgement.refusals.get(rule.tool)
+        spec = replace(spec_of(self.config, declaration), refusal=refusal)
         names = spec.parameter_names if rule.arguments is None else rule.arguments
-        handler = self._handler(spec, rule.key_argument)
+        handler = self._handler(spec, declaration, rule.key_argument)
 
         async def look(args: dict[str, Any], context: CallContext) -> Probed:
             return probed_json(await handler({n: v for n, v in args.items() if n in names}, context))
 
         return look
 
-    def _handler(self, spec: ToolSpec, key_argument: str | None) -> Handler:
+    def _handler(self, spec: ToolSpec, declaration: Mapping[str, Any], key_argument: str | None) -> Handler:
         async def handler(args: dict[str, Any], context: CallContext) -> JSON:
             if key_argument is not None:
                 args = {**args, key_argument: context.idempotency_key}
-            return await self.call(spec, args, context)
+            return await self.call(spec, declaration, args, context)
 
         return handler if self._slots is None else self._slots.sharing(handler)
 
-    async def call(self, spec: ToolSpec, args: dict[str, Any], context: CallContext) -> JSON:
+    async def call(
+        self, spec: ToolSpec, declaration: Mapping[str, Any], args: dict[str, Any], context: CallContext
+    ) -> JSON:
+        if spec.refusal is not None:
+            raise ToolFailed(spec.refusal.message)
         connection = self._connection
         if connection is None or connection.ended:
             try:
@@ -215,14 +277,10 @@ class _Server:
             except CallsheetError as error:
                 raise ToolFailed(error.diagnostics[0].message) from error
         await connection.refresh()
-        pin = connection.pins.get(spec.executor)
-        if pin != spec.pin:
-            what = "is no longer offered" if pin is None else "is declared differently now"
-            raise ToolFailed(
-                f"the tool {spec.executor!r} of the MCP server {self.config.name!r} {what}; not called"
-            )
+        if connection.pins.get(spec.executor) != spec.pin:
+            raise self._changed(spec.executor, declaration, connection.declarations.get(spec.executor))
         meta = {IDEMPOTENCY_KEY: context.idempotency_key} if context.idempotency_key else {}
-        schema = connection.declarations[spec.executor].get("outputSchema")
+        schema = declaration.get("outputSchema")
 
         def note_late(answer: CallToolResult | ToolFailed) -> None:
             try:
@@ -239,3 +297,15 @@ class _Server:
         if self._sink is not None and has_blobs(result):
             return await asyncio.to_thread(value_of, result, schema, self._sink)
         return value_of(result, schema, None)
+
+    def _changed(self, name: str, before: Mapping[str, Any], now: Mapping[str, Any] | None) -> ToolFailed:
+        """The refusal of a tool that changed since it was opened; what it says now goes to the log alone.
+
+        The text becomes a value of the plan, and may come before a model.
+        """
+        tool = f"the tool {name!r} of the MCP server {self.config.name!r}"
+        if now is None:
+            return ToolFailed(f"{tool} is no longer offered; not called")
+        _log.warning("%s has changed: %s", tool, "; ".join(differences(before, now)))
+        fields = ", ".join(changed_fields(before, now))
+        return ToolFailed(f"{tool} is declared differently now ({fields}); not called")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import httpx2
     from mcp.client import Transport
     from mcp.shared.message import SessionMessage
+    from mcp_types import JSONRPCResponse
 
 _MAX_MESSAGE = 256 * 1024 * 1024
 """Bytes of one message; a server that writes on and on without an end of line is cut off."""
@@ -103,13 +105,32 @@ async def _pump_in(process: ServerProcess, deliver: Callable[[SessionMessage | E
                 )
             except ValueError:
                 process.tail.line(whole)  # a server that prints: not a message, but maybe its last word
-                continue
+                unread = _unreadable_answer(whole)
+                if unread is None:
+                    continue
+                message = SessionMessage(unread)
             await deliver(message)
         pieces.append(rest)
         size += len(rest)
         if size > _MAX_MESSAGE:
             process.tail.line(b"(a message of more than 256 MiB)")
             return
+
+
+_ANSWER = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*,\s*"result"\s*:')
+
+
+def _unreadable_answer(line: bytes) -> JSONRPCResponse | None:
+    """A result that is none, for an answer that cannot be read: nested too deep, or with endless numbers.
+
+    Whoever waits for it hears at once that something came, and that nobody knows what.
+    """
+    from mcp_types import JSONRPCResponse  # noqa: PLC0415 - see above
+
+    found = _ANSWER.match(line)
+    if found is None:
+        return None
+    return JSONRPCResponse(jsonrpc="2.0", id=int(found[1]), result={"content": "unreadable"})
 
 
 def _as_utf8(line: bytes) -> bytes:

@@ -6,10 +6,10 @@ A plan that is here already gets the versions that it lacks; one that is another
 
 from __future__ import annotations
 
-import json
 from typing import Any, cast
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.ir.strict_json import read_json
 from callsheet.store.library.ids import check_plan_id
 from callsheet.store.library.record import VersionRecord, digest, hash_of, layed_out
 from callsheet.store.library.shelf import Imported, PlanLibrary
@@ -42,7 +42,7 @@ def import_plans(
     PLN026 for a text that is damaged, PLN027 for a plan that is another one here, PLN001, PLN004.
     """
     try:
-        plans = _plans(json.loads(text))
+        plans = _plans(read_json(text))
     except (ValueError, RecursionError, CallsheetError) as error:
         raise _damaged(name, str(error)) from error
     if as_id is not None:

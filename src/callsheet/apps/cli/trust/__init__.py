@@ -1,0 +1,1 @@
+"""`callsheet trust`: which tools of MCP servers are trusted, as which declarations."""

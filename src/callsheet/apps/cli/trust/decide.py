@@ -1,0 +1,103 @@
+"""`callsheet trust approve|revoke`: a person says which declarations of tools count."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import print_diagnostics, print_json, say
+from callsheet.apps.cli.trust.look import print_stand, stands
+from callsheet.diagnostics import CallsheetError, to_json
+
+_targets = click.argument("targets", metavar="SERVER[/TOOL]...", nargs=-1, required=True)
+
+
+@click.command()
+@_targets
+@options.mcp_configs
+@click.option("--yes", "is_sure", is_flag=True, help="Approve without asking.")
+@options.as_json
+def approve(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], is_sure: bool, as_json: bool) -> int:
+    """Show what servers say of tools, and approve it.
+
+    Without /TOOL all tools of the server are meant. What is kept is what was shown; exit 1 if a server
+    could not be asked, or you say no.
+    """
+    from callsheet.apps.session import pin_file  # noqa: PLC0415 - not for --help
+    from callsheet.apps.trusting import approve as keep  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.trust.keeping import now  # noqa: PLC0415 - as above
+
+    if not is_sure and (as_json or not _somebody_is_there()):
+        raise click.UsageError("nobody can be asked here: look with `callsheet trust diff`, then add --yes")
+    setup = options.setup_from(mcp_configs=mcp_configs)
+    servers, doubts = stands(setup, targets)
+    if any(d.is_error for d in doubts):
+        raise CallsheetError(doubts)
+    news = [
+        replace(server, tools=open_ones)
+        for server in servers
+        if (open_ones := tuple(t for t in server.tools if not t.is_settled)) or server.is_renamed
+    ]
+    if not as_json:
+        for server in news:
+            print_stand(server, hides_settled=False)
+        print_diagnostics(doubts, None)
+    names = [f"{server.identity.name}/{tool.name}" for server in news for tool in server.tools]
+    if news and not is_sure and not click.confirm(f"Approve this ({len(names)} tools)?", err=True):
+        say("nothing was approved")
+        return Exit.FAILED
+    file = pin_file(setup.settings)
+    _write(lambda: keep(file, servers, now()), str(file.path))
+    if as_json:
+        print_json({"approved": names, "path": str(file.path), "diagnostics": to_json(doubts)})
+    else:
+        say(f"approved: {', '.join(names)}" if names else "nothing to approve: all is as it was approved")
+    return Exit.OK
+
+
+@click.command()
+@_targets
+@click.option("--forget", "forgets", is_flag=True, help="Know the server no more: it may be seen anew.")
+@options.as_json
+def revoke(targets: tuple[str, ...], forgets: bool, as_json: bool) -> int:
+    """Take the trust in tools back, or in all tools of a server.
+
+    They are not called until they are approved again. Nothing is started.
+    """
+    from callsheet.apps.session import pin_file  # noqa: PLC0415 - not for --help
+    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+    from callsheet.apps.trusting import revoke as take_back  # noqa: PLC0415 - as above
+
+    file = pin_file(load_settings())
+    taken: tuple[str, ...] = ()
+
+    def change() -> None:
+        nonlocal taken
+        taken = take_back(file, targets, forgets=forgets)
+
+    _write(change, str(file.path))
+    if as_json:
+        print_json({"revoked": list(taken), "path": str(file.path)})
+    else:
+        say(f"revoked: {', '.join(taken)}" if taken else "nothing was trusted")
+    return Exit.OK
+
+
+def _somebody_is_there() -> bool:
+    return sys.stdin.isatty()
+
+
+def _write(work: Any, path: str) -> None:
+    try:
+        work()
+    except OSError as error:
+        raise CallsheetError.single(
+            "CFG114",
+            f"the file of trusted tools {path} cannot be written: {error.strerror or error}",
+            help="make room or give the right to write, or name another file in CALLSHEET_PINS",
+        ) from error

@@ -1,0 +1,66 @@
+"""JSON that says one thing: no key twice, no number beyond what can be held, no endless nesting.
+
+In: a text. Out: its value, or NotJson with the reason. `json.loads` takes the last of two keys in silence,
+knows NaN and Infinity, and makes an infinity of 1e999.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+
+class NotJson(ValueError):
+    """The text is no JSON; `at` is the character that is wrong, where one is."""
+
+    def __init__(self, reason: str, at: int | None = None) -> None:
+        super().__init__(reason)
+        self.at = at
+
+
+def read_json(text: str) -> Any:
+    """The value of a JSON text; raises NotJson.
+
+    >>> read_json('{"a": [1, 2.5, null]}')
+    {'a': [1, 2.5, None]}
+    >>> read_json('{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+    ...
+    callsheet.ir.strict_json.NotJson: the key 'a' stands twice in one object
+    """
+    try:
+        return _decode(text)
+    except json.JSONDecodeError as error:
+        raise NotJson(error.msg[:1].lower() + error.msg[1:], error.pos) from None
+    except RecursionError:
+        raise NotJson("it is nested too deep") from None
+    except NotJson:
+        raise
+    except ValueError:
+        raise NotJson("a number in it has too many digits") from None
+
+
+def finite(text: str) -> float:
+    """The number that a text of JSON says; raises NotJson where no float can hold it."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise NotJson(f"no number can be as large as {text[:40]}")
+    return value
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Raise NotJson for NaN and the infinities."""
+    raise NotJson(f"{name} is no JSON")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise NotJson(f"the key {twice[:60]!r} stands twice in one object")
+    return made
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_once, parse_float=finite, parse_constant=refuse_constant).decode

@@ -1,0 +1,32 @@
+"""Which tools of MCP servers are trusted: what each declared when it was first seen or approved.
+
+A file of pins outlives runs: a tool that is declared differently later is refused until a person has
+looked at what changed. Nothing here starts or calls a server.
+"""
+
+from callsheet.ports.mcp.trust.differences import changed_fields, differences
+from callsheet.ports.mcp.trust.file import VARIABLE, PinFile, default_pins
+from callsheet.ports.mcp.trust.identity import Reported, ServerIdentity, identity_of
+from callsheet.ports.mcp.trust.judging import CHANGED, UNAPPROVED, Judgement, SeenServer
+from callsheet.ports.mcp.trust.keeping import PinKeeper
+from callsheet.ports.mcp.trust.records import PinnedServer, PinnedTool, Pins, Standing
+
+__all__ = [
+    "CHANGED",
+    "UNAPPROVED",
+    "VARIABLE",
+    "Judgement",
+    "PinFile",
+    "PinKeeper",
+    "PinnedServer",
+    "PinnedTool",
+    "Pins",
+    "Reported",
+    "SeenServer",
+    "ServerIdentity",
+    "Standing",
+    "changed_fields",
+    "default_pins",
+    "differences",
+    "identity_of",
+]

@@ -1,0 +1,115 @@
+"""The file of pins: where it lies, read whole, changed under a lock and in one step.
+
+In: a path. Out: the pins in it, none where there is no file; CallsheetError (CFG114) for one that is wrong.
+It is the user's own and never looked for in a project: a folder that somebody else made must not say what
+is trusted.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir.strict_json import NotJson, read_json
+from callsheet.ports.mcp.trust.records import Pins, WrongRecord
+
+VARIABLE = "CALLSHEET_PINS"
+"""Names the file of pins in place of the one in the user's configuration folder."""
+_MOST_BYTES = 50_000_000
+
+
+def default_pins(environ: Mapping[str, str] | None = None) -> Path:
+    """Where the file of pins is, or would be."""
+    named = (os.environ if environ is None else environ).get(VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    import platformdirs  # noqa: PLC0415 - only where no file is named
+
+    return platformdirs.user_config_path("callsheet", appauthor=False) / "mcp-pins.json"
+
+
+class PinFile:
+    """A file of pins, which need not be there yet."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> Pins:
+        """The pins; raises CallsheetError (CFG114) for a file that cannot be read or is none."""
+        try:
+            text = _text_of(self.path)
+        except FileNotFoundError:
+            return Pins()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise self._wrong(f"it cannot be read: {reason or error}") from error
+        try:
+            return Pins.from_json(read_json(text))
+        except NotJson as error:
+            raise self._wrong(f"it is not JSON: {error}") from error
+        except WrongRecord as error:
+            raise self._wrong(str(error)) from error
+
+    def change(self, changed: Callable[[Pins], Pins]) -> Pins:
+        """Put other pins in the place of these, and give them; others wait meanwhile.
+
+        Raises CallsheetError (CFG114) as `read` does, and OSError where the file cannot be written.
+        """
+        with self._locked():
+            before = self.read()
+            after = changed(before)
+            if after != before:
+                text = json.dumps(after.to_json(), indent=1, ensure_ascii=True, allow_nan=False)
+                _replace(self.path, f"{text}\n".encode())
+            return after
+
+    @contextmanager
+    def _locked(self) -> Generator[None]:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = self.path.with_name(f"{self.path.name}.lock")
+        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
+
+    def _wrong(self, reason: str) -> CallsheetError:
+        return CallsheetError.single(
+            "CFG114",
+            f"the file of trusted tools {self.path} cannot be used: {reason}",
+            help="nothing is trusted until it is repaired; move it away to begin anew",
+        )
+
+
+def _text_of(path: Path) -> str:
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(0, "it is not a plain file")
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise OSError(0, f"it is larger than {_MOST_BYTES // 1_000_000} MB")
+    return data.decode("utf-8")
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """The old file or the new one, also after a crash; nobody else can read it."""
+    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(temporary, flags, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

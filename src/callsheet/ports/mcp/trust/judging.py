@@ -1,0 +1,131 @@
+"""Whether the tools of a server may be called, by what is kept of it.
+
+In: pins and a server as it is now. Out: for each tool that may not be called the reason, what people
+are to be told, and what is new and may be kept. Pure. A reason may be shown to a model: beside the tool's
+name it holds no word of the server's. What has changed stands in the help of a warning, for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from callsheet.diagnostics import Diagnostic, Severity
+from callsheet.ports.mcp.declarations import pin_of
+from callsheet.ports.mcp.trust.differences import changed_fields, differences, visible
+from callsheet.ports.mcp.trust.identity import Reported, ServerIdentity
+from callsheet.ports.mcp.trust.records import PinnedServer, PinnedTool, Pins, Standing
+
+CHANGED, UNAPPROVED, FIRST_SIGHT = "TOL020", "TOL021", "TOL022"
+
+
+class SeenServer(NamedTuple):
+    """A server that is open: which it is, what it says of itself, its tools as it declares them."""
+
+    identity: ServerIdentity
+    reported: Reported
+    declarations: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What came of looking at a server.
+
+    `refusals` are the tools that may not be called, by the server's names, `notices` what people are
+    told, and `first_seen` is the record to be kept of a server that nothing was known of.
+    """
+
+    refusals: Mapping[str, Diagnostic] = field(default_factory=dict[str, Diagnostic])
+    notices: tuple[Diagnostic, ...] = ()
+    first_seen: PinnedServer | None = None
+
+
+def judge(seen: SeenServer, pins: Pins, *, pinned: bool, now: str) -> Judgement:
+    """Hold a server against what is kept; with `pinned` only what a person has approved may be called."""
+    known = pins.find(seen.identity)
+    if known is None and not pinned:
+        return _at_first_sight(seen, pins, now)
+    refusals: dict[str, Diagnostic] = {}
+    notices: list[Diagnostic] = []
+    for name, declaration in seen.declarations.items():
+        held = None if known is None else known.tools.get(name)
+        refusal = _refusal(seen, name, declaration, held, known, pinned=pinned)
+        if refusal is not None:
+            refusals[name] = refusal
+            notices.append(_for_people(refusal, declaration, held))
+    return Judgement(refusals, tuple(_gathered(seen, notices)))
+
+
+def _at_first_sight(seen: SeenServer, pins: Pins, now: str) -> Judgement:
+    tools = {name: PinnedTool(told, Standing.SEEN, now) for name, told in seen.declarations.items()}
+    name = seen.identity.name
+    others = [visible(server.identity.place) for server in pins.named(name)]
+    notice = Diagnostic(
+        FIRST_SIGHT,
+        Severity.HINT,
+        f"the MCP server {name!r} ({visible(seen.identity.place)}) is seen for the first time:"
+        f" its {len(tools)} tools are kept as they are declared now",
+        help=f"`callsheet trust list {name}` shows them"
+        + (f"; known under this name so far: {', '.join(others)}" if others else ""),
+    )
+    return Judgement(notices=(notice,), first_seen=PinnedServer(seen.identity, seen.reported, tools))
+
+
+def _refusal(
+    seen: SeenServer,
+    name: str,
+    declaration: Mapping[str, Any],
+    held: PinnedTool | None,
+    known: PinnedServer | None,
+    *,
+    pinned: bool,
+) -> Diagnostic | None:
+    server = seen.identity.name
+    tool, place = f"the tool {name!r} of the MCP server {server!r}", f"{server}/{name}"
+    way_out = f"`callsheet trust diff {place}` shows it, `callsheet trust approve {place}` allows it"
+    if held is None:
+        is_new = known is not None and bool(known.tools)
+        why = "is new on a server that was known without it" if is_new else "was never approved"
+        return Diagnostic(UNAPPROVED, Severity.ERROR, f"{tool} {why}; it is not called", help=way_out)
+    if held.pin != pin_of(declaration):
+        fields = ", ".join(changed_fields(held.declaration, declaration))
+        since = "approved" if held.standing is Standing.APPROVED else "first seen"
+        message = f"{tool} is declared differently than when it was {since} ({fields}); it is not called"
+        return Diagnostic(CHANGED, Severity.ERROR, message, help=way_out)
+    if known is not None and known.reported.name != seen.reported.name:
+        message = (
+            f"{tool} is offered by a server that calls itself something else than before; it is not called"
+        )
+        return Diagnostic(CHANGED, Severity.ERROR, message, help=way_out)
+    if pinned and held.standing is not Standing.APPROVED:
+        return Diagnostic(
+            UNAPPROVED, Severity.ERROR, f"{tool} was never approved; it is not called", help=way_out
+        )
+    return None
+
+
+def _for_people(refusal: Diagnostic, now: Mapping[str, Any], held: PinnedTool | None) -> Diagnostic:
+    """The refusal as a warning, with all that has changed."""
+    lines = () if held is None else differences(held.declaration, now)
+    return replace(
+        refusal,
+        severity=Severity.WARNING,
+        help="\n".join((*lines, refusal.help or "")) if lines else refusal.help,
+    )
+
+
+def _gathered(seen: SeenServer, notices: list[Diagnostic]) -> Iterator[Diagnostic]:
+    """The notices, those about tools that nobody has approved as one."""
+    yield from (notice for notice in notices if notice.code == CHANGED)
+    unapproved = [notice for notice in notices if notice.code == UNAPPROVED]
+    if len(unapproved) < 2:
+        yield from unapproved
+        return
+    server = seen.identity.name
+    yield Diagnostic(
+        UNAPPROVED,
+        Severity.WARNING,
+        f"{len(unapproved)} tools of the MCP server {server!r} were never approved; they are not called",
+        help=f"`callsheet trust diff {server}` shows them, `callsheet trust approve {server}` allows them",
+    )

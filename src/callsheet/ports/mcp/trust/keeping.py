@@ -1,0 +1,68 @@
+"""Judges the servers of a run by a file of pins, and keeps in it what is seen for the first time.
+
+In: servers that are open. Out: a judgement for each. Blocks on the file: call it in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from callsheet.diagnostics import Diagnostic, Severity
+from callsheet.ports.mcp.trust.file import PinFile
+from callsheet.ports.mcp.trust.judging import Judgement, SeenServer, judge
+from callsheet.ports.mcp.trust.records import Pins
+
+
+def now() -> str:
+    """This moment, as it is kept: UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class PinKeeper:
+    """A file of pins and how strictly it is taken.
+
+    With `pinned` only tools that a person has approved may be called, and nothing is kept by itself. Without
+    it a server that is seen for the first time is taken as it is and kept; from then on only what is
+    declared as it was may be called. `records` says whether it may be written down.
+    """
+
+    def __init__(self, file: PinFile, *, pinned: bool, records: bool = True) -> None:
+        self._file = file
+        self._pinned = pinned
+        self._records = records and not pinned
+
+    def judge(self, servers: Sequence[SeenServer]) -> tuple[Judgement, ...]:
+        """A judgement for each server, in their order; raises CallsheetError (CFG114) for a wrong file."""
+        found = self._judged(servers, self._file.read())
+        if not self._records or all(each.first_seen is None for each in found):
+            return found
+        again = found
+
+        def keep(pins: Pins) -> Pins:
+            nonlocal again
+            again = self._judged(servers, pins)  # another process may have been first
+            for each in again:
+                pins = pins if each.first_seen is None else pins.having(each.first_seen)
+            return pins
+
+        try:
+            self._file.change(keep)
+        except OSError as error:
+            return tuple(each if each.first_seen is None else self._unkept(each, error) for each in found)
+        return again
+
+    def _judged(self, servers: Sequence[SeenServer], pins: Pins) -> tuple[Judgement, ...]:
+        moment = now()
+        return tuple(judge(server, pins, pinned=self._pinned, now=moment) for server in servers)
+
+    def _unkept(self, judgement: Judgement, error: OSError) -> Judgement:
+        notice = Diagnostic(
+            "TOL023",
+            Severity.WARNING,
+            f"what the tools of a server are declared as cannot be kept in {self._file.path}:"
+            f" {error.strerror or error}",
+            help="a later change would not be noticed; name a file that can be written in CALLSHEET_PINS",
+        )
+        return replace(judgement, notices=(*judgement.notices, notice))

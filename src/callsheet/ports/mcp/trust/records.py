@@ -1,0 +1,176 @@
+"""What is kept of trusted servers and their tools, and the form in which a file keeps it.
+
+In: JSON data, read strictly: nothing unknown, nothing missing, every pin that of its declaration. Out: frozen
+records, and the data again. No file is touched here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, cast
+
+from callsheet.ports.mcp.declarations import pin_of
+from callsheet.ports.mcp.trust.identity import Reported, ServerIdentity
+
+SCHEMA = 1
+
+
+class Standing(StrEnum):
+    """How a declaration came to be kept: it was there at first sight, or a person has approved it."""
+
+    SEEN = "seen"
+    APPROVED = "approved"
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTool:
+    """A tool as it was declared when it was kept, whole, at a time (UTC, ISO 8601)."""
+
+    declaration: Mapping[str, Any]
+    standing: Standing
+    since: str
+
+    @property
+    def pin(self) -> str:
+        """The hash of the declaration."""
+        return pin_of(self.declaration)
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedServer:
+    """A server that is known, and those of its tools that are kept, by its own names."""
+
+    identity: ServerIdentity
+    reported: Reported
+    tools: Mapping[str, PinnedTool]
+
+
+class WrongRecord(ValueError):
+    """The data is no record; the text says what is wrong and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """All that is kept, the servers in the order in which they came."""
+
+    servers: tuple[PinnedServer, ...] = ()
+
+    def find(self, identity: ServerIdentity) -> PinnedServer | None:
+        """The server of this name and transport."""
+        return next((s for s in self.servers if _key(s.identity) == _key(identity)), None)
+
+    def named(self, name: str) -> tuple[PinnedServer, ...]:
+        """All servers that a configuration gives this name."""
+        return tuple(s for s in self.servers if s.identity.name == name)
+
+    def having(self, server: PinnedServer) -> Pins:
+        """These with a server in the place of the one with its identity."""
+        if self.find(server.identity) is None:
+            return Pins((*self.servers, server))
+        key = _key(server.identity)
+        return Pins(tuple(server if _key(s.identity) == key else s for s in self.servers))
+
+    def without(self, server: PinnedServer) -> Pins:
+        """These without a server."""
+        return Pins(tuple(s for s in self.servers if _key(s.identity) != _key(server.identity)))
+
+    def to_json(self) -> dict[str, Any]:
+        """The data that `from_json` reads."""
+        return {"schema": SCHEMA, "servers": [_server_json(server) for server in self.servers]}
+
+    @classmethod
+    def from_json(cls, data: object) -> Pins:
+        """The records in JSON data; raises WrongRecord."""
+        top = _table(data, "it", ("schema", "servers"))
+        if top["schema"] != SCHEMA or isinstance(top["schema"], bool):
+            raise WrongRecord(f"its schema is {top['schema']!r:.40}, and this version reads {SCHEMA}")
+        if not isinstance(top["servers"], list):
+            raise WrongRecord("servers must be a list")
+        found = cls()
+        for place, entry in enumerate(cast("list[object]", top["servers"])):
+            server = _read_server(entry, f"servers[{place}]")
+            if found.find(server.identity) is not None:
+                raise WrongRecord(f"the server {server.identity.name!r} is in it twice")
+            found = cls((*found.servers, server))
+        return found
+
+
+def with_tools(server: PinnedServer, tools: Mapping[str, PinnedTool]) -> PinnedServer:
+    """The server with these tools beside the others that it has."""
+    return replace(server, tools={**server.tools, **tools})
+
+
+def _key(identity: ServerIdentity) -> tuple[str, str]:
+    return identity.name, identity.fingerprint
+
+
+def _server_json(server: PinnedServer) -> dict[str, Any]:
+    name, place, fingerprint = server.identity
+    return {
+        "name": name,
+        "place": place,
+        "fingerprint": fingerprint,
+        "reported": {"name": server.reported.name, "version": server.reported.version},
+        "tools": {
+            name: {
+                "standing": str(tool.standing),
+                "since": tool.since,
+                "pin": tool.pin,
+                "declaration": dict(tool.declaration),
+            }
+            for name, tool in server.tools.items()
+        },
+    }
+
+
+def _read_server(data: object, where: str) -> PinnedServer:
+    entry = _table(data, where, ("name", "place", "fingerprint", "reported", "tools"))
+    said = _table(entry["reported"], f"{where}.reported", ("name", "version"))
+    identity = ServerIdentity(
+        *(_text(entry[key], f"{where}.{key}") for key in ("name", "place", "fingerprint"))
+    )
+    reported = Reported(*(_text(said[key], f"{where}.reported.{key}") for key in ("name", "version")))
+    tools = entry["tools"]
+    if not isinstance(tools, dict):
+        raise WrongRecord(f"{where}.tools must be an object")
+    named = cast("dict[str, object]", tools)
+    return PinnedServer(
+        identity, reported, {n: _read_tool(t, f"{where}.tools.{n!r:.60}") for n, t in named.items()}
+    )
+
+
+def _read_tool(data: object, where: str) -> PinnedTool:
+    entry = _table(data, where, ("standing", "since", "pin", "declaration"))
+    standing = _text(entry["standing"], f"{where}.standing")
+    if standing not in list(Standing):
+        raise WrongRecord(f"{where}.standing must be one of {', '.join(Standing)}")
+    declaration = entry["declaration"]
+    if not isinstance(declaration, dict):
+        raise WrongRecord(f"{where}.declaration must be an object")
+    since = _text(entry["since"], f"{where}.since")
+    tool = PinnedTool(cast("dict[str, Any]", declaration), Standing(standing), since)
+    if entry["pin"] != tool.pin:
+        raise WrongRecord(f"the pin of {where} is not that of its declaration")
+    return tool
+
+
+def _table(data: object, where: str, keys: tuple[str, ...]) -> dict[str, object]:
+    """An object with exactly these keys."""
+    if not isinstance(data, dict):
+        raise WrongRecord(f"{where} must be an object")
+    entry = cast("dict[str, object]", data)
+    for key in entry:
+        if key not in keys:
+            raise WrongRecord(f"{where} has a key {key!r:.60} that nobody knows")
+    for key in keys:
+        if key not in entry:
+            raise WrongRecord(f"{where} has no {key}")
+    return entry
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise WrongRecord(f"{where} must be a text")
+    return value

@@ -1,0 +1,48 @@
+"""A server that changes: `changeling.py STATE` declares and answers whatever the JSON file STATE says now.
+
+STATE is {"tools": [wire objects], "answers": {tool: text}, "name": …, "version": …}, read anew for every
+request. An answer "poke" says that the list of tools has changed, "huge" is 20 MB; with "fails" the tools are
+not listed. Each call that arrives is noted in STATE.calls.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+STATE = Path(sys.argv[1])
+
+
+def say(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def initialize(state, params):
+    about = {"name": state.get("name", "changeling"), "version": state.get("version", "1")}
+    capabilities = {"tools": {"listChanged": True}}
+    return {"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": about}
+
+
+def list_tools(state, params):
+    return None if "fails" in state else {"tools": state["tools"]}
+
+
+def call(state, params):
+    with Path(f"{STATE}.calls").open("a") as calls:
+        calls.write(f"{params['name']} {json.dumps(params.get('arguments'))}\n")
+    text = state["answers"].get(params["name"], "ok")
+    if text == "poke":
+        say(method="notifications/tools/list_changed")
+    return {"content": [{"type": "text", "text": "x" * 20_000_000 if text == "huge" else text}]}
+
+
+REQUESTS = {"initialize": initialize, "tools/list": list_tools, "tools/call": call}
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" not in request:
+        continue
+    handler = REQUESTS.get(request["method"])
+    result = handler and handler(json.loads(STATE.read_text()), request.get("params", {}))
+    if result is None:
+        say(id=request["id"], error={"code": -32601, "message": "no such method"})
+    else:
+        say(id=request["id"], result=result)
