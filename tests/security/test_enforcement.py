@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from tests.runtime.tools import plan_of
-from tests.security.world import POLICY, World
+from tests.security.world import FACTS, POLICY, World
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, plan_hash
-from callsheet.ir.labels import LITERAL
+from callsheet.ir.labels import LITERAL, Label, read_label
 from callsheet.machine import PolicyRefusal, Status, ToolFacts
 from callsheet.machine.program import Loop
 from callsheet.policy.canon import policy_hash
@@ -312,14 +312,52 @@ async def test_an_agent_that_works_unseen_does_not_work_under_a_policy(world: Wo
     assert refusal(await world.run('S1: @AGENT_SOLVE ("go") > $a')).rule == "agent"
 
 
-async def test_a_new_plan_that_nobody_verified_is_not_taken(world: World) -> None:
-    world.policy = replace(POLICY, replan=ReplanRule())
-
+def planning(text: str, shown: Label | None = LITERAL) -> Any:
     async def compiler(command: Any, context: CallContext) -> Any:
-        context.shown = LITERAL
-        return plan_of('S1: @WEB_SEARCH ("x")'), {}
+        context.shown = shown
+        return plan_of(text), FACTS
 
-    world.more["compiler"] = compiler
+    return compiler
+
+
+REPLANS = 'S1: @READ_FILE ("notes.txt") > $n\nS2: RE-PLAN ("go on")'
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('S1: @WEB_SEARCH ("$n")', LITERAL),
+        ('S1: @WEB_SEARCH ("x")', read_label("U/priv")),
+        ('S1: @WEB_SEARCH ("x")', None),
+    ],
+)
+async def test_a_new_plan_that_leaks_is_not_taken(world: World, text: str, shown: Label | None) -> None:
+    world.write("notes.txt", "private")
+    world.policy = replace(POLICY, replan=ReplanRule())
+    world.more["compiler"] = planning(text, shown)
+    outcome = await world.run(REPLANS)
+    assert outcome.result is not None
+    assert outcome.result.status is Status.FAILED
+    assert "the policy refuses the new plan" in (outcome.result.error or "")
+    assert world.sent == []
+
+
+async def test_a_new_plan_that_was_proved_is_run_under_what_is_left(world: World) -> None:
+    world.write("notes.txt", "private")
+    world.policy = replace(POLICY, replan=ReplanRule(max=1))
+    world.more["compiler"] = planning('S1: @WEB_SEARCH ("x") > $r\nS2: RE-PLAN ("again")')
+    outcome = await world.run(REPLANS)
+    assert world.sent == [{"query": "x"}]
+    assert outcome.result is not None
+    assert outcome.result.refusal is not None
+    assert outcome.result.refusal.budget == "max_replans"
+    assert (await world.resume()).result == outcome.result
+
+
+async def test_what_was_said_of_steps_of_the_first_plan_says_nothing_of_the_next(world: World) -> None:
+    world.write("notes.txt", "private")
+    world.policy = replace(POLICY, replan=ReplanRule(), declassify=frozenset({"S9"}))
+    world.more["compiler"] = planning('S9: @READ_FILE ("notes.txt") > $n\nS2: @WEB_SEARCH ("$n")')
     outcome = await world.run('S1: RE-PLAN ("go on")')
     assert outcome.result is not None
     assert outcome.result.status is Status.FAILED

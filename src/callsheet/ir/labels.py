@@ -42,9 +42,18 @@ class Label(NamedTuple):
         >>> str(read_label("T/priv").join(read_label("U/pub")))
         'U/priv'
         """
-        if self is other or self == other:
+        if self is other:
             return self
-        return Label(self.untrusted or other.untrusted, _both(self.readers, other.readers))
+        mine, theirs, untrusted = self.readers, other.readers, self.untrusted or other.untrusted
+        if theirs is None or theirs is mine:
+            readers = mine
+        elif mine is None:
+            readers = theirs
+        else:
+            readers = mine if mine == theirs else mine & theirs
+        if readers is mine and untrusted == self.untrusted:
+            return self  # the very same: most joins change nothing, and others compare by identity first
+        return other if readers is theirs and untrusted == other.untrusted else Label(untrusted, readers)
 
     def flows_to(self, other: Label) -> bool:
         """Whether a value of this label may stand where one of the other is expected."""
@@ -68,6 +77,7 @@ class Label(NamedTuple):
         return f"{'U' if self.untrusted else 'T'}/{readers_text(self.readers)}"
 
 
+_PLAIN = "T/pub"
 LITERAL = Label()
 """What stands in a plan whose planner has seen nothing untrusted."""
 UNKNOWN = Label(True, _PRIVATE)
@@ -78,14 +88,9 @@ def join(labels: Iterable[Label]) -> Label:
     """The join of all; that of nothing is the label of a literal."""
     joined = LITERAL
     for label in labels:
-        joined = joined.join(label)
+        if label is not joined:
+            joined = joined.join(label)
     return joined
-
-
-def _both(left: Readers, right: Readers) -> Readers:
-    if left is None:
-        return right
-    return left if right is None else left & right
 
 
 def readers_text(readers: Readers) -> str:
@@ -116,6 +121,8 @@ def read_label(text: str) -> Label:
     >>> read_label("U/pub")
     Label(untrusted=True, readers=None)
     """
+    if text == _PLAIN:
+        return LITERAL
     integrity, slash, readers = text.partition("/")
     if not slash or integrity not in ("T", "U"):
         raise ValueError(f"{text!r} is no label: write T/ or U/ and who may read it, such as U/priv")

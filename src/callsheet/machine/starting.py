@@ -179,16 +179,21 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
 
 def _perform_watched(run: Run, monitor: Monitor, attempt: Attempt, out: list[Command]) -> None:
     """Make a call of a tool that the policy of the run lets pass, or ask for the yes that it wants."""
-    code, frame = attempt.code, attempt.frame
+    frame = attempt.frame
+    code, budget = frame.code, run.budget
     admitted = monitor.admit(attempt, run.slots, is_asked=False)
-    if not run.has_room(frame, run.budget.reserve(code.tool, attempt.args if code.recurs else None)):
+    if budget.ahead > 0 and not code.recurs:  # as where no policy holds
+        budget.ahead -= 1
+        budget.calls[code.tool] += 1
+    elif not run.has_room(frame, budget.reserve(code.tool, attempt.args if code.recurs else None)):
         return
     frame.open += 1
     if admitted.reasons:
         emit(run, attempt, out)
         return
     run.attempts[attempt.key] = attempt
-    out.append(CallTool(attempt.key, code.id, code.tool, attempt.args, code.wants_data, label=admitted.sent))
+    call = CallTool(attempt.key, code.id, code.tool, attempt.args, code.wants_data, "", admitted.sent)
+    out.append(call)
 
 
 def _perform_call(run: Run, frame: Frame, index: int, out: list[Command]) -> None:

@@ -6,7 +6,6 @@ other difference, so that what is checked at each call is what was proved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
@@ -24,8 +23,7 @@ class Hole(NamedTuple):
 Part: TypeAlias = "str | Hole"
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(NamedTuple):
     """One argument: its name, its text as far as it is known, and the label of all that is in it.
 
     A list, or a dict, has one entry in `items` for each of its members, and no `parts`.
@@ -45,8 +43,7 @@ class Argument:
         return None if None in texts else "".join(text for text in texts if text is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class CallView:
+class CallView(NamedTuple):
     """A call: the step's id, the canonical tool, its arguments in order, and the label of the way to it.
 
     `pc` is the join of what decided that the call is made. `retries` is how often the plan tries it again;

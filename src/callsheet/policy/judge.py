@@ -38,6 +38,7 @@ class Judge:
     def __init__(self, policy: Policy, rules: Sequence[Prepare] = RULES) -> None:
         self.setting = Setting(policy)
         self._rules = tuple(rules)
+        self._declassify = policy.declassify
         self._prepared: dict[str, _Prepared] = {}
 
     @property
@@ -60,6 +61,8 @@ class Judge:
         notes = Notes()
         for check in prepared.checks:
             check(call, notes)
+        if notes.is_empty:
+            return Judgement(result=result)
         return Judgement(tuple(notes.objections), tuple(notes.approvals), tuple(notes.obligations), result)
 
     def result(self, call: CallView) -> Label:
@@ -93,11 +96,13 @@ class Judge:
         data = flowing(call)
         if prepared.tool == "ASK_HUMAN":
             return source.join(call.pc)
-        result = source.join(data).join(call.pc)
+        result = source if data is source else source.join(data)
+        if call.pc is not result:
+            result = result.join(call.pc)
         traits = prepared.traits
         if traits is not None and traits.composes and not result.is_public and self.makes_links(traits, call):
             result = self.unshown(result)
-        if call.step in self.policy.declassify:
+        if self._declassify and call.step in self._declassify:
             result = Label(result.untrusted, None)
         return result
 

@@ -6,7 +6,7 @@ Immutable. `policy.reading` makes it of a file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
@@ -146,3 +146,9 @@ class Policy:
     max_steps: int | None = None
     max_calls: int | None = None
     max_retries: int | None = None
+
+    def without_steps(self) -> Policy:
+        """The policy without what it says of single steps, which was meant for one plan."""
+        if not self.approved and not self.declassify:
+            return self
+        return replace(self, approved=frozenset(), declassify=frozenset())

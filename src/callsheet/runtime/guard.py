@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import Plan
 from callsheet.ir.labels import LITERAL, Label, join, readers_text
 from callsheet.machine import (
     AgentTurn,
@@ -26,6 +25,7 @@ from callsheet.machine import (
     ToolFacts,
 )
 from callsheet.machine.keys import parse_key
+from callsheet.passes.verify import verify
 from callsheet.policy.model import Policy
 from callsheet.policy.sources import Sources
 from callsheet.runtime.capabilities import Capability, Ledger, Signer, TokenRefused
@@ -33,14 +33,26 @@ from callsheet.runtime.gateway import Gateway, Outcome, Ports, Remote
 from callsheet.runtime.places import ANYWHERE, Kept, kept_by, read_by
 from callsheet.store.labels import EVERYWHERE, LabelStore, Writing
 
-Reverify: TypeAlias = "Callable[[Plan, Policy, Compile, Label], CallsheetError | None]"
-"""What a policy says against a new plan: the command it answers, the label of what its planner was told."""
+Reverify: TypeAlias = "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label], CallsheetError | None]"
+"""What a policy says against a new plan, by the labels of the variables and of what its planner was told."""
+_MOST_TOLD = 10
 
 
-def nothing_verified(plan: Plan, policy: Policy, command: Compile, context: Label) -> CallsheetError:
-    """Refuses every new plan: nobody is there to hold it against the policy."""
-    del plan, policy, command, context
-    return CallsheetError.single("RUN050", "a new plan must be verified, and nobody is there to do that")
+def by_proof(
+    compiled: PlanCompiled, policy: Policy, labels: Mapping[str, Label], context: Label
+) -> CallsheetError | None:
+    """Prove a new plan under the policy that the run is under; gives what speaks against it (RUN051).
+
+    All that the plan itself says has the label of what its planner was told. What was approved or
+    declassified by the id of a step was meant for the first plan.
+    """
+    held = replace(policy.without_steps(), planner=policy.planner.join(context))
+    parameters = {name: fact.parameters for name, fact in compiled.facts.items()}
+    verdict = verify(compiled.plan, held, inputs=labels, parameters=parameters, can_ask=True)
+    if verdict.ok:
+        return None
+    told = "; ".join(str(violation) for violation in verdict.violations[:_MOST_TOLD])
+    return CallsheetError.single("RUN051", told, help="plan what the policy allows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +65,7 @@ class Guard:
     policy: Policy
     plan: str
     labels: LabelStore
-    reverify: Reverify = nothing_verified
+    reverify: Reverify = by_proof
     clock: Callable[[], float] = time.time
 
 
@@ -112,7 +124,7 @@ class GuardedGateway(Gateway):
         if shown is None:  # nobody has said what the planner was shown: then it was everything
             shown = join((command.labels or {}).values())
         context = shown.join(command.context)
-        wrong = self._guard.reverify(outcome.plan, self._guard.policy, command, context)
+        wrong = self._guard.reverify(outcome, self._guard.policy, command.labels or {}, context)
         if wrong is not None:
             return Failed(command.key, f"the policy refuses the new plan: {wrong}", spent=outcome.spent)
         return outcome._replace(context=shown)

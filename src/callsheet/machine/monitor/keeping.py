@@ -28,6 +28,7 @@ def monitor_to_json(monitor: Monitor) -> dict[str, Any]:
         "literal": str(monitor.literal),
         "policy": policy_hash(monitor.enforcement.policy),
         "base": str(monitor.base),
+        "anew": monitor.is_anew,
     }
 
 
@@ -36,6 +37,7 @@ def put_monitor(monitor: Monitor, data: Mapping[str, Any]) -> None:
     if data["policy"] != policy_hash(monitor.enforcement.policy):
         raise ValueError("it is of a run under another policy")
     monitor.literal, monitor.base = read_label(data["literal"]), read_label(data["base"])
+    monitor.resume_plan(bool(data["anew"]))
     count = len(monitor.labels)
     monitor.labels, monitor.origins = [LITERAL] * count, [()] * count
     for slot, *item in data["slots"]:

@@ -9,7 +9,7 @@ that its two ways may set, so that a step that was left out tells no more than o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from callsheet.ir import JSON, Call, CallKind, Terminate
@@ -53,6 +53,11 @@ class Enforcement:
         """What holds under a policy; raises ValueError for one with a pattern or a host that is none."""
         return cls(policy, Judge(policy).judge, inputs or {}, policy.inputs)
 
+    def judge_of_new_plans(self) -> Judging:
+        """The rules for plans that the run makes itself: their steps are not those that the policy names."""
+        own = self.policy.without_steps()
+        return self.judge if own is self.policy else Judge(own).judge
+
 
 class Monitor:
     """The labels of one run; `load` begins a program, the other methods are the machine's hooks."""
@@ -63,6 +68,7 @@ class Monitor:
         "_exact",
         "_extended",
         "_guards",
+        "_judge",
         "_plan",
         "_reach",
         "_reads",
@@ -72,6 +78,7 @@ class Monitor:
         "calls",
         "enforcement",
         "extra",
+        "is_anew",
         "labels",
         "last",
         "literal",
@@ -86,6 +93,8 @@ class Monitor:
     def __init__(self, enforcement: Enforcement) -> None:
         self.enforcement = enforcement
         self.literal = enforcement.policy.planner
+        self.is_anew = False
+        """Whether the program is one that the run itself has asked for."""
         self.base = LITERAL
         """The label of what decided that this plan runs at all."""
         self.last: tuple[Label, Origins] = _PLAIN
@@ -123,6 +132,11 @@ class Monitor:
         self.noted = {}
         self.base = self.base.join(self.literal)
 
+    def resume_plan(self, is_anew: bool) -> None:
+        """The program that was loaded is the first of the run, or one that the run has asked for."""
+        self.is_anew = is_anew
+        self._take_program(self.program)
+
     def _take_program(self, program: Program) -> None:
         self.program = program
         self._plan = program.plan
@@ -135,6 +149,8 @@ class Monitor:
         graph = program.graph
         self._before = [(n,) for n in range(len(program.steps))] if graph is None else _before(graph)
         self._extended: dict[str, tuple[Origins, Origins]] = {}
+        rules = self.enforcement
+        self._judge = rules.judge_of_new_plans() if self.is_anew else rules.judge
         self._strict = self.enforcement.policy.implicit is Implicit.STRICT
 
     def change(self, policy: Policy) -> None:
@@ -174,6 +190,7 @@ class Monitor:
     def plan_anew(self, number: int, context: Label | None) -> None:
         """Another plan takes over: what its planner was told is in all that it says."""
         self.literal = self.enforcement.policy.planner.join(context or LITERAL)
+        self.is_anew = True
         if number != NOWHERE:
             self.base = self._decided(number)
 
@@ -286,7 +303,8 @@ class Monitor:
         reads = self._reads[number] or self._reads_of(code)
         labels = self.labels
         arguments = tuple([make(slots, labels) for make in reads.arguments])
-        way, repeats = self._decided(number), code.recurs and self._is_in_cycle(code)
+        way = self._decided(number) if self.noted else self.base
+        repeats = code.recurs and self._is_in_cycle(code)
         call = CallView(code.id, code.tool or REPLAN, arguments, way, code.retries, False, is_asked, repeats)
         origins = self._origins_at(reads.slots)
         if code.kind is Kind.AGENT and code.loop is None:
@@ -324,11 +342,11 @@ class Monitor:
 
     def _judged(self, call: CallView, origins: Origins, *, is_asked: bool) -> Admitted:
         way, arguments = call.pc, call.arguments
-        judgement = self.enforcement.judge(call)
+        judgement = self._judge(call)
         if judgement.objections:
             raise self._refused(call, judgement.objections[0], origins)
         if judgement.approvals and not is_asked:
-            approved = self.enforcement.judge(replace(call, approved=True))
+            approved = self._judge(call._replace(approved=True))
             if approved.objections:  # it would be asked in vain
                 raise self._refused(call, approved.objections[0], origins)
         sent = way
@@ -370,12 +388,12 @@ class Monitor:
         """
         label, origins = self.last if slot is None else (self.labels[slot], self.origins[slot])
         call = CallView(origins[-1] if origins else "", RESPOND, (argument_of("0", text, label),), self.base)
-        for objection in self.enforcement.judge(call).objections:
+        for objection in self._judge(call).objections:
             raise self._refused(call, objection, origins)
 
     def _say(self, code: StepCode, what: str, arguments: tuple[Argument, ...], origins: Origins) -> None:
         call = CallView(code.id, what, arguments, self._decided(code.number))
-        for objection in self.enforcement.judge(call).objections:
+        for objection in self._judge(call).objections:
             raise self._refused(call, objection, origins)
 
     def _refused(self, call: CallView, objection: Objection, origins: Origins) -> RefusedByPolicy:
@@ -431,9 +449,10 @@ class Monitor:
             label, origins = label.join(seen), _merged(before, origins)
         prefix = attempt.frame.prefix
         known = self.results.get(prefix)
-        if known is not None:
-            label, origins = label.join(known[0]), _merged(known[1], origins)
-        self.results[prefix] = label, origins
+        if known is None:
+            self.results[prefix] = label, origins
+        elif known[0] is not label or known[1] is not origins:
+            self.results[prefix] = label.join(known[0]), _merged(known[1], origins)
         code = attempt.code
         leads = self._exact or code.fail_target is not None or code.fail_message is not None
         if leads and self._counts_all(code):

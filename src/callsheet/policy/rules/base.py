@@ -23,6 +23,11 @@ class Notes:
         self.approvals: list[str] = []
         self.obligations: list[Obligation] = []
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no rule has said anything."""
+        return not (self.objections or self.approvals or self.obligations)
+
     def object(
         self,
         rule: Rule,
