@@ -42,6 +42,8 @@ _FINDS = re.compile(r"(?:SEARCH|LIST|FIND|QUERY)_")
 _MOST = 6
 """Reminders of one plan."""
 _LONGEST = 80
+_ROOT = 5
+"""Letters by which a word is known in another form."""
 _SAID = re.compile(
     r"""
     "(?P<quoted>[^"\n]+)"
@@ -74,6 +76,7 @@ def doubts_of(plan: Plan, goal: str, parts: Parts, lines: Mapping[str, str]) -> 
         *_called_again(calls, goal, parts),
         *_unused(plan),
         *_misread(plan, parts, lines),
+        *_made_up(calls, goal, lines),
     )
     return tuple(dict.fromkeys(said))[:_MOST]
 
@@ -85,7 +88,7 @@ def _left_out(plan: Plan, goal: str) -> Iterator[str]:
         text = match[match.lastgroup or 0].rstrip(".,;:!?")
         if match.lastgroup == "number" and text in ("0", "1"):  # also said in other words
             continue
-        if re.search(rf"(?<![\w=<>]){re.escape(_plain(text))}(?!\w)", told) is None:
+        if re.search(rf"(?<![\w=<>])(?<![=<>] ){re.escape(_plain(text))}(?!\w)", told) is None:
             yield f'the goal says "{text[:_LONGEST]}": write that'
 
 
@@ -123,7 +126,7 @@ def _unused(plan: Plan) -> Iterator[str]:
     for tool in dict.fromkeys(tool for tool, _ in outputs):
         used = [name in read for other, name in outputs if other == tool]
         if any(used) and not all(used):
-            yield f"use all that @{tool.lower()} gives"
+            yield f'use all results of @{tool.lower()}, as in "$v1 $v2"'
 
 
 def _misread(plan: Plan, parts: Parts, lines: Mapping[str, str]) -> Iterator[str]:
@@ -148,7 +151,7 @@ def _misread(plan: Plan, parts: Parts, lines: Mapping[str, str]) -> Iterator[str
 
 
 def _has_word(line: str, field: str) -> bool:
-    return field.casefold() in re.findall(r"\w+", line.casefold())
+    return any(word.startswith(field.casefold()) for word in re.findall(r"\w+", line.casefold()))
 
 
 def _refs(step: Step) -> Iterator[Ref]:
@@ -157,6 +160,19 @@ def _refs(step: Step) -> Iterator[Ref]:
         yield from refs_of(step.condition)
     for value in (*step.values(), *step.failure_values()):
         yield from refs_of(value)
+
+
+def _made_up(calls: Sequence[Call], goal: str, lines: Mapping[str, str]) -> Iterator[str]:
+    """Words that are given to a tool as a name of something, and stand nowhere in the goal."""
+    said = goal.casefold()
+    for call in calls:
+        for name, value in call.named:
+            if not isinstance(value, Literal) or not isinstance(value.value, str):
+                continue
+            word, line = value.value.strip(), lines.get(call.tool, "")
+            is_name = re.fullmatch(r"[^\W\d_][\w-]{2,}", word) is not None and f"({name}" in line
+            if is_name and word.casefold()[:_ROOT] not in said:
+                yield f'the goal does not say "{word[:_LONGEST]}": give @{call.tool.lower()} its words'
 
 
 def _said_by(call: Call) -> Iterator[str]:
