@@ -149,3 +149,12 @@ def test_who_takes_no_grammar_is_not_asked_twice_nor_who_may_not_repair() -> Non
     assert drafted(Scripted([DOUBTFUL, GOOD])).accounting.calls == 1
     once = Scripted([DOUBTFUL, GOOD], accepts=[Syntax.LARK])
     assert drafted(once, Options(repairs=False)).accounting.calls == 1
+    assert drafted(once, Options(second_look=False)).accounting.calls == 1
+
+
+def test_what_the_context_says_is_not_made_up() -> None:
+    goal, line = "Describe the table", 'S1: @DESCRIBE_TABLE (table="tickets") > $c'
+    about = {offer.name: offer.line for offer in told(goal).offers}
+    plan, parts = parse(line).require(), told(goal).parts
+    assert doubts_of(plan, goal, parts, about) != ()
+    assert doubts_of(plan, goal, parts, about, "The tables are tickets and decisions.") == ()

@@ -64,10 +64,13 @@ _NO_CALL = re.compile(
 """How a part begins that asks for no call of its own: it says when, or belongs to the part before."""
 
 
-def doubts_of(plan: Plan, goal: str, parts: Parts, lines: Mapping[str, str]) -> tuple[str, ...]:
+def doubts_of(
+    plan: Plan, goal: str, parts: Parts, lines: Mapping[str, str], known: str = ""
+) -> tuple[str, ...]:
     """What the goal says and the plan leaves out, and what the plan does though the goal asks for it once.
 
-    `parts` are those of the goal with what comes near to each, `lines` what the model was told of each tool.
+    `parts` are those of the goal with what comes near to each, `lines` what the model was told of each tool,
+    `known` what else it was told.
     """
     calls = [step.action for step in plan.steps if isinstance(step.action, Call)]
     said = (
@@ -76,7 +79,7 @@ def doubts_of(plan: Plan, goal: str, parts: Parts, lines: Mapping[str, str]) -> 
         *_called_again(calls, goal, parts),
         *_unused(plan),
         *_misread(plan, parts, lines),
-        *_made_up(calls, goal, lines),
+        *_made_up(calls, f"{goal}\n{known}", lines),
     )
     return tuple(dict.fromkeys(said))[:_MOST]
 
@@ -162,9 +165,9 @@ def _refs(step: Step) -> Iterator[Ref]:
         yield from refs_of(value)
 
 
-def _made_up(calls: Sequence[Call], goal: str, lines: Mapping[str, str]) -> Iterator[str]:
-    """Words that are given to a tool as a name of something, and stand nowhere in the goal."""
-    said = goal.casefold()
+def _made_up(calls: Sequence[Call], told: str, lines: Mapping[str, str]) -> Iterator[str]:
+    """Words that are given to a tool as a name of something, and stand nowhere in what the model was told."""
+    said = told.casefold()
     for call in calls:
         for name, value in call.named:
             if not isinstance(value, Literal) or not isinstance(value.value, str):

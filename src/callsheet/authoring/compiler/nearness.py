@@ -66,7 +66,7 @@ class _Near(NamedTuple):
         own, best = self.words[one] - {-1}, self.words[close[0]] - {-1}
         if 0 in best and own < best:
             return True
-        return self.words[one] == {0} and any({0, -1} <= self.words[other] for other in close)
+        return self.words[one] == frozenset({0}) and any({0, -1} <= self.words[other] for other in close)
 
 
 def _best_first(near: _Near, is_tool: Sequence[bool], most: int) -> tuple[int, ...]:
