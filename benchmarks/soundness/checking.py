@@ -25,7 +25,7 @@ _MAIL = ToolRule(
 
 
 class Outcome(NamedTuple):
-    """What came of a plan: whether it could be read, what each verifier said, what it did against its proof."""
+    """What came of a plan: if it could be read, what each verifier said, what it did against its proof."""
 
     valid: bool
     accepted: bool = False
