@@ -103,7 +103,8 @@ def check_failures(document: Body, notes: Notes) -> None:
 
 def check_facts(document: Body, notes: Notes) -> None:
     """F03, F04, F05: ids, sources and steps of facts."""
-    now = document.chain.step
+    steps = [step for step in (document.chain.step, document.highest_step) if step is not None]
+    now = max(steps, default=None)
     for fact in document.facts.values():
         if not _ID.fullmatch(fact.id):
             said = f"{fact.id[:40]!r} is not a short identifier"
