@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from callsheet.diagnostics import Source
 from callsheet.trace.lctl.confidence import (
     Effective,
     VerifiedRaise,
@@ -164,7 +163,9 @@ def _reading(block: str | bytes | Document | Reading, place: int) -> Reading:
 def _hop(body: Body, parents: Sequence[Hop], number: int, verified_raise: VerifiedRaise) -> Hop:
     above = tuple(parent.body for parent in parents)
     raised = raised_facts(body, above) if verified_raise is VerifiedRaise.ACCEPT else ()
-    return Hop(body, above, effective(body, [parent.effective for parent in parents], raised), number)
+    return Hop(
+        body, tuple(parents), effective(body, [parent.effective for parent in parents], raised), number
+    )
 
 
 def _check_body(hop: Hop, notes: Notes) -> None:
@@ -175,8 +176,3 @@ def _check_body(hop: Hop, notes: Notes) -> None:
         among(hop, notes)
     if isinstance(document, DebugDocument):
         check_debug(document, notes)
-
-
-def sources(report: Report) -> tuple[Source, ...]:
-    """The texts of a report's documents, for printing its findings."""
-    return tuple(reading.source for reading in report.readings)

@@ -18,14 +18,19 @@ class Hop:
     """
 
     body: Body
-    parents: tuple[Body, ...]
+    above: tuple[Hop, ...]
     effective: Effective
     number: int
 
     @property
+    def parents(self) -> tuple[Body, ...]:
+        """The documents that this one follows."""
+        return tuple(hop.body for hop in self.above)
+
+    @property
     def is_merge(self) -> bool:
         """Whether branches come together here."""
-        return len(self.parents) > 1
+        return len(self.above) > 1
 
 
 def parents_of(

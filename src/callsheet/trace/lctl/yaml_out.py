@@ -78,6 +78,8 @@ def _is_flat(value: Any) -> bool:
 
 
 def _has_parts(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\n" in value and _is_block(value)
     return isinstance(value, dict | list) and bool(cast("list[Any]", value))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from callsheet.trace.lctl.findings import Notes
@@ -24,13 +24,19 @@ class Conflict(NamedTuple):
     """The different values, the lowest first; empty where they are the same."""
 
 
-def conflicts(branches: tuple[Body, ...]) -> Iterator[Conflict]:
-    """The facts of which branches say different things."""
+def conflicts(branches: Sequence[Body], before: Sequence[Body] = ()) -> Iterator[Conflict]:
+    """The facts of which branches say different things.
+
+    `before` are the documents from which the branches went out: a text that one of them has is only
+    carried, and no word of the branch.
+    """
     ids = Counter(fact for branch in branches for fact in branch.facts)
     for fact, count in ids.items():
         if count > 1:
             versions = [branch.facts[fact] for branch in branches if fact in branch.facts]
             texts = tuple(dict.fromkeys(v.text for v in versions if v.text is not None))
+            old = {body.facts[fact].text for body in before if fact in body.facts}
+            texts = tuple(text for text in texts if text not in old)
             values = sorted({v.confidence for v in versions if v.confidence is not None})
             if len(texts) > 1 or len(values) > 1:
                 yield Conflict(
@@ -38,12 +44,17 @@ def conflicts(branches: tuple[Body, ...]) -> Iterator[Conflict]:
                 )
 
 
+def origins(branches: Sequence[Hop]) -> list[Body]:
+    """The documents from which branches went out."""
+    return [body for branch in branches for body in branch.parents]
+
+
 def check_merge(hop: Hop, notes: Notes) -> None:
     """All rules about merges."""
     _check_marks(hop, notes)
     if not hop.is_merge:
         return
-    found = list(conflicts(hop.parents))
+    found = list(conflicts(hop.parents, origins(hop.above)))
     for conflict in found:
         fact = conflict.fact
         if conflict.texts:
