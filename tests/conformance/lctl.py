@@ -17,7 +17,7 @@ from tests.conformance.lctl_form import LctlCase
 from callsheet.diagnostics import render_all
 from callsheet.trace.lctl.cause import root_cause
 from callsheet.trace.lctl.check import Report, check
-from callsheet.trace.lctl.diff import Diff, diff
+from callsheet.trace.lctl.diff import Changed, Diff, diff
 from callsheet.trace.lctl.graph import graph_of
 from callsheet.trace.lctl.model import Body, DebugDocument
 from callsheet.trace.lctl.reading import read
@@ -196,17 +196,26 @@ def _diff_differences(wanted: Mapping[str, Any], report: Report) -> list[str]:
 
 
 def _changes(found: Diff, wanted: Any) -> Any:
-    """The facts that changed, in the form of the case: names of fields, or old and new values."""
-    shape = next(iter(wanted.values()), None) if isinstance(wanted, Mapping) else None
+    """The facts that changed, in the form of the case: ids, names of fields, or old and new values."""
     if isinstance(wanted, list):
         return list(found.facts_changed)
+    shapes = wanted if isinstance(wanted, Mapping) else {}
+    return {fact: _in_form(fields, shapes.get(fact)) for fact, fields in found.facts_changed.items()}
+
+
+def _in_form(fields: Mapping[str, Changed], shape: Any) -> Any:
     if isinstance(shape, list):
-        return {fact: sorted(fields) for fact, fields in found.facts_changed.items()}
-    pairs = {
-        fact: {name: [change.old, change.new] for name, change in fields.items()}
-        for fact, fields in found.facts_changed.items()
-    }
+        return [name for name in shape if name in fields] + [name for name in fields if name not in shape]
+    pairs = {name: [change.old, change.new] for name, change in fields.items()}
+    if isinstance(shape, Mapping):
+        return {name: _paired(pair, shape.get(name)) for name, pair in pairs.items()}
     return pairs
+
+
+def _paired(pair: list[Any], shape: Any) -> Any:
+    if isinstance(shape, Mapping) and len(shape) == 2:
+        return dict(zip(shape, pair, strict=True))
+    return pair
 
 
 # ---------------------------------------------------------------- pictures

@@ -20,7 +20,7 @@ from callsheet.trace.lctl.confidence import (
 )
 from callsheet.trace.lctl.findings import Finding, LctlError, Notes, placed
 from callsheet.trace.lctl.hops import Hop, parents_of
-from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Document
+from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Document, Handoff
 from callsheet.trace.lctl.reading import Reading, read
 from callsheet.trace.lctl.rules.acks import check_ack, check_status
 from callsheet.trace.lctl.rules.along import check_hop, lost_facts, raised_facts
@@ -160,7 +160,9 @@ def _reading(block: str | bytes | Document | Reading, place: int) -> Reading:
     return read(text, f"<document {place + 1}>")
 
 
-def _hop(body: Body, parents: Sequence[Hop], number: int, verified_raise: VerifiedRaise) -> Hop:
+def _hop(
+    body: Handoff | DebugDocument, parents: Sequence[Hop], number: int, verified_raise: VerifiedRaise
+) -> Hop:
     above = tuple(parent.body for parent in parents)
     raised = raised_facts(body, above) if verified_raise is VerifiedRaise.ACCEPT else ()
     return Hop(

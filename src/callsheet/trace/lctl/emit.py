@@ -15,7 +15,7 @@ from callsheet.trace.lctl.confidence import Confidence, is_blocked, lowest
 from callsheet.trace.lctl.fields import frozen
 from callsheet.trace.lctl.findings import Finding, LctlError
 from callsheet.trace.lctl.hops import Hop
-from callsheet.trace.lctl.model import Body, Chain, DebugDocument, Entry, Fact, Handoff, Lists
+from callsheet.trace.lctl.model import Body, Chain, Entry, Fact, Handoff, Lists
 from callsheet.trace.lctl.rules.merges import conflicts, origins
 
 
@@ -295,8 +295,7 @@ def _document(
 def _checked(made: Handoff, after: tuple[Hop, ...]) -> Handoff:
     """The document, if no rule of level error speaks against it where it stands in its chain."""
     places = {len(after): tuple(range(len(after)))} | dict.fromkeys(range(len(after)), ())
-    before = [hop.body for hop in after if isinstance(hop.body, Handoff | DebugDocument)]
-    report = check([*before, made], places)
+    report = check([*(hop.body for hop in after), made], places)
     errors = [finding for finding in report.of(len(after)) if finding.is_error]
     if errors:
         raise LctlError.of(errors, report.readings[len(after)].source)

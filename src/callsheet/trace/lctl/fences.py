@@ -1,7 +1,7 @@
 """Where the LCTL block stands in a text: all of it, or the first closed code fence that holds one.
 
-In: a text, perhaps the whole answer of a model. Out: a text of the same length in which everything
-outside of the block is blank, so that places in it are places in the answer.
+In: a text, perhaps the whole answer of a model. Out: the text up to the end of the block, with everything
+before it blank, so that places in it are places in the answer.
 """
 
 from __future__ import annotations
@@ -38,24 +38,20 @@ class _Fence(NamedTuple):
 
 
 def block_of(text: str) -> str:
-    """The text with all blank that is not part of the block.
+    """The text up to the block's end, with all blank that comes before it.
 
     Raises `CutOff` where the only fence that could hold it was never closed, `NoBlock` where all are closed
     and none holds one.
 
     >>> block_of("Here:\\n```yaml\\nlctl: x\\n```\\n").split("\\n")
-    ['     ', '       ', 'lctl: x', '   ', '']
+    ['     ', '       ', 'lctl: x', '']
     """
     fences = list(_fences(text))
     if not fences or _is_bare(text, fences):
         return text
     for fence in fences:
         if fence.is_closed and _holds_block(text[slice(*fence.content)]):
-            return (
-                _blank(text[: fence.content.start])
-                + text[slice(*fence.content)]
-                + _blank(text[fence.content.end :])
-            )
+            return _blank(text[: fence.content.start]) + text[slice(*fence.content)]
     last = fences[-1]
     if not last.is_closed:
         raise CutOff(last.opened)

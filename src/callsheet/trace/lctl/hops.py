@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from callsheet.trace.lctl.confidence import Effective
-from callsheet.trace.lctl.model import Ack, Body, Document, Entry
+from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Document, Entry, Handoff
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Hop:
     `number` is its place among the documents that are no acks, from 1.
     """
 
-    body: Body
+    body: Handoff | DebugDocument
     above: tuple[Hop, ...]
     effective: Effective
     number: int

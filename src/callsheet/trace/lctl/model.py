@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 VERSION = "3.0"
 
@@ -21,6 +21,12 @@ Extra: TypeAlias = Mapping[str, Any]
 def no_extra() -> Extra:
     """Nothing beyond the model."""
     return MappingProxyType({})
+
+
+class Raw(NamedTuple):
+    """What stands in a document where an entry or a fact should, and is no mapping."""
+
+    value: Any
 
 
 class Kind(StrEnum):
@@ -51,6 +57,7 @@ class Fact:
     note: str | None = None
     derived_from: tuple[str, ...] = ()
     extra: Extra = field(default_factory=no_extra)
+    raw: Raw | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,7 @@ class Entry:
     error: str | None = None
     facts_at_failure: tuple[str, ...] | None = None
     extra: Extra = field(default_factory=no_extra)
+    raw: Raw | None = None
 
     @property
     def written(self) -> tuple[str, ...]:

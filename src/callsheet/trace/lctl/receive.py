@@ -16,6 +16,7 @@ from callsheet.trace.lctl.emit import merge as merge_hops
 from callsheet.trace.lctl.findings import Finding, LctlError
 from callsheet.trace.lctl.hops import Hop
 from callsheet.trace.lctl.model import Ack, Document, Entry, Fact, Handoff
+from callsheet.trace.lctl.reading import Reading
 
 BLOCKED = "V05"
 """The rule of facts below 0.40: such a hand-off is received, and needs a person."""
@@ -91,10 +92,10 @@ class Received:
 
 
 def receive(
-    block: str | bytes | Document,
+    block: str | bytes | Document | Reading,
     *,
     agent: str | None = None,
-    after: Sequence[str | bytes | Document] = (),
+    after: Sequence[str | bytes | Document | Reading] = (),
     accept: Collection[str] = (BLOCKED,),
     verified_raise: VerifiedRaise = VerifiedRaise.CAP,
 ) -> Received:

@@ -20,6 +20,7 @@ from callsheet.trace.lctl.model import (
     Fact,
     Handoff,
     Lists,
+    Raw,
 )
 
 _OF_A_DOCUMENT = ("chain", "trace", "facts", "handoff", "instruction", "analysis")
@@ -117,12 +118,8 @@ def _trace(outer: Fields) -> tuple[Entry, ...] | None:
             found.append(_entry(Fields(item, ("trace", place), outer.notes)))
         else:
             outer.notes.add("S07", "an entry of the trace has to be a mapping", "trace", place)
-            found.append(Entry(extra=frozen({_UNREADABLE: plain(item)})))
+            found.append(Entry(raw=Raw(plain(item))))
     return tuple(found)
-
-
-_UNREADABLE = ""
-"""The key under which an entry or a fact that is no mapping is kept."""
 
 
 def _entry(fields: Fields) -> Entry:
@@ -162,7 +159,7 @@ def _facts(outer: Fields) -> dict[str, Fact]:
             found[entry.key] = _fact(entry.key, Fields(entry.value, path, outer.notes))
         else:
             outer.notes.add("S07", f"the fact {entry.key[:40]} has to be a mapping", *path, fact=entry.key)
-            found[entry.key] = Fact(entry.key, extra=frozen({_UNREADABLE: plain(entry.value)}))
+            found[entry.key] = Fact(entry.key, raw=Raw(plain(entry.value)))
     return found
 
 

@@ -86,8 +86,8 @@ def _chain(chain: Chain, *, is_minimal: bool) -> dict[str, Any]:
 
 
 def _entry(entry: Entry) -> Any:
-    if "" in entry.extra and entry == Entry(extra=entry.extra):
-        return entry.extra[""]
+    if entry.raw is not None:
+        return entry.raw.value
     fields = {
         "step": entry.step,
         "agent": entry.agent,
@@ -104,8 +104,8 @@ def _entry(entry: Entry) -> Any:
 
 
 def _fact(fact: Fact) -> Any:
-    if "" in fact.extra and fact == Fact(fact.id, extra=fact.extra):
-        return fact.extra[""]
+    if fact.raw is not None:
+        return fact.raw.value
     fields = {
         "text": fact.text,
         "confidence": fact.confidence,

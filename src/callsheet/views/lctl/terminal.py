@@ -97,7 +97,7 @@ def _flow(graph: ChainGraph) -> Iterator[str]:
             yield "├─┐"
         for place, node in level:
             rail = "│ " if beside else ""
-            yield rail + _node(node)
+            yield rail + _node(node, has_acted=place in leaving)
             facts = facts_label(leaving[place][0].facts) if place in leaving else ""
             if facts:
                 yield f"{rail}│ {facts}"
@@ -107,8 +107,8 @@ def _flow(graph: ChainGraph) -> Iterator[str]:
             yield "├─┘"
 
 
-def _node(node: GraphNode) -> str:
-    mark = "✗" if node.has_failed else "●" if node.entry is not None or node.level == 0 else "○"
+def _node(node: GraphNode, *, has_acted: bool) -> str:
+    mark = "✗" if node.has_failed else "●" if has_acted or node.entry is not None else "○"
     words = "  ".join(node_words(node))
     action = node.entry.action if node.entry is not None else None
     return f"{mark} {words}  {printable(action[:200])}" if action else f"{mark} {words}"
