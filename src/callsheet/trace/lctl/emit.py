@@ -76,19 +76,20 @@ def begin(chain_id: str, work: Work, *, minimal: bool = False) -> Handoff:
     """
     entry = work.entry(1)
     carried = _with_work(_Carried({}, [], []), work, 1)
-    made = _document(Chain(chain_id, 1, work.agent, work.to), carried, (entry,), work, minimal=minimal)
-    return _checked(made, ())
+    chain = Chain(chain_id, 1, work.agent, work.to)
+    trace = None if minimal else (entry,)
+    return _checked(_document(chain, carried, trace, work, with_lists=not minimal), ())
 
 
 def hand_on(hop: Hop, work: Work) -> Handoff:
     """The document after one that was received; raises `LctlError` where it would break a rule."""
     document = hop.body
     step = _next_step([document])
-    minimal = document.is_minimal
     carried = _with_work(_kept(hop.body, hop.effective), work, step)
-    entries = () if minimal else (*document.entries, work.entry(step))
+    entries = (*document.entries, work.entry(step)) if document.has_trace else None
     chain = Chain(document.chain.id, _chain_step(step, [document]), work.agent, work.to)
-    return _checked(_document(chain, carried, entries, work, minimal=minimal), (hop,))
+    with_lists = not document.is_minimal
+    return _checked(_document(chain, carried, entries, work, with_lists=with_lists), (hop,))
 
 
 def merge(branches: Sequence[Hop], work: Work) -> Handoff:
@@ -122,8 +123,9 @@ def merge(branches: Sequence[Hop], work: Work) -> Handoff:
         bodies[0].chain.id, _chain_step(step, bodies), work.agent, work.to,
         parallel_merge=sum(entry.parallel for entry in entries) > 1,
     )  # fmt: skip
-    minimal = all(body.is_minimal for body in bodies)
-    return _checked(_document(chain, carried, entries, work, minimal=minimal), tuple(branches))
+    told_all = entries if any(body.has_trace for body in bodies) else None
+    with_lists = not all(body.is_minimal for body in bodies)
+    return _checked(_document(chain, carried, told_all, work, with_lists=with_lists), tuple(branches))
 
 
 def merged(branches: Sequence[Hop]) -> _Carried:
@@ -146,7 +148,7 @@ def merged(branches: Sequence[Hop]) -> _Carried:
 
 
 def _least_sure(versions: Sequence[Fact], before: Sequence[Body]) -> Fact:
-    """The version whose words a branch changed, else the least sure one; with the lowest confidence of all."""
+    """The version whose words a branch changed, else the least sure; with the lowest confidence of all."""
     old = {body.facts[fact.id].text for body in before for fact in versions[:1] if fact.id in body.facts}
     first = min(
         versions,
@@ -283,13 +285,16 @@ def _merged_traces(bodies: Sequence[Body]) -> tuple[Entry, ...]:
 
 
 def _document(
-    chain: Chain, carried: _Carried, entries: tuple[Entry, ...], work: Work, *, minimal: bool
+    chain: Chain, carried: _Carried, entries: tuple[Entry, ...] | None, work: Work, *, with_lists: bool
 ) -> Handoff:
+    """The document; the lists are there also without a trace where a fact has to stay off them."""
     facts = frozen(carried.facts)
-    if minimal:
+    critical, context = tuple(carried.critical), tuple(carried.context)
+    if not with_lists and not work.warnings and set(critical) == set(facts):
         return Handoff(chain, facts, instruction=work.instruction)
-    lists = Lists(tuple(carried.critical), tuple(carried.context), tuple(work.warnings))
-    return Handoff(chain, facts, entries, lists, work.instruction, "observability")
+    lists = Lists(critical, context, tuple(work.warnings))
+    purpose = None if entries is None else "observability"
+    return Handoff(chain, facts, entries, lists, work.instruction, purpose)
 
 
 def _checked(made: Handoff, after: tuple[Hop, ...]) -> Handoff:
