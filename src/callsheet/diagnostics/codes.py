@@ -4,6 +4,7 @@ Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON pl
 of models, CHK what the checks find in a plan, CMP what can keep a goal from becoming a plan, TOL tools
 and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
 PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse).
+The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
 from __future__ import annotations
