@@ -38,6 +38,7 @@ CODES: Mapping[Rule, str] = {
     Rule.IMPLICIT: "POL114",
     Rule.LIMIT: "POL115",
     Rule.STRUCTURE: "POL116",
+    Rule.PREDICATE: "POL117",
 }
 """The diagnostic of each rule."""
 

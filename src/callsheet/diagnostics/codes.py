@@ -286,6 +286,7 @@ CODES: dict[str, Code] = _table(
     POL114="a call that would tell what private data is",
     POL115="a plan beyond the policy's limits",
     POL116="a plan with two readings, or without an end",
+    POL117="a call that a rule of the policy refuses",
     RUN001="a graph of dependencies cannot be run",
     RUN010="a step that nobody is there to carry out",
     RUN020="a run that did not come to a good end",

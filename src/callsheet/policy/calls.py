@@ -94,6 +94,8 @@ class Rule(StrEnum):
     LIMIT = "limit"
     STRUCTURE = "structure"
     """The plan can be read in two ways, or cannot end."""
+    PREDICATE = "predicate"
+    """A rule that the operator wrote refuses it."""
 
 
 class Obligation(NamedTuple):
