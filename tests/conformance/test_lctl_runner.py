@@ -141,5 +141,5 @@ def test_the_runner_runs_the_area(tmp_path: Path, capsys: pytest.CaptureFixture[
     ]
     file.write_text("\n".join(map(json.dumps, cases)))
     assert main(["lctl", str(file)]) == 1
-    assert capsys.readouterr().out == "FAIL y\n     ok: expected false, found true\n1 passed, 1 failed\n"
+    assert capsys.readouterr().out == "FAIL y\n     ok: expected False, found True\n1 passed, 1 failed\n"
     assert main(["lctl", str(file), "--id", "x"]) == 0

@@ -97,6 +97,11 @@ def test_json_is_read_also_with_its_pairs_of_surrogates() -> None:
     document = parse(json.dumps(block))
     assert isinstance(document, Handoff)
     assert document.instruction == "go \U0001f600"
+    written = json.dumps(block | {"instruction": 7, "note": "\U0001f600"})
+    (wrong,) = (f for f in read(written).findings if f.is_error)
+    assert wrong.span is not None
+    assert written[slice(*wrong.span)] == "7"
+    assert "P01" in rules_of('{"lctl": "3.0", "a": "\\ud83d\\ude00", "a": 1}')
 
 
 # ---------------------------------------------------------------- fences
