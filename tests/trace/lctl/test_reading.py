@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
+from textwrap import indent
 
 import pytest
 from hypothesis import assume, given, settings
@@ -120,6 +121,13 @@ def test_a_fence_inside_of_the_instruction_does_not_end_the_block() -> None:
         document = parse(given_)
         assert isinstance(document, Handoff)
         assert document.instruction == "Run:\n```sh\nmake\n```\nand tell.\n"
+
+
+def test_only_a_key_at_the_top_level_makes_a_fence_a_block() -> None:
+    other = "```yaml\n---\n# set\nsettings:\n  lctl: on\n```\n"
+    document = parse(f"{other}and\n" + indent(f"```yaml\n# mine\n{MINIMAL}```\n", "  "))
+    assert isinstance(document, Handoff)
+    assert document.chain.target == "checker"
 
 
 def test_an_answer_that_was_cut_off_is_refused() -> None:

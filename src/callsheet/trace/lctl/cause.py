@@ -32,6 +32,8 @@ class Cause(NamedTuple):
     step: int
     by: Evidence
     because: str
+    agent: str | None = None
+    """Who took the step, where the evidence names one agent."""
 
 
 def root_cause(document: DebugDocument) -> Cause | None:
@@ -58,7 +60,7 @@ def _named_by_analysis(document: DebugDocument) -> Cause | None:
             rf"(?<![\w-]){re.escape(agent)}(?![\w-])", said, re.IGNORECASE
         ):
             step = next(e.step for e in document.entries if e.agent == agent and e.step is not None)
-            return Cause(step, Evidence.ANALYSIS, f"the analysis names {agent}: {said}")
+            return Cause(step, Evidence.ANALYSIS, f"the analysis names {agent}: {said}", agent)
     return None
 
 

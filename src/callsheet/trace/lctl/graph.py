@@ -147,7 +147,9 @@ def _draw(document: Body, values: Effective, builder: _Builder) -> None:
                 entry,
                 has_failed=entry.error is not None
                 or (chain.failed_at_step is not None and entry.step == chain.failed_at_step),
-                is_cause=cause is not None and entry.step == cause.step,
+                is_cause=cause is not None
+                and entry.step == cause.step
+                and cause.agent in (None, entry.agent),
             )
             now.append((builder.entry(node, (entry.step, agent)), entry))
         _connect(before, now, document, values, builder)
