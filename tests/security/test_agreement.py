@@ -29,7 +29,7 @@ from callsheet.machine import (
     Verdict,
     compile_plan,
 )
-from callsheet.machine.monitor.monitor import Enforcement
+from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.program import Loop
 from callsheet.passes.verify import verify
 from callsheet.policy.builtins import BUILTINS
