@@ -110,13 +110,14 @@ def differences(case: SecurityCase) -> list[str]:
 
 def refusals(case: SecurityCase) -> list[str]:
     """What speaks against the plan of a case: of its text, then of the proof."""
-    plan, errors = _read(case.plan)
+    plan, errors = read_plan(case.plan)
     if plan is None or errors:
         return [error.message for error in errors] or ["the text is no plan"]
     return [str(violation) for violation in verify(plan, policy_of(case.policy)).violations]
 
 
-def _read(plan: Any) -> tuple[Plan | None, list[Diagnostic]]:
+def read_plan(plan: Any) -> tuple[Plan | None, list[Diagnostic]]:
+    """The plan of a case, and the errors in its text."""
     try:
         found = parse(plan) if isinstance(plan, str) else parse_dag(json.dumps(plan))
     except CallsheetError as error:

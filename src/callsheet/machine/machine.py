@@ -36,7 +36,7 @@ from callsheet.machine.events import (
 )
 from callsheet.machine.frames import End, NewPlan
 from callsheet.machine.limits import AUTO, Limits
-from callsheet.machine.monitor.monitor import Enforcement
+from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.refusal import PolicyRefusal, RefusedByPolicy
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.order import advance, catch_up, settle

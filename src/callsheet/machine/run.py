@@ -19,7 +19,8 @@ from callsheet.machine.commands import Command, Finish
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt, End, Frame, Group
 from callsheet.machine.limits import AUTO, Limits
-from callsheet.machine.monitor.monitor import Enforcement, Monitor
+from callsheet.machine.monitor.enforcement import Enforcement
+from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.monitor.refusal import PolicyRefusal
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import Kind, Program, StepCode

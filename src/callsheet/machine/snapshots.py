@@ -19,8 +19,8 @@ from callsheet.machine.ahead.keeping import standing_from_json, standing_to_json
 from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits
+from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.keeping import monitor_to_json, put_monitor
-from callsheet.machine.monitor.monitor import Enforcement
 from callsheet.machine.program import Program
 from callsheet.machine.replanning import Planning
 from callsheet.machine.result import Status

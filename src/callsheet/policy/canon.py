@@ -106,6 +106,7 @@ _OF_POLICY: _Readers = {
     "implicit": Implicit,
     "memory": read_label,
     "planner": read_label,
+    "inputs": read_label,
     "agent": _perhaps(lambda data: _made(AgentRule, data, {})),
     "replan": _perhaps(lambda data: _made(ReplanRule, data, {})),
     "approved": frozenset,

@@ -9,7 +9,8 @@ from tests.machine.driving import Bench, plan_of
 from callsheet.ir import JSON, Effect, Plan
 from callsheet.ir.labels import LITERAL, Label, join, read_label
 from callsheet.machine import Limits, Machine, Started, ToolFacts, compile_plan
-from callsheet.machine.monitor.monitor import Enforcement, Monitor
+from callsheet.machine.monitor.enforcement import Enforcement
+from callsheet.machine.monitor.monitor import Monitor
 from callsheet.policy.calls import CallView, Judgement, Objection, Rule
 from callsheet.policy.model import Implicit, Policy
 

@@ -11,8 +11,8 @@ from tests.plans import FACTS, INPUTS, LIMITS, duration, outcome, plan_of, plan_
 
 from callsheet.ir.labels import LITERAL, join
 from callsheet.machine import CallTool, Command, Event, Finish, Machine, PlanCompiled, Succeeded, compile_plan
+from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.keeping import monitor_to_json
-from callsheet.machine.monitor.monitor import Enforcement
 from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.policy.calls import CallView, Judgement, Objection, Rule
 from callsheet.policy.model import Policy

@@ -19,7 +19,7 @@ def monitor_to_json(monitor: Monitor) -> dict[str, Any]:
     return {
         "slots": [[slot, *_told(item)] for slot, item in enumerate(told) if item[0] != LITERAL or item[1]],
         "extra": {name: _told(item) for name, item in monitor.extra.items()},
-        "noted": [[number, str(label)] for number, label in monitor.noted.items()],
+        "noted": [[number, str(label)] for number, label in monitor.deciding.noted.items()],
         "calls": {key: admitted.to_json() for key, admitted in monitor.calls.items()},
         "talks": {key: _told(item) for key, item in monitor.talks.items()},
         "loops": {prefix: _told(item) for prefix, item in monitor.loops.items()},
@@ -27,7 +27,7 @@ def monitor_to_json(monitor: Monitor) -> dict[str, Any]:
         "last": _told(monitor.last),
         "literal": str(monitor.literal),
         "policy": policy_hash(monitor.enforcement.policy),
-        "base": str(monitor.base),
+        "base": str(monitor.deciding.base),
         "anew": monitor.is_anew,
     }
 
@@ -36,14 +36,14 @@ def put_monitor(monitor: Monitor, data: Mapping[str, Any]) -> None:
     """Be where the data says; raises KeyError, IndexError, TypeError or ValueError for data that is none."""
     if data["policy"] != policy_hash(monitor.enforcement.policy):
         raise ValueError("it is of a run under another policy")
-    monitor.literal, monitor.base = read_label(data["literal"]), read_label(data["base"])
-    monitor.resume_plan(bool(data["anew"]))
+    monitor.literal = read_label(data["literal"])
+    noted = {number: read_label(label) for number, label in data["noted"]}
+    monitor.resume_plan(read_label(data["base"]), noted, is_anew=bool(data["anew"]))
     count = len(monitor.labels)
     monitor.labels, monitor.origins = [LITERAL] * count, [()] * count
     for slot, *item in data["slots"]:
         monitor.labels[slot], monitor.origins[slot] = _read(item)
     monitor.extra = {name: _read(item) for name, item in data["extra"].items()}
-    monitor.noted = {number: read_label(label) for number, label in data["noted"]}
     monitor.calls = {key: Admitted.from_json(item) for key, item in data["calls"].items()}
     monitor.talks = {key: _read(item) for key, item in data["talks"].items()}
     monitor.loops = {prefix: _read(item) for prefix, item in data["loops"].items()}

@@ -8,74 +8,42 @@ that its two ways may set, so that a step that was left out tells no more than o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import Any
 
 from callsheet.ir import JSON, Call, CallKind, Terminate
-from callsheet.ir.control import Control, control_of
-from callsheet.ir.flow import flow_of
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.frames import Attempt, Frame
-from callsheet.machine.graph import Graph
 from callsheet.machine.monitor.admitted import Admitted, Origins
+from callsheet.machine.monitor.deciding import Deciding
+from callsheet.machine.monitor.enforcement import Enforcement
+from callsheet.machine.monitor.origins import NONE, Extended, merged
 from callsheet.machine.monitor.reads import Reads, argument_of, reads_of, written_of
 from callsheet.machine.monitor.refusal import PolicyRefusal, RefusedByPolicy
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
 from callsheet.policy.builtins import fold
-from callsheet.policy.calls import Argument, CallView, Judgement, Objection, Rule
-from callsheet.policy.judge import Judge
+from callsheet.policy.calls import Argument, CallView, Objection, Rule
 from callsheet.policy.model import Implicit, Policy
 
-Judging: TypeAlias = "Callable[[CallView], Judgement]"
-MOST_ORIGINS = 8
 _MEMORY = frozenset({"QUERY_MEMORY", "GET_WM"})
 RESPOND, TERMINATE, REPLAN = "RESPOND", "TERMINATE", "RE-PLAN"
-_NO_ORIGINS: Origins = ()
-_PLAIN: tuple[Label, Origins] = (LITERAL, _NO_ORIGINS)
-
-
-@dataclass(frozen=True, slots=True)
-class Enforcement:
-    """What holds for a run under a policy: the policy, its rules, and the labels of what the run is given.
-
-    `inputs` are the labels of variables that the run begins with, by name; of others it is `given`.
-    """
-
-    policy: Policy
-    judge: Judging
-    inputs: Mapping[str, Label] = field(default_factory=dict[str, Label])
-    given: Label = LITERAL
-
-    @classmethod
-    def under(cls, policy: Policy, inputs: Mapping[str, Label] | None = None) -> Enforcement:
-        """What holds under a policy; raises ValueError for one with a pattern or a host that is none."""
-        return cls(policy, Judge(policy).judge, inputs or {}, policy.inputs)
-
-    def judge_of_new_plans(self) -> Judging:
-        """The rules for plans that the run makes itself: their steps are not those that the policy names."""
-        own = self.policy.without_steps()
-        return self.judge if own is self.policy else Judge(own).judge
+_PLAIN: tuple[Label, Origins] = (LITERAL, NONE)
 
 
 class Monitor:
     """The labels of one run; `load` begins a program, the other methods are the machine's hooks."""
 
     __slots__ = (
-        "_before",
-        "_control",
+        "_base",
         "_exact",
         "_extended",
-        "_guards",
         "_judge",
         "_plan",
-        "_reach",
         "_reads",
         "_slot_of",
-        "_strict",
-        "base",
         "calls",
+        "deciding",
         "enforcement",
         "extra",
         "is_anew",
@@ -83,7 +51,6 @@ class Monitor:
         "last",
         "literal",
         "loops",
-        "noted",
         "origins",
         "program",
         "results",
@@ -95,16 +62,13 @@ class Monitor:
         self.literal = enforcement.policy.planner
         self.is_anew = False
         """Whether the program is one that the run itself has asked for."""
-        self.base = LITERAL
-        """The label of what decided that this plan runs at all."""
+        self._base: Label = LITERAL
         self.last: tuple[Label, Origins] = _PLAIN
         """What stands beside the last value that was set."""
         self.labels: list[Label] = []
         self.origins: list[Origins] = []
         self.extra: dict[str, tuple[Label, Origins]] = {}
         """Of variables that the program does not name."""
-        self.noted: dict[int, Label] = {}
-        """What each step's guards, loops and failures have been decided by so far, by number."""
         self.calls: dict[str, Admitted] = {}
         """Calls without an outcome, by key."""
         self.talks: dict[str, tuple[Label, Origins]] = {}
@@ -121,7 +85,7 @@ class Monitor:
         known = self.variables() if self.labels else {**self.extra}
         plan = program.plan
         self._take_program(program)
-        self.labels, self.origins = [LITERAL] * len(program.names), [_NO_ORIGINS] * len(program.names)
+        self.labels, self.origins = [LITERAL] * len(program.names), [NONE] * len(program.names)
         self.extra = {name: told for name, told in known.items() if name not in program.slot_of}
         for name, _ in plan.variables:
             self.labels[program.slot_of[name]] = self.literal
@@ -129,13 +93,12 @@ class Monitor:
             slot = program.slot_of.get(name)
             if slot is not None:
                 self.labels[slot], self.origins[slot] = label.join(self.labels[slot]), origins
-        self.noted = {}
-        self.base = self.base.join(self.literal)
 
-    def resume_plan(self, is_anew: bool) -> None:
-        """The program that was loaded is the first of the run, or one that the run has asked for."""
-        self.is_anew = is_anew
+    def resume_plan(self, base: Label, noted: dict[int, Label], *, is_anew: bool) -> None:
+        """Be amid the program that was loaded: the first of the run, or one that the run has asked for."""
+        self.is_anew, self._base = is_anew, base
         self._take_program(self.program)
+        self.deciding.noted = noted
 
     def _take_program(self, program: Program) -> None:
         self.program = program
@@ -143,21 +106,20 @@ class Monitor:
         self._exact = program.graph is not None
         self._slot_of = program.slot_of.__getitem__
         self._reads: list[Reads | None] = [None] * len(program.steps)
-        self._control: Control | None = None
-        self._guards: list[list[int]] | None = None
-        self._reach: dict[int, tuple[int, ...]] = {}
-        graph = program.graph
-        self._before = [(n,) for n in range(len(program.steps))] if graph is None else _before(graph)
-        self._extended: dict[str, tuple[Origins, Origins]] = {}
+        self._extended = Extended()
         rules = self.enforcement
         self._judge = rules.judge_of_new_plans() if self.is_anew else rules.judge
-        self._strict = self.enforcement.policy.implicit is Implicit.STRICT
+        self.deciding = Deciding(
+            program, self._base.join(self.literal), counts_bits=rules.policy.implicit is Implicit.STRICT
+        )
 
     def change(self, policy: Policy) -> None:
         """Another policy holds from now on."""
+        noted, self._base = self.deciding.noted, self.deciding.base
         self.enforcement = Enforcement.under(policy, self.enforcement.inputs)
         self.literal = self.literal.join(policy.planner)
         self._take_program(self.program)
+        self.deciding.noted = noted
 
     def given(self, names: Iterable[str]) -> None:
         """The run begins with these variables."""
@@ -166,7 +128,7 @@ class Monitor:
             label = known.inputs.get(name, known.given)
             slot = slot_of.get(name)
             if slot is None:
-                self.extra[name] = label, _NO_ORIGINS
+                self.extra[name] = label, NONE
             else:
                 self.labels[slot] = label
 
@@ -192,7 +154,7 @@ class Monitor:
         self.literal = self.enforcement.policy.planner.join(context or LITERAL)
         self.is_anew = True
         if number != NOWHERE:
-            self.base = self._decided(number)
+            self._base = self.deciding.about(number)
 
     # ------------------------------------------------------------ what decides
 
@@ -210,69 +172,24 @@ class Monitor:
             return (*((str(n), value) for n, value in enumerate(call.positional)), *call.named)
         return code.written
 
-    def _decided(self, number: int, besides: int = NOWHERE) -> Label:
-        """The label of what decided that a step's action is done; that of one guard may be left out."""
-        label = self.base
-        if self.noted:
-            for guard in self._guards_of(number):
-                noted = self.noted.get(guard)
-                if noted is not None and guard != besides:
-                    label = label.join(noted)
-        return label
-
-    def _guards_of(self, number: int) -> Sequence[int]:
-        if self._exact:
-            return self._before[number]
-        if self._guards is None:
-            self._guards = self._controls().guards()
-        return self._guards[number]
-
-    def _controls(self) -> Control:
-        if self._control is None:
-            self._control = control_of(flow_of(self._plan))
-        return self._control
-
     def _note(self, code: StepCode, label: Label) -> None:
-        """Something was decided by data of this label: what comes of it tells of that data."""
-        number = code.number
-        known = self.noted.get(number)
-        label = label.join(self._decided(number, besides=number))
-        if label == LITERAL:
-            return
-        self.noted[number] = label if known is None else known.join(label)
-        for slot in self._slots_behind(code):
-            self.labels[slot] = self.labels[slot].join(label)
-
-    def _slots_behind(self, code: StepCode) -> tuple[int, ...]:
-        """The variables that may be set, or not, depending on what a step decides."""
-        found = self._reach.get(code.number)
-        if found is None:
-            if self._exact:
-                found = () if code.out_slot == NOWHERE else (code.out_slot,)
-            else:
-                found = tuple(map(self._slot_of, self._controls().variables(code.number)))
-            self._reach[code.number] = found
-        return found
-
-    def _counts_all(self, code: StepCode) -> bool:
-        """Whether every bit counts that a step tells: always, or because it may tell one again and again."""
-        return self._strict or code.source is not None or self._is_in_cycle(code)
-
-    def _is_in_cycle(self, code: StepCode) -> bool:
-        return not self._exact and bool(self._controls().in_cycle[code.number])
+        """A step has decided something by data of this label: what comes of it tells of that data."""
+        slots, told = self.deciding.note(code, label)
+        for slot in slots:
+            self.labels[slot] = self.labels[slot].join(told)
 
     def tested(self, code: StepCode) -> None:
         """The guard of a step is about to be asked, of a loop for one item."""
         reads = self._reads_of(code)
         slots = reads.tests
-        if reads.emptiness and self._counts_all(code):
+        if reads.emptiness and self.deciding.counts_all(code):
             slots = (*slots, *reads.emptiness)
         if slots:
             self._note(code, join([self.labels[slot] for slot in slots]))
 
     def answers(self, code: StepCode) -> None:
         """An answer is about to be looked at, whether there is any."""
-        if self._counts_all(code):
+        if self.deciding.counts_all(code):
             self._note(code, self._read(self._reads_of(code).slots)[0])
 
     def loop(self, frame: Frame) -> None:
@@ -303,8 +220,8 @@ class Monitor:
         reads = self._reads[number] or self._reads_of(code)
         labels = self.labels
         arguments = tuple([make(slots, labels) for make in reads.arguments])
-        way = self._decided(number) if self.noted else self.base
-        repeats = code.recurs and self._is_in_cycle(code)
+        way = self.deciding.about(number)
+        repeats = code.recurs and self.deciding.repeats(code)
         call = CallView(code.id, code.tool or REPLAN, arguments, way, code.retries, False, is_asked, repeats)
         origins = self._origins_at(reads.slots)
         if code.kind is Kind.AGENT and code.loop is None:
@@ -336,7 +253,7 @@ class Monitor:
         """
         label, origins = self.talks[call.talk.key]
         arguments = tuple([argument_of(name, value, label) for name, value in call.args.items()])
-        code, way = call.code, self._decided(call.talk.code.number)
+        code, way = call.code, self.deciding.about(call.talk.code.number)
         view = CallView(code.id, code.tool, arguments, way, in_agent=True, approved=is_asked)
         self.calls[call.key] = self._judged(view, origins, is_asked=is_asked)
 
@@ -356,7 +273,7 @@ class Monitor:
         result = judgement.result
         if way is not LITERAL:
             result = result.join(way)
-        made_by = self._with(origins, call.step)
+        made_by = self._extended.by(origins, call.step)
         if not (is_asked or judgement.approvals):
             return Admitted(result, sent, made_by)
         return Admitted(result, sent, made_by, judgement.approvals, self._shown(arguments, origins))
@@ -387,12 +304,14 @@ class Monitor:
         It is that of a variable, or the last that was set.
         """
         label, origins = self.last if slot is None else (self.labels[slot], self.origins[slot])
-        call = CallView(origins[-1] if origins else "", RESPOND, (argument_of("0", text, label),), self.base)
+        call = CallView(
+            origins[-1] if origins else "", RESPOND, (argument_of("0", text, label),), self.deciding.base
+        )
         for objection in self._judge(call).objections:
             raise self._refused(call, objection, origins)
 
     def _say(self, code: StepCode, what: str, arguments: tuple[Argument, ...], origins: Origins) -> None:
-        call = CallView(code.id, what, arguments, self._decided(code.number))
+        call = CallView(code.id, what, arguments, self.deciding.about(code.number))
         for objection in self._judge(call).objections:
             raise self._refused(call, objection, origins)
 
@@ -423,10 +342,10 @@ class Monitor:
         return told
 
     def _origins_of(self, argument: Argument, origins: Origins) -> Origins:
-        found: Origins = _NO_ORIGINS
+        found: Origins = NONE
         for hole in _holes(argument):
             slot = self.program.slot_of.get(hole.partition(".")[0])
-            found = _merged(found, self.origins[slot]) if slot is not None else origins
+            found = merged(found, self.origins[slot]) if slot is not None else origins
         return found
 
     # ------------------------------------------------------------ outcomes
@@ -442,20 +361,20 @@ class Monitor:
             label = reported.join(admitted.sent if attempt.code.tool in _MEMORY else label)
         if isinstance(attempt, InnerCall):
             seen, before = self.talks[attempt.talk.key]
-            self.talks[attempt.talk.key] = seen.join(label), _merged(before, origins)
+            self.talks[attempt.talk.key] = seen.join(label), merged(before, origins)
             return
         if isinstance(attempt, Talk):
             seen, before = self.talks.pop(attempt.key)
-            label, origins = label.join(seen), _merged(before, origins)
+            label, origins = label.join(seen), merged(before, origins)
         prefix = attempt.frame.prefix
         known = self.results.get(prefix)
         if known is None:
             self.results[prefix] = label, origins
         elif known[0] is not label or known[1] is not origins:
-            self.results[prefix] = label.join(known[0]), _merged(known[1], origins)
+            self.results[prefix] = label.join(known[0]), merged(known[1], origins)
         code = attempt.code
         leads = self._exact or code.fail_target is not None or code.fail_message is not None
-        if leads and self._counts_all(code):
+        if leads and self.deciding.counts_all(code):
             self._note(code, label)
 
     def failed(self, attempt: Attempt) -> None:
@@ -483,10 +402,7 @@ class Monitor:
         label, origins = self.results.pop(frame.prefix, _PLAIN)
         if code.out_slot == NOWHERE:
             return
-        if self.noted:
-            label = label.join(self._decided(code.number))
-        elif self.base is not LITERAL:
-            label = label.join(self.base)
+        label = label.join(self.deciding.about(code.number))
         self.last = label, origins
         self.labels[code.out_slot], self.origins[code.out_slot] = self.last
 
@@ -498,7 +414,7 @@ class Monitor:
     def told_of_planning(self, key: str) -> dict[str, Any]:
         """What the command for a new plan tells besides: the labels of variables, and that of the reason."""
         labels = {name: label for name, (label, _) in self.variables().items()}
-        return {"labels": labels, "context": self.label_of(key) or self.base}
+        return {"labels": labels, "context": self.label_of(key) or self.deciding.base}
 
     def _read(self, slots: tuple[int, ...]) -> tuple[Label, Origins]:
         label = LITERAL
@@ -508,36 +424,12 @@ class Monitor:
 
     def _origins_at(self, slots: tuple[int, ...]) -> Origins:
         """The steps that the values of these slots were made by."""
-        found = _NO_ORIGINS
+        found = NONE
         for slot in slots:
             origins = self.origins[slot]
             if origins and origins is not found:
-                found = _merged(found, origins)
+                found = merged(found, origins)
         return found
-
-    def _with(self, origins: Origins, step: str) -> Origins:
-        """The steps with one more at their end; for the same as the last time, the same tuple."""
-        last = self._extended.get(step)
-        if last is not None and last[0] == origins:
-            return last[1]
-        made = (*[other for other in origins if other != step], step)[-MOST_ORIGINS:]
-        self._extended[step] = origins, made
-        return made
-
-
-def _before(graph: Graph) -> list[tuple[int, ...]]:
-    """For each step of a graph, itself and those it waits for: their failure would keep it from starting."""
-    found: list[list[int]] = [[number] for number in range(len(graph.dependents))]
-    for number, dependents in enumerate(graph.dependents):
-        for dependent in dependents:
-            found[dependent].append(number)
-    return [tuple(numbers) for numbers in found]
-
-
-def _merged(left: Origins, right: Origins) -> Origins:
-    if not left or left is right or left == right:
-        return right
-    return tuple(dict.fromkeys((*left, *right)))[-MOST_ORIGINS:] if right else left
 
 
 def _holes(argument: Argument) -> Iterable[str]:

@@ -1,0 +1,95 @@
+"""What has decided so far which steps of a program are done: the labels of its guards, loops and failures.
+
+In: a program, and each decision as it falls, with the label of what it was made of. Out: for each step the
+label of the way to it, and the variables that a decision tells of. What the two ways behind a guard may set
+tells of it on either of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from callsheet.ir.control import Control, control_of
+from callsheet.ir.flow import flow_of
+from callsheet.ir.labels import LITERAL, Label
+from callsheet.machine.graph import Graph
+from callsheet.machine.program import NOWHERE, Program, StepCode
+
+
+class Deciding:
+    """The decisions in one program.
+
+    `base` is the label of what decided that the program runs at all, `noted` those of its steps by number.
+    With `counts_bits`, every bit counts wherever it falls.
+    """
+
+    __slots__ = ("_control", "_guards", "_program", "_reach", "base", "counts_bits", "noted")
+
+    def __init__(self, program: Program, base: Label, *, counts_bits: bool) -> None:
+        self.base = base
+        self.noted: dict[int, Label] = {}
+        self.counts_bits = counts_bits
+        self._program = program
+        self._control: Control | None = None
+        self._guards: Sequence[Sequence[int]] | None = None
+        self._reach: dict[int, tuple[int, ...]] = {}
+
+    def about(self, number: int, besides: int = NOWHERE) -> Label:
+        """The label of what decided that a step's action is done; that of one guard may be left out."""
+        label = self.base
+        if self.noted:
+            for guard in self._guards_of(number):
+                noted = self.noted.get(guard)
+                if noted is not None and guard != besides:
+                    label = label.join(noted)
+        return label
+
+    def note(self, code: StepCode, label: Label) -> tuple[tuple[int, ...], Label]:
+        """A step has decided something by data of this label; gives the slots that tell of it, and what."""
+        number = code.number
+        label = label.join(self.about(number, besides=number))
+        if label == LITERAL:
+            return (), label
+        known = self.noted.get(number)
+        self.noted[number] = label if known is None else known.join(label)
+        return self._slots_behind(code), label
+
+    def counts_all(self, code: StepCode) -> bool:
+        """Whether every bit counts that a step tells: always, or because it may tell one again and again."""
+        return self.counts_bits or code.source is not None or self.repeats(code)
+
+    def repeats(self, code: StepCode) -> bool:
+        """Whether the plan may come back to a step."""
+        return code.recurs and self._program.graph is None and bool(self._controls().in_cycle[code.number])
+
+    def _controls(self) -> Control:
+        if self._control is None:
+            self._control = control_of(flow_of(self._program.plan))
+        return self._control
+
+    def _guards_of(self, number: int) -> Sequence[int]:
+        if self._guards is None:
+            graph = self._program.graph
+            self._guards = self._controls().guards() if graph is None else _waits(graph)
+        return self._guards[number]
+
+    def _slots_behind(self, code: StepCode) -> tuple[int, ...]:
+        """The variables that may be set, or not, depending on what a step decides."""
+        found = self._reach.get(code.number)
+        if found is None:
+            if self._program.graph is not None:
+                found = () if code.out_slot == NOWHERE else (code.out_slot,)
+            else:
+                slot_of = self._program.slot_of
+                found = tuple(slot_of[name] for name in self._controls().variables(code.number))
+            self._reach[code.number] = found
+        return found
+
+
+def _waits(graph: Graph) -> list[list[int]]:
+    """For each step of a graph, itself and those it waits for: their failure would keep it from starting."""
+    found: list[list[int]] = [[number] for number in range(len(graph.dependents))]
+    for number, dependents in enumerate(graph.dependents):
+        for dependent in dependents:
+            found[dependent].append(number)
+    return found

@@ -1,0 +1,37 @@
+"""What holds for a run under a policy: its rules, and the labels of what the run is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from callsheet.ir.labels import LITERAL, Label
+from callsheet.policy.calls import CallView, Judgement
+from callsheet.policy.judge import Judge
+from callsheet.policy.model import Policy
+
+Judging: TypeAlias = "Callable[[CallView], Judgement]"
+
+
+@dataclass(frozen=True, slots=True)
+class Enforcement:
+    """The policy of a run, and its rules.
+
+    `inputs` are the labels of variables that the run begins with, by name; of others it is `given`.
+    """
+
+    policy: Policy
+    judge: Judging
+    inputs: Mapping[str, Label] = field(default_factory=dict[str, Label])
+    given: Label = LITERAL
+
+    @classmethod
+    def under(cls, policy: Policy, inputs: Mapping[str, Label] | None = None) -> Enforcement:
+        """What holds under a policy; raises ValueError for one with a pattern or a host that is none."""
+        return cls(policy, Judge(policy).judge, inputs or {}, policy.inputs)
+
+    def judge_of_new_plans(self) -> Judging:
+        """The rules for plans that the run makes itself: their steps are not those that the policy names."""
+        own = self.policy.without_steps()
+        return self.judge if own is self.policy else Judge(own).judge

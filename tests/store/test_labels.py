@@ -1,0 +1,104 @@
+"""Labels of files and facts outlast runs, and no write that may have happened makes a file look harmless."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callsheet.ir.labels import Label, read_label
+from callsheet.store.labels import LabelStore
+
+PUBLIC, PRIVATE, SECRET = read_label("U/pub"), read_label("U/priv"), read_label("T/secret")
+
+
+def test_they_are_there_for_the_next_process(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.db"
+    with LabelStore.beside(journal) as store:
+        store.add("/work", ["a.txt"], SECRET)
+    with LabelStore.beside(journal) as store:
+        assert store.of("/work", ["a.txt"]) == SECRET
+        assert store.of("/elsewhere", ["a.txt"]) is None
+        assert store.of("/work", ["b.txt"]) is None
+
+
+def test_a_write_is_noted_before_it_leaves_and_lowers_nothing_until_it_is_done() -> None:
+    with LabelStore.in_memory() as store:
+        store.add("", ["a"], SECRET)
+        writing = store.begin("", "a", PUBLIC)
+        assert store.of("", ["a"]) == SECRET.join(PUBLIC)
+        store.end(writing, replaced=True)
+        assert store.of("", ["a"]) == PUBLIC
+
+
+def test_a_write_that_put_nothing_in_the_place_of_what_was_there_adds_to_it() -> None:
+    with LabelStore.in_memory() as store:
+        store.add("", ["a"], SECRET)
+        store.end(store.begin("", "a", PUBLIC), replaced=False)
+        assert store.of("", ["a"]) == SECRET.join(PUBLIC)
+
+
+def test_two_writes_at_once_lower_nothing_whichever_ends_first() -> None:
+    for first in (0, 1):
+        with LabelStore.in_memory() as store:
+            both = [store.begin("", "a", SECRET), store.begin("", "a", PUBLIC)]
+            store.end(both[first], replaced=True)
+            store.end(both[1 - first], replaced=True)
+            assert store.of("", ["a"]) == SECRET.join(PUBLIC)
+
+
+def test_a_process_that_died_while_it_wrote_leaves_the_higher_label_for_good(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.db"
+    child = os.fork()
+    if not child:
+        LabelStore.beside(journal).begin("", "a", SECRET)
+        os._exit(9)
+    os.waitpid(child, 0)
+    with LabelStore.beside(journal) as store:
+        store.end(store.begin("", "a", PUBLIC), replaced=True)
+        assert store.of("", ["a"]) == SECRET.join(PUBLIC)
+
+
+def test_a_folder_has_the_labels_of_all_that_is_in_it() -> None:
+    with LabelStore.in_memory() as store:
+        store.add("", ["docs/a/b.txt"], PRIVATE)
+        store.add("", ["docs.txt"], SECRET)
+        assert store.below("", "docs") == PRIVATE
+        assert store.below("", "") == PRIVATE.join(SECRET)
+        assert store.below("", "other") is None
+
+
+def test_another_process_that_writes_is_waited_for(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.db"
+    with LabelStore.beside(journal) as one, LabelStore.beside(journal) as other:
+        for number in range(20):
+            (one if number % 2 else other).add("", [f"f{number}"], PRIVATE)
+        assert one.of("", [f"f{n}" for n in range(20)]) == PRIVATE
+
+
+def test_a_file_that_is_no_store_is_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "journal.db-labels").write_text("no database at all, but a text that is long enough" * 20)
+    with pytest.raises(sqlite3.DatabaseError):
+        LabelStore.beside(tmp_path / "journal.db")
+
+
+_LABELS = st.sampled_from([PUBLIC, PRIVATE, SECRET])
+
+
+@given(st.lists(st.tuples(_LABELS, st.booleans(), st.booleans()), min_size=1, max_size=8))
+def test_a_label_is_never_below_what_may_be_in_the_place(writes: list[tuple[Label, bool, bool]]) -> None:
+    """Writes one after another: each lands or not (a failure), and replaces or adds."""
+    with LabelStore.in_memory() as store:
+        inside: set[Label] = set()
+        for label, replaces, lands in writes:
+            writing = store.begin("", "a", label)
+            if lands:
+                inside = {label} if replaces else inside | {label}
+            store.end(writing, replaced=replaces and lands)
+            known = store.of("", ["a"])
+            assert known is not None
+            assert all(held.flows_to(known) for held in inside)
