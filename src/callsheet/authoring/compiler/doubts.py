@@ -57,7 +57,7 @@ _SAID = re.compile(
 )
 """What a goal says word for word: quoted texts, addresses, channels, paths, names with digits, numbers."""
 _NO_CALL = re.compile(
-    r"(?:if|only|unless|otherwise|when|should|in case|try|trying|retry|stop|end|how|what|which|who|where"
+    r"(?:if|only|unless|otherwise|when|should|in case|try|trying|retry|stop|end|give up|how|what|which|who|where"
     r"|the|a|an|its|their|his|her|my|of|to|in|on|at|with|from|for)\b",
     re.IGNORECASE,
 )
