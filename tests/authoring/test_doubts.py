@@ -99,6 +99,11 @@ def test_nothing_speaks_against_the_plans_that_reach_a_goal(goal) -> None:
             "@move_file gives no list: call @search_files first",
         ),
         (
+            "Delete all events on 2026-08-08",
+            ['S1: @LIST_EVENTS (date="2026-08-08") > $e', "S2: @DELETE_EVENT (event_id=$e.id)"],
+            'for "Delete all events on 2026" list them first, then ?FOREACH ($x IN $v1) THEN',
+        ),
+        (
             "Describe the table customers and tell me its columns",
             ['S1: @DESCRIBE_TABLE (table="context") > $c'],
             'the goal does not say "context": give @describe_table its words',
@@ -109,13 +114,13 @@ def test_what_a_plan_leaves_out_of_its_goal_is_said(goal: str, lines: list[str],
     assert doubt in doubts(goal, *lines)
 
 
-GOAL = "Read the mail m17 and post it to #team"
+GOAL = 'Read the mail m17 and post "is read" to #team'
 DOUBTFUL = (
     'S1: @read_mail (message_id="m17") > $v1\n'
-    'S2: @post_message (channel="team", text=$v1) > $v2\n'
+    'S2: @post_message (channel="#team", text="it was") > $v2\n'
     'S3: @respond ("Posted:", $v1)'
 )
-GOOD = DOUBTFUL.replace('"team"', '"#team"')
+GOOD = DOUBTFUL.replace('"it was"', '"is read"')
 WORSE = DOUBTFUL.replace('"m17"', '"m1"')
 
 
@@ -130,10 +135,10 @@ def test_a_small_model_is_asked_once_more_with_what_its_plan_leaves_out() -> Non
     model = Scripted([DOUBTFUL, GOOD], accepts=[Syntax.LARK])
     draft = drafted(model)
     assert draft.plan is not None
-    assert 'channel="#team"' in draft.source.text
+    assert 'text="is read"' in draft.source.text
     assert (draft.accounting.calls, draft.accounting.repaired) == (2, False)
     assert "the second plan is taken" in str(draft.accounting.remarks)
-    assert model.asked[1][-1]["content"].startswith('Mind:\n- the goal says "#team": write that\n')
+    assert model.asked[1][-1]["content"].startswith('Mind:\n- the goal says "is read": write that\n')
     assert [message["role"] for message in model.asked[1]] == [m["role"] for m in model.asked[0]]
 
 
