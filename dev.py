@@ -20,12 +20,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 ENVIRONMENT = Path(os.environ.get("CALLSHEET_VENV", ROOT / ".venv"))
 BIN = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
-CHECKS = (
+QUICK_CHECKS = (
     ("ruff", "format", "--check", "."),
     ("ruff", "check", "."),
     ("lint-imports",),
-    ("pyright",),
 )
+TYPES = ("pyright",)
+TESTS = ("pytest", "-n", "auto", "--dist", "worksteal", "--hypothesis-profile", "ci")
 
 
 def prepare(*, dev: bool) -> None:
@@ -52,16 +53,23 @@ def pip(*arguments: str) -> None:
         sys.exit(f"dev.py: pip could not {' '.join(arguments[:1])} what is needed (see above)")
 
 
-def tool(*command: str) -> int:
-    """Run a command of the environment and give its exit code."""
+def started(*command: str, output: int | None = None) -> subprocess.Popen[str]:
+    """Start a command of the environment; `output` is as `stdout` of `subprocess`."""
     path = os.pathsep.join([str(BIN), os.environ.get("PATH", "")])
     env = {**os.environ, "PATH": path, "VIRTUAL_ENV": str(ENVIRONMENT)}
-    return subprocess.run([str(BIN / command[0]), *command[1:]], check=False, cwd=ROOT, env=env).returncode
+    return subprocess.Popen(
+        [str(BIN / command[0]), *command[1:]], cwd=ROOT, env=env, stdout=output, text=True
+    )
 
 
-def check() -> int:
-    """Run every check; all of them, so that one run shows all that is wrong."""
-    failed = [command[0] for command in CHECKS if tool(*command)]
+def tool(*command: str) -> int:
+    """Run a command of the environment and give its exit code."""
+    return started(*command).wait()
+
+
+def checked(*commands: tuple[str, ...]) -> int:
+    """Run checks; all of them, so that one run shows all that is wrong."""
+    failed = [command[0] for command in commands if tool(*command)]
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
@@ -82,14 +90,19 @@ def run(arguments: list[str]) -> int:
 def test(arguments: list[str]) -> int:
     """Check the code and run all tests; with arguments, only the tests that they name."""
     prepare(dev=True)
-    checked = 0 if arguments else check()
-    return tool("pytest", "-n", "auto", *arguments) or checked
+    if arguments:
+        return tool(*TESTS, *arguments)
+    wrong = checked(*QUICK_CHECKS)
+    types = started(*TYPES, output=subprocess.PIPE)  # beside the tests, which do not keep all cores busy
+    failed = tool(*TESTS)
+    print(types.communicate()[0], end="")
+    return failed or wrong or types.returncode
 
 
-def only_check(arguments: list[str]) -> int:
+def check(arguments: list[str]) -> int:
     """Check the code."""
     prepare(dev=True)
-    return check()
+    return checked(*QUICK_CHECKS, TYPES)
 
 
 def bench(arguments: list[str]) -> int:
@@ -98,7 +111,7 @@ def bench(arguments: list[str]) -> int:
     return tool("python", "benchmarks/run.py", *arguments)
 
 
-COMMANDS = {"demo": demo, "test": test, "check": only_check, "bench": bench, "run": run}
+COMMANDS = {"demo": demo, "test": test, "check": check, "bench": bench, "run": run}
 
 
 def main(arguments: list[str]) -> int:

@@ -1,6 +1,7 @@
 """Fixtures for all tests: real MCP servers, each in an environment of its own, kept between runs.
 
-The environments lie in the folder named by CALLSHEET_TEST_SERVERS, else in the user's cache.
+Those of the demonstration are installed by it, where it looks for them. The others lie in the folder
+named by CALLSHEET_TEST_SERVERS, else in the user's cache.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ from pathlib import Path
 
 import platformdirs
 import pytest
+from tests.laws import give_examples
 
-REQUIREMENTS = {
-    "mcp-server-git": ("mcp-server-git>=2026.10",),
-    "mcp-server-time": ("mcp-server-time>=2026.10",),
-    # Last released for the SDK's first version, and does not say so in its requirements.
-    "mcp-server-sqlite": ("mcp-server-sqlite==2025.4.25", "mcp>=1.6,<2"),
-}
+from callsheet.apps.demo.servers import install_servers
+
 BROKEN_REQUIREMENTS = {"mcp-server-sqlite": ("mcp-server-sqlite==2025.4.25", "mcp>=2.3,<3")}
 NODE_REQUIREMENTS = {"@modelcontextprotocol/server-everything": "2026.8.31"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Try each law as often as the profile says."""
+    give_examples(items)
 
 
 def _cache() -> Path:
@@ -34,11 +37,18 @@ def _cache() -> Path:
 
 
 @contextmanager
-def _built(folder: Path) -> Iterator[bool]:
-    """Whether the folder is complete; holds off other processes that would build it too."""
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold off other processes of the tests that would build in this folder too."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _built(folder: Path) -> Iterator[bool]:
+    """Whether the folder is complete; holds off other processes that would build it too."""
+    with _alone(folder):
         done = folder / "complete"
         if not done.exists():
             shutil.rmtree(folder, ignore_errors=True)
@@ -65,20 +75,28 @@ def _environment(name: str, requirements: tuple[str, ...]) -> Path:
                 _run(uv, "venv", "--quiet", "--python", sys.executable, folder)
                 _run(uv, "pip", "install", "--quiet", "--python", python, *requirements)
             else:
-                _run(sys.executable, "-m", "venv", folder)
-                _run(python, "-m", "pip", "install", "--quiet", *requirements)
+                _run(sys.executable, "-m", "venv", "--without-pip", folder)
+                _run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *requirements)
     return python
 
 
 @pytest.fixture(scope="session")
-def server_python() -> Callable[[str], Path]:
+def demonstration_servers() -> dict[str, Path]:
+    """The commands of the servers of the demonstration, by their packages; it finds them installed."""
+    folder = platformdirs.user_cache_path("callsheet", appauthor=False) / "servers"
+    with _alone(folder):
+        return install_servers(folder, lambda text: None)
+
+
+@pytest.fixture(scope="session")
+def server_python(demonstration_servers: dict[str, Path]) -> Callable[[str], Path]:
     """The Python of a server package's own environment; its commands lie beside it."""
-    return lambda package: _environment(package, REQUIREMENTS[package])
+    return lambda package: demonstration_servers[package].with_name("python")
 
 
 @pytest.fixture(scope="session")
 def broken_server_python() -> Callable[[str], Path]:
-    """The same with an SDK that the package does not work with: the server ends at its start."""
+    """An environment with an SDK that the package does not work with: the server ends at its start."""
     return lambda package: _environment(f"{package}-broken", BROKEN_REQUIREMENTS[package])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from benchmarks.compiling.goals import Goal, signatures_of
@@ -14,7 +14,8 @@ from callsheet.frontends.export import ExportOptions, Form, ToolShape, plan_lark
 from callsheet.frontends.ltp import format_plan
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.passes import check
-from callsheet.ports.models.model import Constraint, LanguageModel, ModelFailed, Syntax
+from callsheet.ports.models.model import Completion, Constraint, LanguageModel, ModelFailed, Syntax
+from callsheet.ports.models.prompts import Messages
 from callsheet.ports.tools import ToolSpec
 
 MAX_TOKENS = 400
@@ -67,6 +68,31 @@ async def compiled_freely(model: LanguageModel, goal: Goal) -> Made:
     return await _compiled(model, goal, Options(constrained=False))
 
 
+async def compiled_as_json(model: LanguageModel, goal: Goal) -> Made:
+    """The compiler with the flat JSON schema, as for a model that takes schemas and no grammar."""
+    return await _compiled(_WithSchemas(model), goal, Options())
+
+
+class _WithSchemas:
+    """A model that takes JSON schemas alone, whatever else it could."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def accepts(self) -> Sequence[Syntax]:
+        return (Syntax.JSON_SCHEMA,)
+
+    async def complete(
+        self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
+    ) -> Completion:
+        return await self._model.complete(messages, constraint, max_tokens=max_tokens)
+
+
 async def _compiled(model: LanguageModel, goal: Goal, options: Options) -> Made:
     tools = signatures_of(goal.catalogue)
     specs = tuple(
@@ -116,4 +142,5 @@ MODES: Mapping[str, Mode] = {
     "compile": compiled,
     "compile-once": compiled_once,
     "compile-free": compiled_freely,
+    "compile-json": compiled_as_json,
 }

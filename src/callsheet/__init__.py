@@ -40,10 +40,12 @@ if TYPE_CHECKING:
         OperationModel,
         ReplanRequest,
     )
-    from callsheet.api.oneshot import arun, compile, run  # noqa: A004 - callsheet.compile
+    from callsheet.api.oneshot import arun, compile, run, verify  # noqa: A004 - callsheet.compile
     from callsheet.api.plan import Plan, parse
     from callsheet.api.plan_tools import PlanProposal, PlanTools
     from callsheet.api.planning import PlanRequest
+    from callsheet.api.policies import load_policy
+    from callsheet.api.proving import PolicyRefused, Proof
     from callsheet.api.result import RunResult
     from callsheet.api.runtime import Runtime
     from callsheet.api.steps import StepResult
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from callsheet.ir import Effect
     from callsheet.ir.diff import PlanDiff
     from callsheet.machine import Limits, Refusal, TookPlace, Usage
+    from callsheet.policy.model import Policy
     from callsheet.ports.builtin import BuiltinSettings
     from callsheet.ports.models.model import Completion, Constraint, LanguageModel, ModelFailed, Syntax
     from callsheet.ports.models.opening import open_model
@@ -99,10 +102,12 @@ _NAMES = {
         "OperationModel",
         "ReplanRequest",
     ),
-    "callsheet.api.oneshot": ("arun", "compile", "run"),
+    "callsheet.api.oneshot": ("arun", "compile", "run", "verify"),
     "callsheet.api.plan": ("Plan", "parse"),
     "callsheet.api.plan_tools": ("PlanProposal", "PlanTools"),
     "callsheet.api.planning": ("PlanRequest",),
+    "callsheet.api.policies": ("load_policy",),
+    "callsheet.api.proving": ("PolicyRefused", "Proof"),
     "callsheet.api.result": ("RunResult",),
     "callsheet.api.runtime": ("Runtime",),
     "callsheet.api.steps": ("StepResult",),
@@ -110,6 +115,7 @@ _NAMES = {
     "callsheet.ir": ("Effect",),
     "callsheet.ir.diff": ("PlanDiff",),
     "callsheet.machine": ("Limits", "Refusal", "TookPlace", "Usage"),
+    "callsheet.policy.model": ("Policy",),
     "callsheet.ports.builtin": ("BuiltinSettings",),
     "callsheet.ports.models.model": ("Completion", "Constraint", "LanguageModel", "ModelFailed", "Syntax"),
     "callsheet.ports.models.opening": ("open_model",),
@@ -164,6 +170,9 @@ __all__ = [
     "PlanProposal",
     "PlanRequest",
     "PlanTools",
+    "Policy",
+    "PolicyRefused",
+    "Proof",
     "RecordedModel",
     "Refusal",
     "ReplanRequest",
@@ -195,11 +204,13 @@ __all__ = [
     "calc",
     "compile",
     "format_text",
+    "load_policy",
     "open_model",
     "parse",
     "run",
     "select",
     "tool",
+    "verify",
 ]
 
 

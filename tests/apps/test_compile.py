@@ -138,6 +138,29 @@ def keep(home, goal=GOAL):
     PlanLibrary(home.folder / "kept").save(plan, "sums", tools=tools, goal=goal)
 
 
+def test_a_new_plan_can_be_kept_at_once_and_answers_its_goal_from_then_on(home):
+    done = home(*LINE, "--save-as", "sums", *KEPT)
+    assert (done.exit_code, done.stdout) == (0, TEXT)
+    assert "callsheet run sums" in done.stderr
+    stored = PlanLibrary(home.folder / "kept").load("sums")
+    assert (stored.text, stored.version, stored.record.goal) == (TEXT, 1, GOAL)
+    assert stored.tools["ADD"] is not None
+    assert stored.compiled["model"] == "function:ask"
+    assert home.json("compile", GOAL, "--tools", "tools.py", *KEPT)["from"] == "library"
+    assert len(asked(home)) == 1
+    home.write("answers.json", json.dumps([GOOD.replace("b=2", "b=3")]))
+    told = home.json(*LINE, "--no-library", "--save-as", "sums", *KEPT)
+    assert told["saved"] == {"id": "sums", "version": 2}
+
+
+def test_a_plan_that_is_wrong_is_not_kept_and_a_bad_id_asks_nobody(home):
+    assert "PLN001" in home(*LINE, "--save-as", "no/id", *KEPT).stderr
+    assert asked(home) == []
+    home.write("answers.json", json.dumps([WRONG]))
+    assert home(*LINE, "--save-as", "sums", *KEPT).exit_code == 2
+    assert PlanLibrary(home.folder / "kept").ids() == ()
+
+
 def test_a_plan_that_is_kept_for_the_goal_is_taken_without_asking_a_model(home):
     keep(home)
     done = home("compile", "add one  and two.", "--tools", "tools.py", *KEPT)

@@ -27,6 +27,7 @@ def callsheet(*arguments: str, **environment: str) -> subprocess.CompletedProces
 
 
 @pytest.mark.servers
+@pytest.mark.usefixtures("demonstration_servers")
 def test_the_demonstration_draws_checks_runs_and_explains_its_plan(tmp_path: Path) -> None:
     places = ("--dir", str(tmp_path / "demo"), "--journal", str(tmp_path / "journal.db"))
     done = callsheet("demo", *places, CALLSHEET_PINS=str(tmp_path / "pins.json"))
@@ -44,11 +45,39 @@ def test_the_demonstration_draws_checks_runs_and_explains_its_plan(tmp_path: Pat
 
 
 @pytest.mark.servers
+@pytest.mark.usefixtures("demonstration_servers")
 def test_the_demonstration_can_be_prepared_without_running_it(tmp_path: Path) -> None:
     done = callsheet("demo", "--prepare", "--dir", str(tmp_path), CALLSHEET_PINS=str(tmp_path / "pins.json"))
     assert done.returncode == 0, done.stderr
     assert [line.split()[1] for line in done.stdout.splitlines()] == ["graph", "check", "run", "show"]
     assert not (tmp_path / "workspace" / "report.md").exists()
+
+
+@pytest.mark.servers
+def test_a_goal_becomes_a_plan_by_a_model_and_runs_on_the_same_servers(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(
+        "def ask(messages):\n"
+        "    assert 'tickets (id, title, state)' in messages[-1]['content']\n"
+        "    return 'S1: @list_tables > $v1\\nS2: @respond (\"Tables:\", $v1)'\n"
+    )
+    named = ("--goal", "Which tables are there?", "--model", f"{tmp_path / 'model.py'}:ask")
+    places = ("--dir", str(tmp_path / "demo"), "--journal", str(tmp_path / "journal.db"))
+    done = callsheet("demo", *named, *places)
+    assert done.returncode == 0, done.stderr
+    for command in ("compile", "graph", "run", "show"):
+        assert f"$ callsheet {command}" in done.stderr
+    assert "not be what was meant" in done.stderr
+    assert "decisions" in done.stdout
+    assert "chain verified" in done.stdout
+
+
+def test_a_goal_without_a_model_says_how_to_get_one_before_anything_is_made(tmp_path: Path) -> None:
+    nowhere = {"CALLSHEET_MODELS": str(tmp_path / "none"), "CALLSHEET_MODEL": ""}
+    done = callsheet("demo", "--goal", "--dir", str(tmp_path / "demo"), **nowhere)
+    assert done.returncode == 2
+    assert "CMP001" in done.stderr
+    assert "callsheet models get" in done.stderr
+    assert not (tmp_path / "demo").exists()
 
 
 def test_the_plan_of_the_demonstration_stands_among_the_examples() -> None:

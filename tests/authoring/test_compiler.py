@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from callsheet.authoring.compiler.answers import with_whole_answer
 from callsheet.authoring.compiler.card import CARD, CARD_VERSION, EXAMPLES, example_for
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, catalogue_for
 from callsheet.authoring.compiler.compile import MAX_GOAL, compile_goal, prompt_for
 from callsheet.authoring.compiler.naming import with_telling_names
 from callsheet.authoring.compiler.offers import line_of
-from callsheet.authoring.compiler.prompt import MAX_CONTEXT, marked, question, repair
+from callsheet.authoring.compiler.prompt import MAX_CONTEXT, marked, question, reminded, repair
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.authoring.compiler.result import Draft
 from callsheet.authoring.compiler.tokens import estimate_tokens
@@ -111,6 +112,37 @@ def test_a_plan_without_an_answer_gets_what_its_last_call_gave() -> None:
     draft = drafted(Scripted(['S1: @read_file (path="notes.md") > $v1']))
     assert draft.source.text.splitlines()[-2] == "S2: @RESPOND ($file)"
     assert draft.accounting.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "answer"),
+    [
+        (["@READ_FILE (path='a') > $v1", "@READ_FILE (path='b') > $v2", "@RESPOND ($v2)"], "$v1, $v2"),
+        (["@READ_FILE (path='a') > $v1", "@RESPOND ('Done.')"], '"Done.", $v1'),
+        (["@WRITE_FILE (path='a', content='b') > $v1", "@RESPOND ('Done.')"], '"Done."'),
+        (["@READ_FILE (path='a') > $v1", "@SEND_MAIL (text=$v1) > $v2", "@RESPOND ($v2)"], "$v2"),
+        (
+            ["@READ_FILE (path='a') > $v1", "?IF ($v1) THEN @READ_FILE (path='b') > $v2", "@RESPOND ($v1)"],
+            "$v1",  # what a condition may leave unset is not told
+        ),
+    ],
+)
+def test_an_answer_tells_what_was_looked_up_and_nothing_else_uses(lines: list[str], answer: str) -> None:
+    text = "\n".join(f"S{number}: {line}" for number, line in enumerate(lines, 1)).replace("'", '"')
+    plan = with_whole_answer(parse(text.replace("?IF ($v1)", "?IF (NOT_EMPTY($v1))")).require())
+    assert format_plan(plan).splitlines()[-2] == f"S{len(lines)}: @RESPOND ({answer})"
+
+
+def test_conditions_and_failures_are_offered_where_the_goal_may_mean_some() -> None:
+    plain, deciding = Scripted([GOOD], accepts=[Syntax.LARK]), Scripted([GOOD], accepts=[Syntax.LARK])
+    drafted(plain, "Read a.txt")
+    drafted(deciding, "Read a.txt; if it is empty, try b.txt in parallel")
+    one, other = plain.constraints[0], deciding.constraints[0]
+    assert one is not None
+    assert other is not None
+    for word in ("?IF", "ON_FAIL", "@PARALLEL"):
+        assert word not in one.text
+        assert word in other.text
 
 
 def test_the_same_goal_and_answers_give_the_same_text() -> None:
@@ -265,8 +297,9 @@ def test_the_version_of_the_prompt_changes_with_its_text() -> None:
     """Where this fails, a text was changed: raise CARD_VERSION, then put the new pair here."""
     asked = prompt_for(Request("g", TOOLS, "c", {"v": "a text"}))
     wrong = [Diagnostic("CHK040", Severity.ERROR, "no tool", help="use one", step="S1")]
-    told = json.dumps([CARD, EXAMPLES, asked.messages, repair(asked.messages, "a", wrong)])
-    assert (CARD_VERSION, hashlib.sha256(told.encode()).hexdigest()[:12]) == (1, "b3295111cf9d")
+    again = repair(asked.messages, "a", wrong), reminded(asked.messages, ["b"])
+    told = json.dumps([CARD, EXAMPLES, asked.messages, *again])
+    assert (CARD_VERSION, hashlib.sha256(told.encode()).hexdigest()[:12]) == (2, "568c5cdd1cbf")
 
 
 def test_the_card_and_the_longest_example_are_at_most_350_tokens() -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from benchmarks.compiling.__main__ import Row, read_rows, summary, table
 from benchmarks.compiling.goals import Goal, Gold, goals, signatures_of, tools_of
-from benchmarks.compiling.modes import Made
+from benchmarks.compiling.modes import MODES, Made
 from benchmarks.compiling.scoring import Score, expected_of, score
 
 from callsheet.frontends.ltp import parse
 from callsheet.passes import check
+from callsheet.ports.models.model import Syntax
+from scripted_models import Scripted
 
 ALL = {goal.id: goal for goal in goals()}
 
@@ -189,3 +191,16 @@ def test_saved_answers_are_scored_again_without_a_model(tmp_path: Path) -> None:
     assert (told["goals"], told["parsed"], told["in_order"], told["adequate"]) == (2, 1, 1, 1)
     assert (told["seconds"], told["input_tokens"], told["fresh_tokens"]) == (3.0, 75, 45)
     assert table(rows, "catalogue").splitlines()[2].startswith("| files-5 | 1 | 1 | 1 | 1 | 1 | 1 | 1 |")
+
+
+async def test_the_mode_of_schemas_holds_a_model_to_the_flat_one_whatever_else_it_takes() -> None:
+    moved = [{"name": "source", "value": "draft.txt"}, {"name": "destination", "value": "final.txt"}]
+    steps = [
+        {"each": "", "when": "", "tool": "move_file", "args": moved, "out": "v1"},
+        {"each": "", "when": "", "tool": "respond", "args": [{"name": "text", "value": "Done."}], "out": ""},
+    ]
+    model = Scripted([json.dumps({"steps": steps})], [Syntax.LARK, Syntax.JSON_SCHEMA])
+    goal = by_goal("Rename draft.txt")
+    made = await MODES["compile-json"](model, goal)
+    assert [c.syntax for c in model.constraints if c is not None] == [Syntax.JSON_SCHEMA]
+    assert score(goal, made.text).adequate, made

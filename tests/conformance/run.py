@@ -12,15 +12,19 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeAlias
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "src"))
 
-from tests.conformance import dag, ltp  # noqa: E402 - of this checkout
+from tests.conformance import dag, lctl, ltp, security  # noqa: E402 - of this checkout
 from tests.conformance.dag_form import DagCase, read_dag_cases  # noqa: E402
 from tests.conformance.form import BadCase, Case, read_cases  # noqa: E402
+from tests.conformance.lctl_form import LctlCase, read_lctl_cases  # noqa: E402
+from tests.conformance.security import SecurityCase, read_security_cases  # noqa: E402
 
 AREAS = {
     "ltp": "LTP text",
@@ -28,17 +32,21 @@ AREAS = {
     "lctl": "LCTL documents",
     "security": "security policies",
 }
+AnyCase: TypeAlias = "Case | DagCase | LctlCase | SecurityCase"
+READERS: dict[str, Callable[[Path], Iterable[AnyCase]]] = {
+    "ltp": read_cases,
+    "dag": read_dag_cases,
+    "lctl": read_lctl_cases,
+    "security": read_security_cases,
+}
 WRONG_USAGE = 2
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the cases that the arguments name and give the exit code."""
     options = _parser().parse_args(arguments)
-    if options.area not in ("ltp", "dag"):
-        return _refuse(f"this version of callsheet does not know {AREAS[options.area]} yet; no case was run")
     try:
-        cases: list[Case] | list[DagCase]
-        cases = read_cases(options.file) if options.area == "ltp" else read_dag_cases(options.file)
+        cases = list(READERS[options.area](options.file))
     except (OSError, UnicodeError, BadCase) as error:
         return _refuse(str(error))
     if options.id is not None:
@@ -49,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
     return _report(cases, options.verbose)
 
 
-def _report(cases: list[Case] | list[DagCase], verbose: bool) -> int:
+def _report(cases: list[AnyCase], verbose: bool) -> int:
     failed = 0
     for case in cases:
         found = _differences(case)
@@ -63,9 +71,13 @@ def _report(cases: list[Case] | list[DagCase], verbose: bool) -> int:
     return 1 if failed else 0
 
 
-def _differences(case: Case | DagCase) -> list[str]:
+def _differences(case: AnyCase) -> list[str]:
     if isinstance(case, DagCase):
         return dag.differences(case)
+    if isinstance(case, LctlCase):
+        return lctl.differences(case)
+    if isinstance(case, SecurityCase):
+        return security.differences(case)
     from callsheet import compat
 
     return ltp.differences(case, compat)

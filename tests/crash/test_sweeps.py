@@ -5,7 +5,6 @@ These are the sweeps of `benchmarks/crash.py` with few kills; what must be true 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,10 @@ pytestmark = pytest.mark.crash
 
 @pytest.mark.servers
 def test_the_demonstration_killed_at_random_moments(
-    sweep: Sweep, server_python: Callable[[str], Path]
+    sweep: Sweep, demonstration_servers: dict[str, Path]
 ) -> None:
-    packages = ("mcp-server-git", "mcp-server-time", "mcp-server-sqlite")
-    servers = [f"--server={name}={server_python(name).parent / name}" for name in packages]
-    assert sweep("--kills", "4", "--seed", "5", *servers)["kills"] == 4
+    servers = [f"--server={package}={command}" for package, command in demonstration_servers.items()]
+    assert sweep("--kills", "2", "--seed", "5", *servers)["kills"] == 2
 
 
 def test_python_tools_killed_at_random_moments(sweep: Sweep) -> None:

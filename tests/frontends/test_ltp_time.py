@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from tests.growth import grows_with_the_text
 
 from callsheet.frontends.ltp import parse
 
-SMALL = 10_000
 PIECES = [
     *(
         '"',
@@ -59,16 +57,7 @@ PIECES = [
 AROUND = ["{}", "PLAN_START\nS1: @X ({}", 'S1: @X ("{}', 'S1: @X ("""{}', "S1: ?IF ({}", "@PARALLEL {{\n{}"]
 
 
-def seconds(text: str) -> float:
-    start = time.process_time()
-    parse(text)
-    return time.process_time() - start
-
-
 @pytest.mark.parametrize("around", AROUND)
 def test_sixteen_times_the_text_takes_no_more_than_about_sixteen_times_as_long(around: str) -> None:
-    """A square would take 256 times as long; the limit leaves room for a busy machine."""
     for piece in PIECES:
-        short, long = (around.format(piece * (size // len(piece))) for size in (SMALL, 16 * SMALL))
-        limit = 60 * seconds(short) + 0.2
-        assert seconds(long) < limit, repr(piece)
+        assert grows_with_the_text(parse, around, piece), repr(piece)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.growth import grows_with_the_text
 
 from callsheet.diagnostics import render_all
 from callsheet.frontends.ltp import format_plan, parse
@@ -189,7 +189,6 @@ def _is_structure(line: str) -> bool:
 
 # ---------------------------------------------------------------- time
 
-SMALL = 10_000
 PIECES = [
     *(
         '"',
@@ -258,16 +257,7 @@ PIECES = [
 AROUND = ["{}", "search {}", 'f_x "{}', 'f_x """{}', "?if {}", "@PARALLEL {{\n{}", "```\n{}"]
 
 
-def seconds(text: str) -> float:
-    start = time.process_time()
-    parse_micro(text)
-    return time.process_time() - start
-
-
 @pytest.mark.parametrize("around", AROUND)
 def test_sixteen_times_the_text_takes_no_more_than_about_sixteen_times_as_long(around: str) -> None:
-    """A square would take 256 times as long; the limit leaves room for a busy machine."""
     for piece in PIECES:
-        short, long = (around.format(piece * (size // len(piece))) for size in (SMALL, 16 * SMALL))
-        limit = 60 * seconds(short) + 0.2
-        assert seconds(long) < limit, repr(piece)
+        assert grows_with_the_text(parse_micro, around, piece), repr(piece)

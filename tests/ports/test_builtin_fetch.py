@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from callsheet.policy.addresses import AddressRefused, AllowedHosts, checked, is_public, parse_url
 from callsheet.ports.builtin import BuiltinSettings, FetchSettings, builtin_tools
-from callsheet.ports.builtin.addresses import AddressRefused, AllowedHosts, checked, is_public, parse_url
 from callsheet.ports.builtin.fetch import decode
 from callsheet.ports.tools import CallContext, Registry, ToolFailed
 

@@ -6,14 +6,17 @@ import copy
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.security.world import World
 
 from callsheet.apps.cli.main import main
 from callsheet.ports.mcp import McpServerConfig, StdioServer
+from callsheet.store import Journal
 
 SERVERS = Path(__file__).parent / "servers"
 LOOK = {
@@ -116,3 +119,11 @@ def user(tmp_path: Path, changeling: Changeling, monkeypatch: pytest.MonkeyPatch
         if name.startswith("CALLSHEET_"):
             monkeypatch.delenv(name)
     return User(tmp_path, changeling)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    with Journal.open(tmp_path / "journal.db") as journal:
+        yield World(folder, journal)

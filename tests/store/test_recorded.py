@@ -28,7 +28,7 @@ _BEGINNINGS = (EventType.INTENT, EventType.TIMER, EventType.ASK)
 
 
 def test_there_are_recorded_journals() -> None:
-    assert len(RECORDED) >= 4
+    assert len(RECORDED) >= 5
 
 
 @pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)

@@ -84,11 +84,14 @@ def loops_of(plan: Plan, registry: Registry, rules: AgentRules | None) -> dict[s
     return loops
 
 
-def wrong_tools(plan: Plan, registry: Registry, rules: AgentRules | None) -> Iterator[Diagnostic]:
+def wrong_tools(
+    plan: Plan, registry: Registry, rules: AgentRules | None, *, not_asked: str | None = None
+) -> Iterator[Diagnostic]:
     """What is wrong with the tools that steps name for their agents.
 
     AGT001 where they do not stand in the plan, AGT002 for one that the operator does not let agents call,
-    TOL001 or TOL003 for one that is not there, TOL020 or TOL021 for one that is not trusted.
+    TOL001 or TOL003 for one that is not there (a warning where somebody was `not_asked` for it), TOL020 or
+    TOL021 for one that is not trusted.
     """
     if rules is None or not rules.drives_agents:
         return
@@ -104,7 +107,8 @@ def wrong_tools(plan: Plan, registry: Registry, rules: AgentRules | None) -> Ite
         for name in names or ():
             tool = registry.get(name)
             if tool is None:
-                yield replace(registry.missing(name), span=span, step=step.id)
+                severity = Severity.ERROR if not_asked is None else Severity.WARNING
+                yield replace(registry.missing(name), severity=severity, span=span, step=step.id)
             elif tool.spec.refusal is not None:
                 yield replace(tool.spec.refusal, span=span, step=step.id)
             elif rules.tools is not None and name not in rules.tools:

@@ -1,15 +1,20 @@
-"""One plan, run once, and one goal compiled: `run`, `arun` and `compile`, for scripts and notebooks."""
+"""One plan run or proved, one goal compiled, for scripts: `run`, `arun`, `verify`, `compile`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Unpack
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Unpack
 
 from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions, Verify
 from callsheet.api.kit import RuntimeOptions
-from callsheet.api.plan import PlanLike
+from callsheet.api.plan import PlanLike, as_plan
 from callsheet.api.result import RunResult
 from callsheet.api.runtime import Runtime
+from callsheet.policy.model import Policy
+
+if TYPE_CHECKING:
+    from callsheet.api.proving import Proof
 
 
 def run(
@@ -62,3 +67,30 @@ async def compile(  # noqa: A001 - it is called callsheet.compile
     """
     runtime = Runtime(**options)
     return await runtime.compile(goal, context, inputs=inputs, verify=verify, options=compiling)
+
+
+def verify(
+    plan: PlanLike,
+    policy: Policy | str | os.PathLike[str],
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    approved: Iterable[str] = (),
+    can_ask: bool = True,
+) -> Proof:
+    """Prove a plan against a policy: that no run of it does what the policy forbids. Nothing runs.
+
+    `policy` is `strict`, `workspace`, `open`, the path of a file, or a Policy. `inputs` are the variables
+    that the run will be given, `approved` ids of steps to which somebody has said yes. Where nobody can be
+    asked during the run (`can_ask`), what needs a yes is refused. Raises PlanError for a text that is no
+    plan, and CallsheetError (POL001 to POL006) for a policy that is none.
+
+    >>> text = 'S1: @READ_FILE (path="notes.txt") > $a\\nS2: @FETCH_PAGE (url="https://x.example/?$a") > $b'
+    >>> [(v.step, v.flow) for v in verify(text, "workspace").verdict.violations]
+    [('S2', ('S1 $a', 'S2 url', 'x.example'))]
+    """
+    from callsheet.api.policies import load_policy  # noqa: PLC0415 - only where plans are proved
+    from callsheet.api.proving import prove  # noqa: PLC0415 - as above
+
+    given = inputs or {}
+    held = policy if isinstance(policy, Policy) else load_policy(policy)
+    return prove(as_plan(plan, given.keys()).ir, held, inputs=given, approved=approved, can_ask=can_ask)

@@ -13,6 +13,7 @@ from callsheet.api.compiling import replan_draft
 from callsheet.api.language import language_model
 from callsheet.api.models import Compiler, Model, ReplanRequest, called
 from callsheet.api.plan import Plan
+from callsheet.api.sharing import label_of_shared
 from callsheet.authoring.answer import read_answer_plan
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import CallsheetError
@@ -36,6 +37,7 @@ def replan_by(compiler: Compiler | None, model: Model | None, shared: Shared = (
         return None
 
     async def ask(command: Compile, context: CallContext, registry: Registry) -> Steps:
+        context.shown = label_of_shared(command, shared)
         return await replan_draft(command, asked, registry, ALL_MEANS, context, shared)
 
     return ask

@@ -8,21 +8,25 @@ from typing import Self
 from callsheet.api.errors import RunFailed
 from callsheet.api.steps import StepResult
 from callsheet.ir import JSON
-from callsheet.machine import Refusal, Usage
+from callsheet.machine import PolicyRefusal, Refusal, Usage
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
 from callsheet.store import RunStatus
 
-_ENDS = {RunStatus.FAILED: "failed", RunStatus.CANCELLED: "was cancelled"}
+_ENDS = {
+    RunStatus.FAILED: "failed",
+    RunStatus.REFUSED: "was refused",
+    RunStatus.CANCELLED: "was cancelled",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
     """How a run ended, or what it waits for.
 
-    `status` is `done`, `failed`, `cancelled`, `in_doubt`, `waiting` or `running`. `response` is the plan's
-    answer or message; `variables` are those that were set at the end, by name without `$`. `terminated`
-    says that a TERMINATE ended the plan, `ended_at` which step did, `error` what failed.
+    `status` is `done`, `failed`, `refused`, `cancelled`, `in_doubt`, `waiting` or `running`. `response` is
+    the plan's answer or message; `variables` are those that were set at the end, by name without `$`.
+    `terminated` says that a TERMINATE ended the plan, `ended_at` which step did, `error` what failed.
     A run that is in doubt has no end yet: `in_doubt` lists the calls that left and gave no
     answer; `Runtime.decide` decides about one, `Runtime.resume` carries the run on. A run that is
     `waiting` has asked people: `waiting` lists what; `Runtime.answer`, then `Runtime.resume` carry
@@ -44,6 +48,8 @@ class RunResult:
     """The calls of models that gave no answer, and why; `Runtime.resume` makes them again."""
     refusal: Refusal | None = None
     """The limit that the run would have gone over, where one ended it."""
+    objection: PolicyRefusal | None = None
+    """What the policy refused, where that ended the run."""
     usage: Usage = field(default_factory=Usage, compare=False)
     """What the run has used: steps, calls by tool, tokens, cost, bytes, seconds."""
     steps: tuple[StepResult, ...] = field(default=(), compare=False, repr=False)
@@ -86,6 +92,7 @@ class RunResult:
             result.ended_at,
             in_doubt=outcome.in_doubt,
             refusal=result.refusal,
+            objection=result.objection,
             usage=outcome.usage,
             steps=steps,
         )

@@ -6,21 +6,23 @@ In: a goal, a setup. Out: what came of it, with the tools that it was checked ag
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from callsheet.api.checking import ALL_MEANS, check_plan
 from callsheet.api.compiling import Compiled, CompileFailed, compiled, draft_for, offered
 from callsheet.api.language import language_model
-from callsheet.api.reach import pin_lookup
+from callsheet.api.proving import objections_by, prove
+from callsheet.api.reach import pin_lookup, pins_for_library
 from callsheet.apps.models import model_of
 from callsheet.apps.session import Setup, open_toolbox
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan
+from callsheet.policy.model import Policy
 from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.tools import Registry
-from callsheet.store.library import PlanLibrary
+from callsheet.store.library import PlanLibrary, StoredPlan
 from callsheet.store.library.goals import GoalMatch, find_by_goal
 
 _WAY_OUT = (
@@ -45,11 +47,15 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What came of a goal: a plan of the library, or what compiling gave; `doubts` are about the tools."""
+    """What came of a goal: a plan of the library, or what compiling gave.
+
+    `doubts` are about the tools; `tools` are the hashes of the declarations of those that the plan calls.
+    """
 
     kept: Kept | None
     result: Compiled | CompileFailed | None
     doubts: tuple[Diagnostic, ...] = ()
+    tools: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
 
     @property
     def text(self) -> str | None:
@@ -58,15 +64,27 @@ class Made:
             return self.kept.text
         return self.result.text if isinstance(self.result, Compiled) else None
 
+    @property
+    def plan(self) -> Plan | None:
+        """The plan itself."""
+        if self.kept is not None:
+            return self.kept.plan
+        return self.result.plan.ir if isinstance(self.result, Compiled) else None
+
 
 def language_of(setup: Setup) -> LanguageModel:
     """The model of a setup that can be asked for plans; raises CallsheetError (CMP001) for none."""
     given = model_of(setup)
     model = None if given is None else language_model(given)
     if model is None:
-        message = "no model is configured that could be asked for a plan"
-        raise CallsheetError.single("CMP001", message, help=_WAY_OUT)
+        raise no_model()
     return model
+
+
+def no_model() -> CallsheetError:
+    """CMP001, with the ways to get a model."""
+    message = "no model is configured that could be asked for a plan"
+    return CallsheetError.single("CMP001", message, help=_WAY_OUT)
 
 
 async def compiled_for(
@@ -75,22 +93,40 @@ async def compiled_for(
     setup: Setup,
     library: PlanLibrary | None,
     takes: Callable[[Kept], bool],
+    policy: Policy | None = None,
 ) -> Made:
     """A plan for a goal: of the library if it has one, else a new one.
 
     A plan for the very goal is taken; one for a goal that is near is taken if `takes` says so. No model
-    is opened for either.
+    is opened for either. What the `policy` refuses counts as wrong in a new plan; of a kept one it raises
+    PolicyRefused.
     """
     async with open_toolbox(setup) as toolbox:
         registry = toolbox.registry
         if library is not None and not context:
             kept = await asyncio.to_thread(_kept, library, goal, registry, takes)
+            if kept is not None and policy is not None:
+                prove(kept.plan, policy, registry).raise_if_refused()
             if kept is not None:
-                return Made(kept, None, toolbox.diagnostics)
+                return Made(kept, None, toolbox.diagnostics, pins_for_library(kept.plan, registry))
         model = language_of(setup)
         request = Request(goal, offered(registry), context)
-        draft = await draft_for(request, model, registry, ALL_MEANS)
-        return Made(None, compiled(goal, draft, registry), toolbox.diagnostics)
+        verify = None if policy is None else objections_by(policy, registry, ())
+        draft = await draft_for(request, model, registry, ALL_MEANS, verify=verify)
+        result = compiled(goal, draft, registry)
+        pins = pins_for_library(result.plan.ir, registry) if isinstance(result, Compiled) else {}
+        return Made(None, result, toolbox.diagnostics, pins)
+
+
+def saved_as(name: str, goal: str, made: Made, library: PlanLibrary) -> StoredPlan | None:
+    """Keep the plan for a goal under an id, as a new version of what is there; None where there is no plan.
+
+    Raises CallsheetError for what the library does not take (PLN001, PLN022), or cannot write (PLN004).
+    """
+    plan, how = made.plan, made.result.accounting.to_json() if made.result is not None else None
+    if plan is None:
+        return None
+    return library.save(plan, name, replaces=True, tools=made.tools, goal=goal, compiled=how)
 
 
 def _kept(library: PlanLibrary, goal: str, registry: Registry, takes: Callable[[Kept], bool]) -> Kept | None:

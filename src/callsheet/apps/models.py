@@ -160,8 +160,7 @@ def asked_by(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = Tru
     if model is None:
         return Asked()
     planner = graph_planner(None, model) if plans_anew else None
-    rules = AgentRules(setup.settings.agent_tools)
-    return Asked(model_port(model), replan_by(None, model), planner, language_model(model), rules)
+    return Asked(model_port(model), replan_by(None, model), planner, language_model(model), setup.agents)
 
 
 def _asks(plan: Steps) -> bool:

@@ -52,12 +52,24 @@ class Setup:
     def means(self) -> Means:
         """What a plan can ask for besides tools, as far as it is configured."""
         has_model = bool(self.model) or self.settings.model.is_set
-        return Means(model=has_model, compiler=has_model)
+        return Means(model=has_model, agent=has_model, compiler=has_model)
+
+    @property
+    def agents(self) -> AgentRules:
+        """How the machine drives agents, and what the operator lets them call."""
+        from callsheet.api.agents import AgentRules  # noqa: PLC0415 - only where plans are looked at
+
+        return AgentRules(self.settings.agent_tools)
+
+    @property
+    def folder(self) -> str:
+        """The folder of the file tools as an absolute path."""
+        return os.path.abspath(self.workspace)
 
     def to_note(self) -> dict[str, JSON]:
         """The setup as JSON data with absolute paths, for a run's journal."""
         return {
-            "workspace": os.path.abspath(self.workspace),
+            "workspace": self.folder,
             "data": os.path.abspath(self.data),
             "tools": [os.path.abspath(path) for path in self.tools_files],
             "mcp_configs": [os.path.abspath(path) for path in self.mcp_configs],
@@ -110,6 +122,8 @@ class Toolbox:
     configs: tuple[Path, ...] = ()
     servers: tuple[ServerStatus, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    workspace: str = ""
+    """The folder of the file tools."""
 
     def ports(
         self,
@@ -127,7 +141,7 @@ class Toolbox:
             tool = self.registry.get(name)
             return None if tool is None else Route(tool.handler, probe=tool.probe)
 
-        return Ports(route, model, compiler=compiler, turn=turn)
+        return Ports(route, model, compiler=compiler, turn=turn, workspace=self.workspace)
 
 
 def local_tools(setup: Setup) -> Registry:
@@ -212,10 +226,10 @@ async def open_toolbox(
     A server that cannot be opened is a diagnostic: an error where a tool of the plan is missing,
     else a warning.
     """
-    registry = local_tools(setup)
+    registry, folder = local_tools(setup), setup.folder
     chosen = choose_servers(setup, None if plan is None else absent_tools(plan, registry, agents))
     if not chosen.configs:
-        yield Toolbox(registry, diagnostics=chosen.diagnostics)
+        yield Toolbox(registry, diagnostics=chosen.diagnostics, workspace=folder)
         return
     from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - only where servers are opened
 
@@ -227,7 +241,8 @@ async def open_toolbox(
         if plan is not None and not absent_tools(plan, registry, agents):
             found = tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in found)
         origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
-        yield Toolbox(registry, origins, tuple(pool.status()), (*chosen.diagnostics, *found))
+        found = (*chosen.diagnostics, *found)
+        yield Toolbox(registry, origins, tuple(pool.status()), found, folder)
 
 
 def pin_file(settings: Settings) -> PinFile:

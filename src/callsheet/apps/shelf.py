@@ -22,10 +22,16 @@ class Shelf:
     def tools_for(
         self, plan: Plan, *, asks_servers: bool
     ) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
-        """The registry, what was doubtful about opening it, and who was not asked."""
-        from callsheet.api.reach import absent_tools  # noqa: PLC0415 - only where there is a plan
+        """The registry, what was doubtful about opening it, and who was not asked.
 
-        if not absent_tools(plan, self._local):
+        What the plan's agents may call counts among its tools.
+        """
+        from callsheet.api.agents import asks_for_all_tools  # noqa: PLC0415 - only where there is a plan
+        from callsheet.api.reach import absent_tools  # noqa: PLC0415 - as above
+
+        agents = self._setup.agents
+        is_open = asks_servers and asks_for_all_tools(plan, agents)
+        if not is_open and not absent_tools(plan, self._local, agents):
             return self._local, (), None
         if asks_servers:
             return *self._ask_servers(plan), None
@@ -34,13 +40,21 @@ class Shelf:
         files = self._setup.mcp_configs or discover()
         return self._local, (), f"a server of {files[0]}" if files else None
 
+    def wrong_tools(self, plan: Plan, registry: Registry, not_asked: str | None) -> tuple[Diagnostic, ...]:
+        """What is wrong with the tools that steps name for their agents."""
+        from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - only where there is a plan
+
+        return tuple(wrong_tools(plan, registry, self._setup.agents, not_asked=not_asked))
+
     def _ask_servers(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...]]:
         import asyncio  # noqa: PLC0415 - only where servers are asked
 
+        from callsheet.api.agents import asks_for_all_tools  # noqa: PLC0415 - as above
         from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - as above
 
         async def ask() -> tuple[Registry, tuple[Diagnostic, ...]]:
-            async with open_toolbox(self._setup, plan) as toolbox:
+            needs = None if asks_for_all_tools(plan, self._setup.agents) else plan
+            async with open_toolbox(self._setup, needs, self._setup.agents) as toolbox:
                 return toolbox.registry, toolbox.diagnostics
 
         return asyncio.run(ask())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from callsheet.compat.models import LTPPlan
 from callsheet.compat.rebuild import plan_of
@@ -18,6 +18,8 @@ from callsheet.compat.tools import argument, documented_tool
 from callsheet.ir import Call, DictExpr, ListExpr, Literal, Plan, Replan, Step, Template, Value
 from callsheet.ir.flow import flow_of
 from callsheet.machine import to_text
+from callsheet.passes.verify import verify
+from callsheet.policy.model import Policy
 
 EGRESS = frozenset({"WEB_SEARCH", "FETCH_PAGE"})
 SENSITIVE = frozenset({"READ_FILE", "HOST_FILE_READ", "HOST_FILE_LIST", "QUERY_MEMORY", "GET_WM"})
@@ -55,6 +57,21 @@ class PlanPolicy:
             if isinstance(getattr(self, name), str):
                 raise ValueError(f"{name} is a text; give a collection of texts")
         self.patterns()
+
+    def to_policy(self, base: Policy | None = None) -> Policy:
+        """What callsheet's own proof holds a plan against: `base` with these tools, budget and patterns.
+
+        The proof follows data where the rules above look at the order of steps: what leaves, and what agents
+        may do, is for `base` to say; `no_egress_after_sensitive` and `no_escape_hatches` have no part in it.
+        """
+        allowed = None if self.allowed_tools is None else frozenset(map(documented_tool, self.allowed_tools))
+        return replace(
+            base or Policy(),
+            allowed_tools=allowed,
+            denied_tools=frozenset(map(documented_tool, self.denied_tools)),
+            max_steps=self.max_steps,
+            forbidden=tuple(self.forbidden_arg_patterns),
+        )
 
     def patterns(self) -> list[re.Pattern[str]]:
         """The forbidden patterns, compiled."""
@@ -97,15 +114,24 @@ class PlanVerdict:
         return "; ".join(f"[{v.step_id}] {v.rule}: {v.detail}" for v in self.violations)
 
 
-def verify_plan(plan: LTPPlan, policy: PlanPolicy | None = None) -> PlanVerdict:
+def verify_plan(plan: LTPPlan, policy: PlanPolicy | Policy | None = None) -> PlanVerdict:
     """Hold a plan against a policy (the default one if none is given); runs nothing.
+
+    A `Policy` of callsheet's own is proved by the analysis of where data flows; see `docs/policy.md`.
 
     >>> from callsheet.compat import LTPParser
     >>> plan = LTPParser.parse('S1: @HOST_EXEC (command="ls") > $o')
     >>> verify_plan(plan, PlanPolicy(denied_tools={"@HOST_EXEC"})).reason()
     '[S1] denied_tools: @HOST_EXEC is denied'
     """
+    if isinstance(policy, Policy):
+        return PlanVerdict(list(_proved(plan_of(plan), policy)))
     return PlanVerdict(list(_violations(plan_of(plan), policy or PlanPolicy())))
+
+
+def _proved(plan: Plan, policy: Policy) -> Iterator[Violation]:
+    for found in verify(plan, policy).violations:
+        yield Violation(found.step or _WHOLE_PLAN, found.rule, str(found).partition(": ")[2])
 
 
 def _violations(plan: Plan, policy: PlanPolicy) -> Iterator[Violation]:

@@ -3,7 +3,8 @@
 Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans, GRM flat plans
 of models, CHK what the checks find in a plan, CMP what can keep a goal from becoming a plan, TOL tools
 and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
-PLN the plan library and its planner, MDL models.
+PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse).
+The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
 from __future__ import annotations
@@ -232,6 +233,7 @@ CODES: dict[str, Code] = _table(
     JRN020="a run whose events cannot be read",
     JRN021="tools that have changed since the start",
     JRN022="a run that another version of the machine has begun",
+    JRN023="a run that is under another policy",
     JRN030="a call that is not in doubt",
     JRN031="a step with several calls in doubt",
     JRN032="a run that has ended and cannot be cancelled",
@@ -259,6 +261,31 @@ CODES: dict[str, Code] = _table(
     PLN025="tools that are not those a plan was saved for",
     PLN026="a file of plans that is damaged",
     PLN027="a plan that is another one here",
+    POL001="a policy that is not TOML",
+    POL002="a key that no policy has",
+    POL003="a value that a policy cannot have",
+    POL004="a policy of another version",
+    POL005="a policy that extends none",
+    POL006="no such policy",
+    POL007="a tool that is not the one the policy speaks of",
+    POL008="an entry for a tool that is not there",
+    POL009="predicates without CEL",
+    POL101="a tool that the policy does not know",
+    POL102="a tool that the policy forbids",
+    POL103="data that would reach somebody who may not read it",
+    POL104="untrusted data that would decide what is done",
+    POL105="a network address that may not be reached",
+    POL106="a path that may not be used",
+    POL107="untrusted content where it would be executed",
+    POL108="a consequence that nobody has approved",
+    POL109="an argument of a forbidden form",
+    POL110="a call that would be tried again",
+    POL111="an agent that might do too much",
+    POL112="a new plan that nobody has seen",
+    POL113="an answer that would carry data away",
+    POL114="a call that would tell what private data is",
+    POL115="a plan beyond the policy's limits",
+    POL116="a plan with two readings, or without an end",
     RUN001="a graph of dependencies cannot be run",
     RUN010="a step that nobody is there to carry out",
     RUN020="a run that did not come to a good end",
@@ -268,6 +295,8 @@ CODES: dict[str, Code] = _table(
     RUN031="an answer that does not fit",
     RUN032="a rule for a tool that the plan does not call",
     RUN040="a result that cannot be assumed",
+    RUN050="a plan that its policy was not held against",
+    RUN051="a new plan that the policy of the run refuses",
     TOL001="a tool that nobody offers",
     TOL002="two tools that cannot be told apart",
     TOL003="a tool that more than one server offers",

@@ -28,6 +28,7 @@ from callsheet.machine.events import (
     Failed,
     LimitsChanged,
     PlanCompiled,
+    PolicyChanged,
     Reopened,
     Started,
     Succeeded,
@@ -38,6 +39,8 @@ from callsheet.machine.events import (
 )
 from callsheet.machine.limits import Limits
 from callsheet.machine.machine import Machine
+from callsheet.machine.monitor.monitor import Enforcement
+from callsheet.machine.monitor.refusal import PolicyRefusal
 from callsheet.machine.program import Loop, Program, ToolFacts, compile_plan
 from callsheet.machine.progress import Progress
 from callsheet.machine.remarks import Cut, Fact, Remark
@@ -60,6 +63,7 @@ __all__ = [
     "Decided",
     "Decision",
     "Doubted",
+    "Enforcement",
     "Event",
     "Fact",
     "Failed",
@@ -69,6 +73,8 @@ __all__ = [
     "Loop",
     "Machine",
     "PlanCompiled",
+    "PolicyChanged",
+    "PolicyRefusal",
     "Probe",
     "Program",
     "Progress",

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.ir import JSON, canonical_tool_name, executor_name, plan_hash
 from callsheet.machine.frames import Attempt
+from callsheet.machine.monitor.admitted import Admitted
 from callsheet.machine.program import Kind, Program
 
 ASK = "ASK_HUMAN"
@@ -53,8 +54,9 @@ class Approval(NamedTuple):
     """A call that is made only after a yes: exactly this one.
 
     `inputs` are those of a model or agent operation, `plan` is the hash of the plan that makes
-    the call, `labels` what is known of where its arguments come from. After `timeout` seconds (None:
-    never) it is denied.
+    the call, `labels` what is known of where its arguments come from: of each that is not plain its label
+    and the steps it was made by. `why` are the reasons for which the policy asks. After `timeout` seconds
+    (None: never) it is denied.
     """
 
     tool: str
@@ -64,6 +66,7 @@ class Approval(NamedTuple):
     labels: Mapping[str, JSON]
     digest: str = ""
     timeout: float | None = None
+    why: tuple[str, ...] = ()
 
 
 Asked: TypeAlias = "Question | Approval"
@@ -92,9 +95,12 @@ class Asking:
         inner = (tool for code in program.steps if code.loop is not None for tool in code.loop.tools.values())
         return frozenset(code.number for code in (*calls, *inner) if covers(self._rules, code.tool))
 
-    def ask(self, attempt: Attempt, program: Program) -> Asked | None:
-        """What to ask for this attempt; None for an `@ASK_HUMAN` that cannot be asked as it stands."""
-        asked, key = self._asked(attempt, program), attempt.key
+    def ask(self, attempt: Attempt, program: Program, admitted: Admitted | None = None) -> Asked | None:
+        """What to ask for this attempt; None for an `@ASK_HUMAN` that cannot be asked as it stands.
+
+        `admitted` is what a policy says of the call.
+        """
+        asked, key = self._asked(attempt, program, admitted), attempt.key
         if asked is None:
             return None
         count = self._counts[key] = self._counts.get(key, 0) + 1
@@ -102,11 +108,14 @@ class Asking:
         self._open[key] = attempt, asked
         return asked
 
-    def _asked(self, attempt: Attempt, program: Program) -> Asked | None:
+    def _asked(self, attempt: Attempt, program: Program, admitted: Admitted | None) -> Asked | None:
         code = attempt.code
         if code.kind is not Kind.ASK:
             plan, timeout = self._hash_of(program), timeout_of(self._timeouts, code.tool)
-            return Approval(code.tool, attempt.args, tuple(attempt.inputs), plan, {}, timeout=timeout)
+            call = code.tool, attempt.args, tuple(attempt.inputs), plan
+            if admitted is None:
+                return Approval(*call, {}, timeout=timeout)
+            return Approval(*call, dict(admitted.shown), timeout=timeout, why=admitted.reasons)
         read = read_question(attempt.args)
         return None if isinstance(read, str) else read
 
@@ -133,11 +142,20 @@ class Asking:
         """How often each of these keys has been asked about, where it has been."""
         return {key: self._counts[key] for key in keys if key in self._counts}
 
-    def put(self, open_: Iterable[tuple[Attempt, str]], counts: Mapping[str, int], program: Program) -> None:
-        """Be where attempts wait with these digests; raises ValueError for one that asks nothing."""
+    def put(
+        self,
+        open_: Iterable[tuple[Attempt, str]],
+        counts: Mapping[str, int],
+        program: Program,
+        admitted: Mapping[str, Admitted],
+    ) -> None:
+        """Be where attempts wait with these digests; raises ValueError for one that asks nothing.
+
+        `admitted` is what a policy says of calls, by key.
+        """
         self._counts = dict(counts)
         for attempt, digest in open_:
-            asked = self._asked(attempt, program)
+            asked = self._asked(attempt, program, admitted.get(attempt.key))
             if asked is None:
                 raise ValueError(f"{attempt.key} asks nothing")
             self._open[attempt.key] = attempt, asked._replace(digest=digest)
@@ -191,8 +209,9 @@ def _is_same(rule: str, tool: str) -> bool:
 def _digest(key: str, count: int, plan: str, asked: Asked) -> str:
     """A hash of all that is shown to who answers, and of which asking of this key it is."""
     told = asked._asdict()
-    if isinstance(asked, Approval) and asked.timeout is None:
-        del told["timeout"]
+    for name, default in (("timeout", None), ("why", ())) if isinstance(asked, Approval) else ():
+        if told[name] == default:
+            del told[name]
     shown = {"key": key, "count": count, "plan": plan, "asked": told}
     try:
         text = json.dumps(shown, sort_keys=True, separators=(",", ":"), default=repr)
@@ -340,6 +359,7 @@ def asked_to_json(asked: Asked) -> dict[str, JSON]:
             data = {"kind": "approval", "tool": asked.tool, "args": dict(asked.args), "digest": asked.digest}
             data |= {"inputs": list(asked.inputs)} if asked.inputs else {}
             data |= {} if asked.timeout is None else {"timeout": asked.timeout}
+            data |= {"why": list(asked.why)} if asked.why else {}
             return data | {"plan": asked.plan, "labels": dict(asked.labels)}
 
 
@@ -347,7 +367,7 @@ def asked_from_json(data: Mapping[str, Any]) -> Asked:
     """What JSON data says was asked; raises KeyError or TypeError for other data."""
     if data["kind"] == "approval":
         inputs = tuple(cast("list[JSON]", data.get("inputs", [])))
-        bound = data["plan"], data["labels"], data["digest"], data.get("timeout")
+        bound = data["plan"], data["labels"], data["digest"], data.get("timeout"), tuple(data.get("why", ()))
         return Approval(data["tool"], data["args"], inputs, *bound)
     return Question(
         data["prompt"],

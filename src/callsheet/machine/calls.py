@@ -5,7 +5,17 @@ from __future__ import annotations
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk, asked_in
 from callsheet.machine.asking import headline
 from callsheet.machine.budget import REPLAN
-from callsheet.machine.commands import Ask, Awaited, CallModel, Command, Compile, Probe, RunAgent, Sleep
+from callsheet.machine.commands import (
+    AgentTurn,
+    Ask,
+    Awaited,
+    CallModel,
+    Command,
+    Compile,
+    Probe,
+    RunAgent,
+    Sleep,
+)
 from callsheet.machine.doubt import call_of
 from callsheet.machine.frames import Attempt
 from callsheet.machine.notes import NoteKind
@@ -19,8 +29,9 @@ _ASKING_MODELS = frozenset({Kind.MODEL, Kind.AGENT, Kind.REPLAN})
 def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
     """Make the call of an attempt, or ask a person first."""
     code = attempt.code
-    if code.kind is Kind.ASK or code.number in run.gated:
-        asked = run.asking.ask(attempt, run.program)
+    admitted = None if run.monitor is None else run.monitor.calls.get(attempt.key)
+    if code.kind is Kind.ASK or code.number in run.gated or (admitted is not None and admitted.reasons):
+        asked = run.asking.ask(attempt, run.program, admitted)
         if asked is not None:
             run.drop(attempt)  # a call in doubt that is to be made again
             if run.observer is not None:
@@ -43,16 +54,20 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
     code, key = attempt.code, attempt.key
     kind = code.kind
     if isinstance(attempt, InnerCall) and attempt.place == QUESTION:
-        return asked_in(attempt)
+        asked = asked_in(attempt)
+        if run.monitor is not None and isinstance(asked, AgentTurn):
+            asked = asked._replace(label=run.monitor.talks[attempt.talk.key][0])
+        return asked
     if kind is Kind.TOOL or kind is Kind.ASK:
-        return call_of(attempt)
+        return call_of(attempt, None if run.monitor is None else run.monitor.label_of(key))
     if kind is Kind.MODEL:
         may_fail = code.heeds_failure(attempt.number)
         return CallModel(key, code.id, code.tool, attempt.inputs, attempt.args, may_fail)
     if kind is Kind.AGENT:
         return RunAgent(key, code.id, code.tool, attempt.inputs, attempt.args)
-    goal = run.program.plan.goal or ""
-    return Compile(key, code.id, str(attempt.inputs[0]), run.scope.to_dict(), goal=goal)
+    goal, reason = run.program.plan.goal or "", str(attempt.inputs[0])
+    compile_ = Compile(key, code.id, reason, run.scope.to_dict(), goal=goal)
+    return compile_ if run.monitor is None else compile_._replace(**run.monitor.told_of_planning(key))
 
 
 def open_commands(run: Run) -> dict[str, Awaited]:
@@ -91,9 +106,11 @@ def give_back(run: Run, attempt: Attempt) -> None:
 
 def retry(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:
     """The next attempt of a call that has failed, after its wait."""
-    code = attempt.code
+    code, before = attempt.code, attempt.key
     attempt.number += 1
     attempt.key = f"{attempt.frame.prefix}{attempt.index}.{attempt.number}"
+    if run.monitor is not None:
+        run.monitor.renamed(before, attempt.key)
     run.tell(NoteKind.RETRYING, code.id, error)
     pause = pause_of(run, attempt)
     if pause.seconds > 0:

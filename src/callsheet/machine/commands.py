@@ -7,9 +7,11 @@ repeated run of the same plan asks for the same keys.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.machine.agents.allowance import Allowance
 from callsheet.machine.agents.conversation import Turn
 from callsheet.machine.asking import Asked
@@ -28,6 +30,8 @@ class CallTool(NamedTuple):
     """Whether the plan casts the result to a list or to JSON, so that data must not become text."""
     delivery: str = ""
     """The key of the first attempt of this delivery, where it was not this one: its answer was lost."""
+    label: Label | None = None
+    """Under a policy, the label of all that the call takes along."""
 
 
 class CallModel(NamedTuple):
@@ -70,6 +74,8 @@ class AgentTurn(NamedTuple):
     allowed: Allowance
     turns: tuple[Turn, ...]
     may_fail: bool = False
+    label: Label | None = None
+    """Under a policy, the label of all that the model is told."""
 
 
 class Sleep(NamedTuple):
@@ -84,7 +90,8 @@ class Compile(NamedTuple):
     """Compile a new plan for this reason; the variables are data, not instructions.
 
     `progress` is where a graph stands that has failed, None for a RE-PLAN of a text; `goal` is the one
-    that the plan says it is for, empty where it says none.
+    that the plan says it is for, empty where it says none. Under a policy `labels` are those of the
+    variables, and `context` that of the reason and of what decided that there is one.
     """
 
     key: str
@@ -93,6 +100,8 @@ class Compile(NamedTuple):
     variables: dict[str, JSON]
     progress: Progress | None = None
     goal: str = ""
+    labels: Mapping[str, Label] | None = None
+    context: Label = LITERAL
 
 
 class Probe(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from callsheet.ir import OnInDoubt
+from callsheet.ir.labels import Label
 from callsheet.machine.commands import CallTool, Probe
 from callsheet.machine.events import Decision
 from callsheet.machine.frames import Attempt
@@ -15,10 +16,10 @@ FAILED_BY_A_PERSON = "it is not known whether the call took place; it was decide
 FAILED_BY_POLICY = "it is not known whether the call took place; the policy is to fail it"
 
 
-def call_of(attempt: Attempt) -> CallTool:
-    """The command that delivers the call of an attempt."""
+def call_of(attempt: Attempt, label: Label | None = None) -> CallTool:
+    """The command that delivers the call of an attempt; `label` is that of all it takes along."""
     code = attempt.code
-    return CallTool(attempt.key, code.id, code.tool, attempt.args, code.wants_data, attempt.delivery)
+    return CallTool(attempt.key, code.id, code.tool, attempt.args, code.wants_data, attempt.delivery, label)
 
 
 def next_about(attempt: Attempt) -> Probe | Decision | None:

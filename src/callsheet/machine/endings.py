@@ -24,6 +24,8 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     if attempt is None:
         _heard(run, event, out)
         return
+    if run.monitor is not None:
+        run.monitor.came(attempt, event.label)
     frame = attempt.frame
     value = event.value
     if type(value) in SIZED:
@@ -57,6 +59,8 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
     note_beside(run, attempt, event)
     if isinstance(attempt, InnerCall):
         if attempt.place != QUESTION:
+            if run.monitor is not None:
+                run.monitor.failed(attempt)
             came = Came.LOST if event.unsettled else Came.FAILED
             _go_on(run, attempt.talk, observed(run, attempt, event.error, came, out), out)
             return
@@ -73,6 +77,8 @@ def fail(run: Run, attempt: Attempt, error: str, out: list[Command], came: Came 
 
     An agent that asked for the call is told of it instead, and how it `came` to that.
     """
+    if run.monitor is not None:
+        run.monitor.failed(attempt)
     if isinstance(attempt, InnerCall) and attempt.place != QUESTION:
         _go_on(run, attempt.talk, observed(run, attempt, error, came, out), out)
         return
@@ -97,12 +103,16 @@ def _heard(run: Run, event: Succeeded, out: list[Command]) -> None:
     if call.place == QUESTION:
         _go_on(run, call.talk, heard(run, call.talk, event.value, out), out)
     else:
+        if run.monitor is not None:
+            run.monitor.came(call, event.label)
         _go_on(run, call.talk, observed(run, call, event.value, Came.OK, out), out)
 
 
 def _go_on(run: Run, talk: Talk, ended: Ended | None, out: list[Command]) -> None:
     """Once a talk has ended, its step has its value, or has failed."""
     if isinstance(ended, Solved):
+        if run.monitor is not None:
+            run.monitor.came(talk)
         settle(run, talk, ended.value, out)
     elif ended is not None:
         fail(run, talk, ended.why, out)

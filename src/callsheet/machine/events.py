@@ -7,10 +7,12 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from callsheet.ir import JSON, Plan
+from callsheet.ir.labels import Label
 from callsheet.machine.limits import Limits
 from callsheet.machine.program import ToolFacts
 from callsheet.machine.remarks import Remark
 from callsheet.machine.usage import Spent
+from callsheet.policy.model import Policy
 
 
 class Started(NamedTuple):
@@ -22,13 +24,15 @@ class Started(NamedTuple):
 class Succeeded(NamedTuple):
     """The call of this key gave a value.
 
-    `remarks` say what is to be known beside it, `spent` what it took, where that is known.
+    `remarks` say what is to be known beside it, `spent` what it took, where that is known. `label` is that of
+    the value where the world knows more of it than the policy says, as of a file that an earlier run wrote.
     """
 
     key: str
     value: JSON
     remarks: tuple[Remark, ...] = ()
     spent: Spent | None = None
+    label: Label | None = None
 
 
 class Failed(NamedTuple):
@@ -52,13 +56,17 @@ class TimerFired(NamedTuple):
 
 
 class PlanCompiled(NamedTuple):
-    """The new plan for a RE-PLAN, checked, with the facts about the tools it calls."""
+    """The new plan for a RE-PLAN, checked, with the facts about the tools it calls.
+
+    `context` is the label of all data that its planner was shown; None where that is not known.
+    """
 
     key: str
     plan: Plan
     facts: Mapping[str, ToolFacts]
     remarks: tuple[Remark, ...] = ()
     spent: Spent | None = None
+    context: Label | None = None
 
 
 class Decision(StrEnum):
@@ -143,7 +151,13 @@ class LimitsChanged(NamedTuple):
     limits: Limits
 
 
+class PolicyChanged(NamedTuple):
+    """Another policy holds from now on; the labels of values stay what they are."""
+
+    policy: Policy
+
+
 Event: TypeAlias = """
     Started | Succeeded | Failed | TimerFired | PlanCompiled | Doubted | Decided | Answered | Cancelled
-    | TimeUp | LimitsChanged | Reopened
+    | TimeUp | LimitsChanged | PolicyChanged | Reopened
 """

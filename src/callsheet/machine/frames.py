@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
+from callsheet.ir.labels import Label
 from callsheet.machine.budget import Refusal
 from callsheet.machine.program import Program, StepCode
 from callsheet.machine.result import Status
@@ -32,9 +33,10 @@ class End(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewPlan:
-    """Go on with a new plan."""
+    """Go on with a new plan; `context` is the label of what its planner was shown, and of its reason."""
 
     program: Program
+    context: Label | None = None
 
 
 Control: TypeAlias = "Jump | End | NewPlan"

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
-from callsheet.machine.ahead import Ahead, Turn
+from callsheet.machine.ahead import Turn
 from callsheet.machine.answers import answered, decided, doubted
 from callsheet.machine.asking import Approval
 from callsheet.machine.budget import Refusal
 from callsheet.machine.calls import emit, give_back, open_commands
-from callsheet.machine.commands import Awaited, Command
+from callsheet.machine.commands import Awaited, Command, Finish
 from callsheet.machine.endings import fail, failed, note_beside, succeeded
 from callsheet.machine.events import (
     Answered,
@@ -27,6 +27,7 @@ from callsheet.machine.events import (
     Failed,
     LimitsChanged,
     PlanCompiled,
+    PolicyChanged,
     Reopened,
     Started,
     Succeeded,
@@ -35,6 +36,8 @@ from callsheet.machine.events import (
 )
 from callsheet.machine.frames import End, NewPlan
 from callsheet.machine.limits import AUTO, Limits
+from callsheet.machine.monitor.monitor import Enforcement
+from callsheet.machine.monitor.refusal import PolicyRefusal, RefusedByPolicy
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.order import advance, catch_up, settle
 from callsheet.machine.program import Program, compile_plan
@@ -49,7 +52,8 @@ class Machine(Run):
 
     `observer`, if given, is called with a Note for everything that happens to a step. A person is asked
     before each call of a tool that `approve` names; `approval_timeout` has the seconds that there are
-    for a yes, by tool ("" for all others), after which the call is denied. An event of a key that is not
+    for a yes, by tool ("" for all others), after which the call is denied. With an `enforcement` each call is
+    held against a policy before it leaves, and an objection ends the run. An event of a key that is not
     open (late, repeated, unknown) changes nothing. What a Run has is for the parts of the machine;
     drivers read `result`, `is_paused`, `limits` and `program`.
     """
@@ -63,8 +67,9 @@ class Machine(Run):
         observer: Observer | None = None,
         approve: Iterable[str] = (),
         approval_timeout: Mapping[str, float] | None = None,
+        enforcement: Enforcement | None = None,
     ) -> None:
-        super().__init__(program, limits or Limits(), observer, approve, approval_timeout)
+        super().__init__(program, limits or Limits(), observer, approve, approval_timeout, enforcement)
 
     # ------------------------------------------------------------ events in, commands out
 
@@ -82,10 +87,13 @@ class Machine(Run):
         if self.result is not None and not (isinstance(event, Reopened | LimitsChanged) and self.may_reopen):
             return out
         self.left = units
-        if type(event) is Succeeded:
-            succeeded(self, event, out)
-        else:
-            self._HANDLERS[type(event)](self, event, out)
+        try:
+            if type(event) is Succeeded:
+                succeeded(self, event, out)
+            else:
+                self._HANDLERS[type(event)](self, event, out)
+        except RefusedByPolicy as refused:
+            self._refuse(refused, out)
         if self.ahead is not None:
             self.ahead.arrive(event)
             self._run_ahead(out, since)
@@ -95,7 +103,10 @@ class Machine(Run):
         """Do so much more of what a pause has left; gives the further commands."""
         out: list[Command] = []
         self.left = units
-        catch_up(self, out)
+        try:
+            catch_up(self, out)
+        except RefusedByPolicy as refused:
+            self._refuse(refused, out)
         if self.ahead is not None:
             self._run_ahead(out, 0)
         return out
@@ -205,6 +216,8 @@ class Machine(Run):
         self.is_started = True
         self.scope.set_initial()
         self.scope.take_over(event.inputs)
+        if self.monitor is not None:
+            self.monitor.given(event.inputs)
         advance(self, out)
 
     def _on_timer(self, event: TimerFired, out: list[Command]) -> None:
@@ -222,7 +235,8 @@ class Machine(Run):
             return
         note_beside(self, attempt, event)
         try:
-            attempt.frame.control = NewPlan(compile_plan(event.plan, event.facts))
+            context = None if self.monitor is None else self.monitor.context_of(event.key, event.context)
+            attempt.frame.control = NewPlan(compile_plan(event.plan, event.facts), context)
         except CallsheetError as error:
             fail(self, attempt, str(error), out)
         else:
@@ -250,9 +264,26 @@ class Machine(Run):
         if self.ahead is not None:
             self.ahead.is_looking = event.limits.schedule == AUTO
         elif event.limits.schedule != before.schedule:
-            self.ahead = Ahead.of(self.program, self.gated)
+            self.ahead = self.may_run_ahead()
 
-    def _break_off(self, end: End, out: list[Command]) -> None:
+    def _on_policy_changed(self, event: PolicyChanged, out: list[Command]) -> None:
+        if self.monitor is not None:
+            self.monitor.change(event.policy)
+
+    def _refuse(self, refused: RefusedByPolicy, out: list[Command]) -> None:
+        """End the run for its policy; what has been asked for at this event has not left, and never will."""
+        objection = refused.refusal
+        for command in out:
+            attempt = None if isinstance(command, Finish) else self.call(command.key)
+            if attempt is not None:
+                give_back(self, attempt)
+        out.clear()
+        self.is_paused, self.unfilled = False, None
+        why = objection.describe()
+        end = End(Status.REFUSED, why, error=why, ended_at=objection.step or None)
+        self._break_off(end, out, objection)
+
+    def _break_off(self, end: End, out: list[Command], objection: PolicyRefusal | None = None) -> None:
         """End the run with whatever is under way; what was about to leave is not among what it used."""
         for attempt in self.asleep.values():
             give_back(self, attempt)
@@ -266,7 +297,7 @@ class Machine(Run):
         self.asleep.clear()
         self.compiling.clear()
         self.planning = None
-        self.finish(end, out)
+        self.finish(end, out, objection)
 
     _HANDLERS: ClassVar[dict[type, Callable[[Any, Any, list[Command]], None]]] = {
         Succeeded: succeeded,
@@ -281,4 +312,5 @@ class Machine(Run):
         Reopened: _on_reopened,
         TimeUp: _on_time_up,
         LimitsChanged: _on_limits_changed,
+        PolicyChanged: _on_policy_changed,
     }

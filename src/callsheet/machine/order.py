@@ -32,6 +32,8 @@ def advance(run: Run, out: list[Command]) -> None:
             return
         run.left -= 1
         if run.pc >= len(steps):
+            if run.monitor is not None:
+                run.monitor.implied(to_text(run.last))
             run.finish(End(Status.DONE, to_text(run.last)), out)
             return
         code = steps[run.pc]
@@ -125,7 +127,9 @@ def _obey(run: Run, code: StepCode, control: Control, out: list[Command]) -> Non
             run.pc = number
         case End():
             run.finish(control, out)
-        case NewPlan(program=program):
+        case NewPlan(program=program, context=context):
+            if run.monitor is not None:
+                run.monitor.plan_anew(code.number, context)
             _replan(run, code, program)
 
 
@@ -201,6 +205,8 @@ def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
     if not schedule.open and run.result is None:
         end = schedule.end(steps, run.slots)
         if not plan_anew(run, schedule, end, out):
+            if run.monitor is not None and end.ended_at is None and steps and steps[-1].out_slot != NOWHERE:
+                run.monitor.implied(end.response, steps[-1].out_slot)
             run.finish(end, out)
 
 

@@ -31,6 +31,8 @@ def store(run: Run, frame: Frame) -> None:
     """Put the frame's value into its variable and tell the observer how the step ended."""
     if not frame.ran:
         return
+    if run.monitor is not None:
+        run.monitor.stored(frame)
     code, value, observer = frame.code, frame.value, run.observer
     slot = code.out_slot
     if slot >= 0:
@@ -72,6 +74,8 @@ def _diversion(run: Run, frame: Frame, index: int) -> Control | None:
         slots[code.loop_slot] = frame.items[index]
     if code.out_slot != NOWHERE:
         slots[code.out_slot] = error
+    if run.monitor is not None:
+        run.monitor.message(frame, slots)
     message = joined(code.fail_message, slots)
     slots[:] = kept
     return End(Status.FAILED, message, True, error=str(error), ended_at=code.id)

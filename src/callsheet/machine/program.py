@@ -131,6 +131,7 @@ class StepCode:
         "target",
         "tool",
         "wants_data",
+        "written",
     )
 
     def __init__(self, number: int, step: Step) -> None:
@@ -142,6 +143,8 @@ class StepCode:
         self.kind = Kind.TOOL
         self.tool = ""
         self.arguments: Callable[[Slots], dict[str, Any]] = lambda slots: {}
+        self.written: tuple[tuple[str, Value], ...] = ()
+        """The arguments of a tool by name, as they stand in the plan."""
         self.inputs: tuple[Eval, ...] = ()
         self.condition: Test | None = None
         self.source: Eval | None = None
@@ -308,7 +311,8 @@ def _compile_call(code: StepCode, call: Call, names: _Names) -> None:
         if fact.loop is not None:
             code.loop = _compile_loop(code, call, fact.loop, names)
         return
-    code.arguments = compile_arguments(named_arguments(call, fact), names.slot_of, exact=names.exact)
+    code.written = named_arguments(call, fact)
+    code.arguments = compile_arguments(code.written, names.slot_of, exact=names.exact)
     if kind is CallKind.HUMAN:
         code.kind, code.concurrent = Kind.ASK, True
         return

@@ -15,7 +15,7 @@ from callsheet.machine.commands import Command, Compile
 from callsheet.machine.events import Failed, PlanCompiled
 from callsheet.machine.frames import End
 from callsheet.machine.notes import NoteKind
-from callsheet.machine.program import Program, compile_plan
+from callsheet.machine.program import NOWHERE, Program, compile_plan
 from callsheet.machine.progress import progress_of
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
@@ -45,7 +45,8 @@ def compile_command(run: Run, planning: Planning) -> Compile:
         run.program.plan, schedule.numbers_done(), schedule.failures, run.budget.replans + 1, planning.refused
     )
     end = planning.end
-    return Compile(planning.key, end.ended_at or "", end.error or "", run.scope.to_dict(), progress)
+    command = Compile(planning.key, end.ended_at or "", end.error or "", run.scope.to_dict(), progress)
+    return command if run.monitor is None else command._replace(**run.monitor.told_of_planning(planning.key))
 
 
 def not_planned(run: Run, event: Failed, out: list[Command]) -> None:
@@ -67,6 +68,8 @@ def planned(run: Run, event: PlanCompiled, out: list[Command]) -> bool:
     except CallsheetError as error:
         _again(run, planning, event, str(error), out)
         return False
+    if run.monitor is not None:
+        run.monitor.plan_anew(NOWHERE, run.monitor.context_of(planning.key, event.context))
     carried = run.scope.to_dict()
     run.budget.replans += 1
     run.generation = f"r{run.budget.replans}/"

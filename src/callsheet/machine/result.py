@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from callsheet.ir import JSON
 from callsheet.machine.budget import Refusal
+from callsheet.machine.monitor.refusal import PolicyRefusal
 from callsheet.machine.usage import Usage
 
 
@@ -17,6 +18,8 @@ class Status(StrEnum):
     """The plan came to its end, by an answer, a TERMINATE or its last step."""
     FAILED = "failed"
     """A failure ended it: ON_FAIL TERMINATE, a budget, a jump to nowhere, a refused re-plan."""
+    REFUSED = "refused"
+    """The policy of the run refused what it was about to do."""
     CANCELLED = "cancelled"
     """Somebody ended it."""
 
@@ -39,5 +42,7 @@ class Result:
     """The step at which the run ended."""
     refusal: Refusal | None = None
     """The limit that the run would have gone over, where one ended it."""
+    objection: PolicyRefusal | None = None
+    """What the policy refused, where that ended the run."""
     usage: Usage = field(default_factory=Usage, compare=False, repr=False)
     """What the run has used: no part of what it led to, so that equal results are equal."""

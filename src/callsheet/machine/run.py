@@ -19,6 +19,8 @@ from callsheet.machine.commands import Command, Finish
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt, End, Frame, Group
 from callsheet.machine.limits import AUTO, Limits
+from callsheet.machine.monitor.monitor import Enforcement, Monitor
+from callsheet.machine.monitor.refusal import PolicyRefusal
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import Kind, Program, StepCode
 from callsheet.machine.remarks import Cut, describe_remark
@@ -45,7 +47,8 @@ class Run:
     attempts `asleep`, new plans `compiling`, what people are asked with `asking`. `planning` is what was
     asked of a planner when a graph had failed, which has been asked `plans_asked` times. `left` is how many
     steps and items may be done before a pause, `unfilled` the FOREACH that a pause has broken off. `ahead`
-    has what leaves before its turn, None where nothing can.
+    has what leaves before its turn, None where nothing can. `monitor` is what a policy sees of the run, None
+    in a run without one.
     """
 
     __slots__ = (
@@ -64,6 +67,7 @@ class Run:
         "last",
         "left",
         "limits",
+        "monitor",
         "observer",
         "pc",
         "planning",
@@ -84,6 +88,7 @@ class Run:
         observer: Observer | None,
         approve: Iterable[str],
         approval_timeout: Mapping[str, float] | None = None,
+        enforcement: Enforcement | None = None,
     ) -> None:
         self.limits = limits
         self.result: Result | None = None
@@ -103,12 +108,15 @@ class Run:
         self.is_paused = False
         """Whether there is more to do before the next event."""
         self.unfilled: Frame | None = None
+        self.monitor = None if enforcement is None else Monitor(enforcement)
         self.load(program)
 
     def load(self, program: Program) -> None:
         """Begin a program: its own variables, visits and place."""
         self.program = program
         self.gated = self.asking.gated(program)
+        if self.monitor is not None:
+            self.monitor.load(program)
         self.scope = Variables(program)
         self.slots: list[Any] = self.scope.slots
         self.visits = [0] * len(program.steps)
@@ -116,7 +124,11 @@ class Run:
         self.group: Group | None = None
         tools = [code.tool for code in program.steps] if program.graph is not None else []
         self.schedule = None if program.graph is None else Schedule(program.graph, tools)
-        self.ahead = Ahead.of(program, self.gated) if self.limits.schedule == AUTO else None
+        self.ahead = self.may_run_ahead() if self.limits.schedule == AUTO else None
+
+    def may_run_ahead(self) -> Ahead | None:
+        """What may leave before its turn: under a policy nothing, as any call before it may end the run."""
+        return None if self.monitor is not None else Ahead.of(self.program, self.gated)
 
     def take(self, other: Run) -> None:
         """Be where another run of the same program and limits is, sharing all that it has."""
@@ -128,6 +140,8 @@ class Run:
         self.planning, self.plans_asked = other.planning, other.plans_asked
         self.attempts, self.asleep, self.compiling = other.attempts, other.asleep, other.compiling
         self.inner = other.inner
+        if other.monitor is not None:
+            self.monitor, self.ahead = other.monitor, None
         if self.ahead is not None and other.ahead is not None:
             self.ahead.take(other.ahead.at)
 
@@ -184,14 +198,14 @@ class Run:
         frame.control = failure(frame.code, refusal.describe(), refusal)
         return False
 
-    def finish(self, end: End, out: list[Command]) -> None:
-        """The run has ended."""
+    def finish(self, end: End, out: list[Command], objection: PolicyRefusal | None = None) -> None:
+        """The run has ended, perhaps because of an objection of its policy."""
         if self.ahead is not None:
             self.ahead.drop(self.budget)
         status, response, terminated, error, ended_at, refusal = end
         variables, steps, usage = self.scope.to_dict(), self.budget.steps, self.budget.usage()
         self.result = final = Result(
-            status, response, variables, steps, terminated, error, ended_at, refusal, usage
+            status, response, variables, steps, terminated, error, ended_at, refusal, objection, usage
         )
         self.tell(NoteKind.ENDED, final.ended_at or "", final.status)
         out.append(Finish(final))

@@ -19,6 +19,8 @@ from callsheet.machine.ahead.keeping import standing_from_json, standing_to_json
 from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits
+from callsheet.machine.monitor.keeping import monitor_to_json, put_monitor
+from callsheet.machine.monitor.monitor import Enforcement
 from callsheet.machine.program import Program
 from callsheet.machine.replanning import Planning
 from callsheet.machine.result import Status
@@ -87,26 +89,39 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         "plans_asked": state.plans_asked,
         "schedule": None if state.schedule is None else _schedule_to_json(state.schedule, keep),
         **({} if ahead is None else {"ahead": ahead}),
+        **({} if state.monitor is None else {"monitor": monitor_to_json(state.monitor)}),
         **({"talks": [talk_to_json(talk, numbers[id(talk.frame)], keep) for talk in talks]} if talks else {}),
         **({"inner": attempts(state.inner)} if state.inner else {}),
     }
 
 
-def state_from_json(program: Program, data: Mapping[str, Any], give: Give = lambda kept: kept[0]) -> Run:
-    """The state that data tells of; raises NotRestorable if it is not such of this program."""
+def state_from_json(
+    program: Program,
+    data: Mapping[str, Any],
+    give: Give = lambda kept: kept[0],
+    enforcement: Enforcement | None = None,
+) -> Run:
+    """The state that data tells of; raises NotRestorable if it is not such of this program.
+
+    `enforcement` is the policy that the run is under.
+    """
     try:
         if data["format"] != FORMAT or data["program"] != _fingerprint(program):
             raise NotRestorable("it is of another version, or of another plan")
-        return _read(program, data, give)
+        return _read(program, data, give, enforcement)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise NotRestorable(f"its state cannot be read: {error!r}") from error
 
 
-def _read(program: Program, data: Mapping[str, Any], give: Give) -> Run:
+def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: Enforcement | None) -> Run:
     frames = [_frame_from_json(program, item, give) for item in data["frames"]]
     values = [(kept is not None, None if kept is None else give(kept)) for kept in data["slots"]]
-    run = Run(program, Limits.from_json(data["limits"]), None, ())
+    run = Run(program, Limits.from_json(data["limits"]), None, (), enforcement=enforcement)
     run.is_started = True
+    if (run.monitor is None) != ("monitor" not in data):
+        raise NotRestorable("it is of a run under another policy")
+    if run.monitor is not None:
+        put_monitor(run.monitor, data["monitor"])
     run.scope.put(
         [value for _, value in values],
         bytearray(is_set for is_set, _ in values),
@@ -123,6 +138,9 @@ def _read(program: Program, data: Mapping[str, Any], give: Give) -> Run:
         group.frames = [frames[n] for n in members]
 
     talks = [talk_from_json(item, frames, give) for item in data.get("talks", ())]
+    if run.monitor is not None:
+        for talk in talks:
+            run.monitor.narrow(talk)
 
     def attempts(name: str) -> dict[str, Attempt]:
         return {a.key: a for a in (call_from_json(item, frames, talks, give) for item in data[name])}
@@ -134,7 +152,8 @@ def _read(program: Program, data: Mapping[str, Any], give: Give) -> Run:
     for item in data.get("inner", ()):
         run.put(call_from_json(item, frames, talks, give))
     asking = [(call_from_json(item[:-1], frames, talks, give), str(item[-1])) for item in data["asking"]]
-    run.asking.put(asking, data["counts"], program)
+    admitted = {} if run.monitor is None else run.monitor.calls
+    run.asking.put(asking, data["counts"], program, admitted)
     if data["planning"] is not None:
         key, end, refused = data["planning"]
         run.planning = Planning(str(key), _end_from_json(end), str(give(refused)))

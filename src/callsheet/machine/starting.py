@@ -11,6 +11,7 @@ from callsheet.machine.calls import emit
 from callsheet.machine.closures import Eval, Unresolved
 from callsheet.machine.commands import CallTool, Command
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Jump
+from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.program import NOWHERE, Kind, StepCode
 from callsheet.machine.result import Status
@@ -36,6 +37,8 @@ def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
     frame = Frame(code, prefix, grouped)
     if code.source is not None:
         frame.items = items = items_of(code.source(run.slots))
+        if run.monitor is not None:
+            run.monitor.loop(frame)
         if run.has_room(frame, run.budget.refuse_items(len(items))) and _count(run, frame):
             frame.results = [SKIPPED] * len(items)
             fill(run, frame, out)
@@ -50,6 +53,8 @@ def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
                     raise Unresolved(name)
             _perform(run, frame, 0, out)
         except Unresolved as error:
+            if run.monitor is not None:
+                run.monitor.unmade(frame)
             _fail_unmade(run, frame, f"${{{error}}} has no value")
     return frame
 
@@ -63,6 +68,8 @@ def fill(run: Run, frame: Frame, out: list[Command]) -> None:
     assert items is not None
     window = run.limits.window if code.concurrent else 1
     before = slots[code.loop_slot]
+    monitor = run.monitor
+    label = None if monitor is None else monitor.enter(frame)
     while frame.next < len(items) and frame.open < window and not frame.stopped:
         if run.left <= 0:
             frame.open += 1
@@ -72,9 +79,13 @@ def fill(run: Run, frame: Frame, out: list[Command]) -> None:
         index = frame.next
         frame.next += 1
         slots[code.loop_slot] = items[index]
+        if monitor is not None and code.condition is not None:
+            monitor.tested(code)
         if code.condition is None or code.condition(slots):
             _perform(run, frame, index, out)
     slots[code.loop_slot] = before
+    if monitor is not None and label is not None:
+        monitor.leave(frame, label)
 
 
 def jump(code: StepCode, number: int, target: str) -> Control:
@@ -98,6 +109,8 @@ def _fail_unmade(run: Run, frame: Frame, error: str) -> None:
 
 def _reason_to_skip(run: Run, code: StepCode) -> str | None:
     """Why the step does nothing this time; None if it does something."""
+    if run.monitor is not None and code.condition is not None:
+        run.monitor.tested(code)
     if code.condition is not None and not code.condition(run.slots):
         return "the condition does not hold"
     if code.kind is _RESPOND and _has_no_answer(run, code):
@@ -109,6 +122,8 @@ def _has_no_answer(run: Run, code: StepCode) -> bool:
     """Whether steps follow and there is nothing to answer with yet."""
     if code.number + 1 == len(run.program.steps):
         return False
+    if run.monitor is not None:
+        run.monitor.answers(code)
     return all(is_empty(make(run.slots)) for make in code.inputs)
 
 
@@ -130,6 +145,11 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
     kind = code.kind
     if kind is _TOOL and code.number not in run.gated:
         args = code.arguments(slots)
+        if run.monitor is not None:
+            _perform_watched(
+                run, run.monitor, Attempt(frame, index, f"{frame.prefix}{index}.1", args, []), out
+            )
+            return
         budget = run.budget
         if budget.ahead > 0 and not code.recurs:  # as `reserve` does it, a tenth of a step faster
             budget.ahead -= 1
@@ -149,10 +169,31 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
         frame.control = jump(code, code.target, code.goto_name)
     elif kind is Kind.TERMINATE:
         frame.stopped = True
+        if run.monitor is not None:
+            run.monitor.answer(code, slots)
         message = joined(code.inputs, slots)
         frame.control = End(Status.DONE, message, terminated=True, ended_at=code.id)
     else:
         _ask_replan(run, frame, index, out)
+
+
+def _perform_watched(run: Run, monitor: Monitor, attempt: Attempt, out: list[Command]) -> None:
+    """Make a call of a tool that the policy of the run lets pass, or ask for the yes that it wants."""
+    frame = attempt.frame
+    code, budget = frame.code, run.budget
+    admitted = monitor.admit(attempt, run.slots, is_asked=False)
+    if budget.ahead > 0 and not code.recurs:  # as where no policy holds
+        budget.ahead -= 1
+        budget.calls[code.tool] += 1
+    elif not run.has_room(frame, budget.reserve(code.tool, attempt.args if code.recurs else None)):
+        return
+    frame.open += 1
+    if admitted.reasons:
+        emit(run, attempt, out)
+        return
+    run.attempts[attempt.key] = attempt
+    call = CallTool(attempt.key, code.id, code.tool, attempt.args, code.wants_data, "", admitted.sent)
+    out.append(call)
 
 
 def _perform_call(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
@@ -161,15 +202,20 @@ def _perform_call(run: Run, frame: Frame, index: int, out: list[Command]) -> Non
     inputs, args = [make(slots) for make in code.inputs], code.arguments(slots)
     made_of = [inputs, args] if code.recurs else None
     asks_model = code.kind is Kind.MODEL or code.kind is Kind.AGENT
+    attempt = opened(frame, index, f"{frame.prefix}{index}.1", args, inputs)
+    if run.monitor is not None:
+        run.monitor.admit(attempt, slots, is_asked=code.number in run.gated)
     reserve = budget.reserve_model if asks_model else budget.reserve
     if run.has_room(frame, reserve(code.tool, made_of)):
         frame.open += 1
-        emit(run, opened(frame, index, f"{frame.prefix}{index}.1", args, inputs), out)
+        emit(run, attempt, out)
 
 
 def _respond(run: Run, frame: Frame, index: int) -> None:
     """Note the answer, or that of an item."""
     code = frame.code
+    if run.monitor is not None:
+        run.monitor.answer(code, run.slots)
     values = [make(run.slots) for make in code.inputs]
     if frame.items is None:
         frame.control = End(Status.DONE, _join(values), ended_at=code.id)
@@ -188,6 +234,8 @@ def _ask_replan(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
     if not run.has_room(frame, run.budget.reserve_model(REPLAN)):
         return
     attempt = Attempt(frame, index, f"{frame.prefix}{index}.1", {}, [joined(code.inputs, run.slots)])
+    if run.monitor is not None:
+        run.monitor.admit(attempt, run.slots, is_asked=False)
     frame.open += 1
     emit(run, attempt, out)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, Effect, OnInDoubt
+from callsheet.ir.labels import Label
 from callsheet.machine import Remark, Spent
 
 if TYPE_CHECKING:
@@ -39,11 +40,12 @@ class CallContext:
     same for every delivery of this call, also after a crash and when its answer was lost, and new
     for a planned retry after a failure; it is made from the run and the key of the first attempt of
     this `delivery` (by default this one) unless it is given. `remarks` are what has been told with
-    `remark`, `spent` what was reported with `spend`. `on_late` hears of an answer that comes after
+    `remark`, `spent` what was reported with `spend`. `shown` is the label of the data that a planner was
+    shown for this call, None where nobody has said it. `on_late` hears of an answer that comes after
     the call was given up.
     """
 
-    __slots__ = ("_delivery", "_idempotency_key", "key", "on_late", "remarks", "run_id", "spent")
+    __slots__ = ("_delivery", "_idempotency_key", "key", "on_late", "remarks", "run_id", "shown", "spent")
 
     def __init__(
         self,
@@ -58,6 +60,7 @@ class CallContext:
         self.key = key
         self.remarks: tuple[Remark, ...] = ()
         self.spent: Spent | None = None
+        self.shown: Label | None = None
         self._delivery = delivery or key
         self._idempotency_key = idempotency_key
         self.on_late = on_late
@@ -206,6 +209,11 @@ class Registry:
     def get(self, name: str) -> Tool | None:
         """The tool of a canonical or qualified name, None if there is none or it is ambiguous."""
         return self._tools.get(name) or self._tools.get(self._aliases.get(name, ""))
+
+    def names_of(self, name: str) -> tuple[str, ...]:
+        """All names by which plans can call the tool that this name calls, its own first; itself if none."""
+        own = name if name in self._tools else self._aliases.get(name, name)
+        return (own, *(alias for alias, tool in self._aliases.items() if tool == own))
 
     def require(self, name: str) -> Tool:
         """The tool of this name; raises CallsheetError (TOL001, TOL003) with the nearest names."""

@@ -55,7 +55,8 @@ class PendingAsk:
     """What a run waits for: the answer to a step's question, or a yes to a call.
 
     Of a question: `prompt`, `options` (the only answers, if any) and `schema`. Of a call: `tool`,
-    `args` (exactly those that it is made with), `inputs` of a model operation, and `plan_hash`.
+    `args` (exactly those that it is made with), `inputs` of a model operation, and `plan_hash`; under a
+    policy `why` it asks, and the `labels` of the arguments that are not plain, with the steps they come from.
     `since` and `until` are wall times in seconds since 1970; `until` is None for what waits for
     ever. `digest` is a hash of all that is asked: an answer is bound to it. `is_answered` says
     that an answer lies in the inbox and that the run has not gone on with it yet.
@@ -76,6 +77,8 @@ class PendingAsk:
     inputs: tuple[JSON, ...] = ()
     plan_hash: str = ""
     is_answered: bool = False
+    why: tuple[str, ...] = ()
+    labels: Mapping[str, JSON] | None = None
 
 
 def pending(
@@ -92,6 +95,7 @@ def pending(
             return PendingAsk(
                 run_id, key, step, "approval", a.digest, posed.since, posed.due, tool=a.tool,
                 args=a.args, inputs=a.inputs, plan_hash=a.plan, is_answered=is_answered,
+                why=a.why, labels=a.labels,
             )  # fmt: skip
 
 

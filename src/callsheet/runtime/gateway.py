@@ -77,6 +77,8 @@ class Ports:
     compiler: CompilePort | None = None
     turn: TurnPort | None = None
     """Answers the questions of agents that the machine drives."""
+    workspace: str = ""
+    """The folder of the file tools, by which the labels of its files are known; empty where it is not."""
 
 
 _PROBE_SECONDS = 60.0
@@ -245,7 +247,7 @@ class Gateway:
                     plan = with_own_ids(plan, own.progress.plan, own.progress.number)
                 if self._facts is not None:
                     self._facts.update(facts)
-                return PlanCompiled(key, plan, facts, context.remarks, context.spent)
+                return PlanCompiled(key, plan, facts, context.remarks, context.spent, context.shown)
 
 
 def _cleaning(tool: str, handler: Handler, as_data: bool) -> Handler:

@@ -7,18 +7,21 @@ person has to decide about.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from callsheet.ir import JSON, Plan
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON, Plan, plan_hash
 from callsheet.machine import (
     Ask,
     Command,
+    Enforcement,
     Limits,
     LimitsChanged,
     Machine,
+    PolicyChanged,
     Program,
     Reopened,
     Result,
@@ -29,6 +32,8 @@ from callsheet.machine import (
 )
 from callsheet.machine.machine import Observer
 from callsheet.machine.version import MACHINE_VERSION
+from callsheet.policy.canon import policy_hash
+from callsheet.policy.model import Policy
 from callsheet.runtime.answers import PendingAsk, pending
 from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.cancelling import cancel_asked, heeding
@@ -42,11 +47,13 @@ from callsheet.runtime.doubt import (
     unanswered_calls,
 )
 from callsheet.runtime.gateway import Gateway, Ports
+from callsheet.runtime.guard import Guard, GuardedGateway, bounded
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.ranks import ranks_for
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.ids import new_run_id
+from callsheet.store.labels import LabelStore
 from callsheet.store.records import Start
 from callsheet.store.replay import Folded, begin
 from callsheet.store.snapshots import Posed
@@ -60,7 +67,8 @@ class Launch:
     the face that started it. `source` is the text of the plan. A person is asked before each call
     of a tool that `approve` names; `approval_timeout` has the seconds that there are for a yes, by tool
     ("" for all others). `program` is that of the plan with these facts, where it has been
-    made before.
+    made before. Under a `policy` each call is held against it, and only the plan is run whose hash is
+    `verified`.
     """
 
     facts: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])
@@ -72,6 +80,17 @@ class Launch:
     approve: tuple[str, ...] = ()
     approval_timeout: Mapping[str, float] = field(default_factory=dict[str, float])
     program: Program | None = None
+    policy: Policy | None = None
+    verified: str = ""
+
+    def check(self, plan: Plan) -> None:
+        """Raise CallsheetError (RUN050) for a plan that the policy was not held against."""
+        if self.policy is not None and self.verified != plan_hash(plan):
+            raise CallsheetError.single(
+                "RUN050",
+                "under a policy only the plan is run that was verified, and this is another one",
+                help="verify the plan as it is now, then run it",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +121,21 @@ async def run_unrecorded(
     """Run a plan without a journal: nothing of it outlives the process.
 
     `run_id` should be one that no other run has, so that tools do not take its calls for those of
-    another; by default it is a new one. A question that nobody `present` answers is denied.
+    another; by default it is a new one. A question that nobody `present` answers is denied. Raises
+    CallsheetError (RUN050) for a plan that its policy was not held against.
     """
+    launch.check(plan)
     run_id = run_id or new_run_id()
     program = launch.program or compile_plan(plan, launch.facts)
-    machine = Machine(program, launch.limits, watch.observer, launch.approve, launch.approval_timeout)
+    enforcement = None if launch.policy is None else Enforcement.under(launch.policy)
+    rules = launch.approve, launch.approval_timeout, enforcement
+    machine = Machine(program, bounded(launch.limits, launch.policy), watch.observer, *rules)
     people = People(run_id, present=present)
-    gateway = Gateway(ports, run_id, at_once=launch.limits.max_concurrency_by_tool)
+    at_once = launch.limits.max_concurrency_by_tool
+    gateway = Gateway(ports, run_id, at_once=at_once)
+    if launch.policy is not None:
+        guard = Guard(launch.policy, launch.verified, LabelStore.in_memory())
+        gateway = GuardedGateway(ports, run_id, guard, at_once=at_once)
     driver = LocalDriver(machine, gateway, None, watch.after_batch, people=people)
     if watch.on_driver is not None:
         watch.on_driver(driver)
@@ -134,17 +161,19 @@ async def start_run(
     """Start a run and carry it to its end, or to where it waits for people.
 
     Raises JournalError where the journal cannot take it, CallsheetError for a plan that
-    cannot run.
+    cannot run, or (RUN050) that its policy was not held against.
     """
+    launch.check(plan)
     start = Start(
         dict(launch.inputs),
         dict(launch.facts),
-        launch.limits,
+        bounded(launch.limits, launch.policy),
         dict(launch.pins),
         dict(launch.note),
         launch.approve,
         dict(launch.approval_timeout),
         ranks_for(journal, plan, launch.limits),
+        launch.policy,
     )
     folded = begin(plan, start, watch.observer, launch.program)
     with journal.create_run(
@@ -152,8 +181,15 @@ async def start_run(
     ) as writer:
         commands = folded.machine.feed(Started(start.inputs), SLICE)
         kept = _Kept(journal, writer, plan, _people(journal, run_id, present))
-        gateway = Gateway(ports, run_id, start.facts, start.limits.max_concurrency_by_tool)
-        return await _drive(kept, folded, commands, gateway, watch)
+        with _gateway(journal, run_id, folded, ports) as gateway:
+            return await _drive(kept, folded, commands, gateway, watch)
+
+
+class GivenPolicy(NamedTuple):
+    """The policy under which a run is to be taken up; `is_accepted`: also where it is not its own."""
+
+    policy: Policy
+    is_accepted: bool = False
 
 
 PortsFor = Callable[[Start, Plan], AbstractAsyncContextManager[Ports]]
@@ -168,6 +204,7 @@ async def resume_run(
     watch: Watch = _NOBODY,
     present: Respondents = _ABSENT,
     limits: Callable[[Limits], Limits] | None = None,
+    given: GivenPolicy | None = None,
 ) -> RunOutcome:
     """Take a run up where its journal ends; a run that has ended gives its result again.
 
@@ -176,8 +213,9 @@ async def resume_run(
     Where others stay in doubt the run goes on as far as it can with what is decided and answered, and
     the outcome lists them; if nothing is decided, nothing is launched, as where a run waits for answers
     alone and none has come. `limits` makes, of the limits that the run has, those that hold from now
-    on. Where somebody has asked for the run to be cancelled, it is. Raises JournalError where the run is
-    unknown, damaged, or owned by a process that lives.
+    on. A run under a policy goes on under the very same, unless another is `given` and accepted. Where
+    somebody has asked for the run to be cancelled, it is. Raises JournalError where the run is unknown,
+    damaged, owned by a process that lives, or (JRN023) not under the given policy.
     """
     plan = _plan_of(journal, run_id)
     with journal.claim(run_id) as writer:
@@ -185,13 +223,17 @@ async def resume_run(
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
             return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
+        changed = _changed(run_id, folded, given)
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         cancelled = None if machine.result is not None else cancel_asked(journal, run_id)
         if cancelled is not None:
             folded.take(recorder.event(cancelled))
             return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
-        if limits is not None and limits(machine.limits) != machine.limits:
-            folded.take(recorder.event(LimitsChanged(limits(machine.limits))))
+        bounds = machine.limits if limits is None else bounded(limits(machine.limits), folded.policy)
+        if bounds != machine.limits:
+            folded.take(recorder.event(LimitsChanged(bounds)))
+        if changed is not None:
+            folded.take(recorder.event(changed))
         if machine.result is not None:
             folded.take(recorder.event(Reopened()))
         settle_doubts(folded, recorder, in_doubt)
@@ -205,8 +247,44 @@ async def resume_run(
         async with ports_for(folded.start, plan) as ports:
             writer.set_status(RunStatus.RUNNING)
             kept = _Kept(journal, writer, plan, people)
-            gateway = Gateway(ports, run_id, folded.facts, machine.limits.max_concurrency_by_tool)
-            return await _drive(kept, folded, commands, gateway, watch)
+            with _gateway(journal, run_id, folded, ports) as gateway:
+                return await _drive(kept, folded, commands, gateway, watch)
+
+
+def _changed(run_id: str, folded: Folded, given: GivenPolicy | None) -> PolicyChanged | None:
+    """That a run goes on under another policy; raises JournalError (JRN023) where that is not accepted."""
+    if given is None:
+        return None
+    enforcement = folded.enforcement
+    if enforcement is None:
+        raise JournalError(
+            "JRN023",
+            f"run {run_id} was started without a policy, so nobody knows where its values come from",
+            way_out="resume it without --policy, or start it anew under the policy",
+        )
+    before, now = policy_hash(enforcement.policy), policy_hash(given.policy)
+    if before == now:
+        return None
+    if not given.is_accepted:
+        raise JournalError(
+            "JRN023",
+            f"run {run_id} is under the policy {before[:12]}, and this is {now[:12]}",
+            way_out="resume it without --policy, under its own; or with --accept-changed-policy",
+        )
+    return PolicyChanged(given.policy)
+
+
+@contextmanager
+def _gateway(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Generator[Gateway]:
+    """The way out of a run; under a policy a guarded one."""
+    machine, enforcement = folded.machine, folded.enforcement
+    facts, at_once = folded.facts, machine.limits.max_concurrency_by_tool
+    if enforcement is None:
+        yield Gateway(ports, run_id, facts, at_once)
+        return
+    with LabelStore.beside(journal.path) as store:
+        guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store)
+        yield GuardedGateway(ports, run_id, guard, facts, at_once)
 
 
 def _plan_of(journal: Journal, run_id: str) -> Plan:

@@ -55,6 +55,7 @@ class EventType(StrEnum):
     REOPEN = "reopen"
     TIME_UP = "time_up"
     LIMITS = "limits"
+    POLICY = "policy"
     SNAPSHOT = "snapshot"
     END = "end"
 

@@ -1,14 +1,16 @@
 """The machine's events as journal events and back; the one place that knows both.
 
 The bodies: start {inputs, facts, limits, pins, launch, approve and approval_timeout where they name tools,
-ranks where an earlier run tells which steps are long}, intent {tool} or none, ok {value}, err {error,
-unsettled where that is so}, late {outcome: ok or err, and what that has}, timer {due}, ask {what is asked,
-due}, signal {digest, verdict, value, by, note, msg_id}, plan {plan, facts}, each of ok, err and plan with
-{remarks} where there are any: {cut, kept, whole, unit} or {fact, text}, and with {spent} where that is
-known: tokens in, out, cost, and what `Spent` has beside them unless that is nothing; in_doubt {reason} and
-{spent}, decided {decision} and {value} if that is `value`, and {by} where no person decided, cancel {reason},
-reopen none, time_up {seconds}, limits {limits}, end {status, response, terminated, error, steps_executed,
-ended_at, refusal, usage}.
+ranks where an earlier run tells which steps are long, policy and policy_hash under a policy}, intent {tool}
+or none, ok {value}, err {error, unsettled where that is so}, late {outcome: ok or err, and what that has},
+timer {due}, ask {what is asked, due}, signal {digest, verdict, value, by, note, msg_id}, plan {plan,
+facts}, each of ok, err and plan with {remarks} where there are any: {cut, kept, whole, unit} or {fact,
+text}, and with {spent} where that is known: tokens in, out, cost, and what `Spent` has beside them unless
+that is nothing; in_doubt {reason} and {spent}, decided {decision} and {value} if that is `value`, and {by}
+where no person decided, cancel {reason}, reopen none, time_up {seconds}, limits {limits}, policy {policy,
+policy_hash}, end {status, response, terminated, error, steps_executed, ended_at, refusal, usage, objection
+where a policy ended the run}. Under a policy ok has a {label} where the world told one, and plan a
+{context}.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, assert_never
 
 from callsheet.ir import JSON, Effect, OnInDoubt, Plan, plan_hash
+from callsheet.ir.labels import Label, read_label
 from callsheet.machine import (
     Answered,
     Cancelled,
@@ -25,6 +28,7 @@ from callsheet.machine import (
     Decided,
     Decision,
     Doubted,
+    Enforcement,
     Event,
     Fact,
     Failed,
@@ -32,6 +36,7 @@ from callsheet.machine import (
     LimitsChanged,
     Loop,
     PlanCompiled,
+    PolicyChanged,
     Remark,
     Reopened,
     Result,
@@ -44,6 +49,8 @@ from callsheet.machine import (
     ToolFacts,
     Verdict,
 )
+from callsheet.policy.canon import policy_from_json, policy_hash, policy_to_json
+from callsheet.policy.model import Policy
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 
@@ -74,6 +81,12 @@ class Start(NamedTuple):
     """The seconds that there are for a yes, by tool; the name "" stands for all others."""
     ranks: Mapping[str, int] = MappingProxyType({})
     """Which steps of a graph go first, by id: it has to be the same whenever the run is folded."""
+    policy: Policy | None = None
+    """What the run is held against, where it is under a policy."""
+
+    def enforcement(self) -> Enforcement | None:
+        """What holds under the run's policy; None for a run without one."""
+        return None if self.policy is None else Enforcement.under(self.policy)
 
     def to_json(self) -> dict[str, Any]:
         """The body of the start event."""
@@ -86,6 +99,7 @@ class Start(NamedTuple):
             **({"approve": list(self.approve)} if self.approve else {}),
             **({"approval_timeout": dict(self.approval_timeout)} if self.approval_timeout else {}),
             **({"ranks": dict(self.ranks)} if self.ranks else {}),
+            **({} if self.policy is None else _policy_body(self.policy)),
         }
 
     @classmethod
@@ -100,7 +114,20 @@ class Start(NamedTuple):
             approve=tuple(body.get("approve", ())),
             approval_timeout=dict(body.get("approval_timeout", {})),
             ranks=dict(body.get("ranks", {})),
+            policy=_policy_in(body) if "policy" in body else None,
         )
+
+
+def _policy_body(policy: Policy) -> dict[str, Any]:
+    return {"policy": policy_to_json(policy), "policy_hash": policy_hash(policy)}
+
+
+def _policy_in(body: Mapping[str, Any]) -> Policy:
+    """The policy of a body; raises ValueError for one that reads otherwise than it was written."""
+    policy = policy_from_json(body["policy"])
+    if policy_hash(policy) != body["policy_hash"]:
+        raise ValueError("the policy is not the one that was written")
+    return policy
 
 
 def facts_to_json(facts: Mapping[str, ToolFacts]) -> dict[str, Any]:
@@ -130,16 +157,20 @@ def _fact_from_json(
 def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | None]:
     """The type, key and body under which the journal keeps an event of the machine."""
     match event:
-        case Succeeded(key=key, value=value, remarks=remarks, spent=spent):
+        case Succeeded(key=key, value=value, remarks=remarks, spent=spent, label=label):
             body: dict[str, Any] = {"value": value}
+            if label is not None:
+                body["label"] = str(label)
             return EventType.OK, key, _with(body, remarks, spent) if remarks or spent else body
         case Failed(key=key, error=error, remarks=remarks, spent=spent, unsettled=unsettled):
             body = {"error": error, "unsettled": True} if unsettled else {"error": error}
             return EventType.ERR, key, _with(body, remarks, spent)
         case TimerFired(key=key):
             return EventType.FIRED, key, None
-        case PlanCompiled(key=key, plan=plan, facts=facts, remarks=remarks, spent=spent):
+        case PlanCompiled(key=key, plan=plan, facts=facts, remarks=remarks, spent=spent, context=context):
             body = {"plan": plan_hash(plan), "facts": facts_to_json(facts)}
+            if context is not None:
+                body["context"] = str(context)
             return EventType.PLAN, key, _with(body, remarks, spent)
         case Doubted(key=key, reason=reason, spent=spent):
             return EventType.IN_DOUBT, key, _with({"reason": reason}, (), spent)
@@ -154,7 +185,7 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
             body = event._asdict()
             del body["key"]
             return EventType.SIGNAL, key, {**body, "verdict": str(event.verdict)}
-        case Reopened() | Cancelled() | TimeUp() | LimitsChanged():
+        case Reopened() | Cancelled() | TimeUp() | LimitsChanged() | PolicyChanged():
             return _record_of_the_run(event)
         case Started():
             raise ValueError("a start is recorded with all that the run was started with")
@@ -168,7 +199,7 @@ def late_record(event: Succeeded | Failed) -> dict[str, Any]:
 
 
 def _record_of_the_run(
-    event: Reopened | Cancelled | TimeUp | LimitsChanged,
+    event: Reopened | Cancelled | TimeUp | LimitsChanged | PolicyChanged,
 ) -> tuple[EventType, None, dict[str, Any] | None]:
     match event:
         case Reopened():
@@ -179,6 +210,8 @@ def _record_of_the_run(
             return EventType.TIME_UP, None, {"seconds": seconds}
         case LimitsChanged(limits=limits):
             return EventType.LIMITS, None, {"limits": limits.to_json()}
+        case PolicyChanged(policy=policy):
+            return EventType.POLICY, None, _policy_body(policy)
     assert_never(event)
 
 
@@ -216,6 +249,10 @@ def _spent(body: Mapping[str, Any]) -> Spent | None:
     return Spent(*body["spent"]) if "spent" in body else None
 
 
+def _label(body: Mapping[str, Any], name: str) -> Label | None:
+    return read_label(body[name]) if name in body else None
+
+
 def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
     """The event that a journal event tells the machine of; None for one that it is not told of."""
     body = row.body or {}
@@ -224,14 +261,15 @@ def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
         case EventType.START:
             return Started(Start.from_json(body).inputs)
         case EventType.OK:
-            return Succeeded(key, body["value"], _remarks(body), _spent(body))
+            return Succeeded(key, body["value"], _remarks(body), _spent(body), _label(body, "label"))
         case EventType.ERR:
             return Failed(key, body["error"], _remarks(body), _spent(body), bool(body.get("unsettled")))
         case EventType.FIRED:
             return TimerFired(key)
         case EventType.PLAN:
             facts = facts_from_json(body["facts"])
-            return PlanCompiled(key, plan_of(body["plan"]), facts, _remarks(body), _spent(body))
+            beside = _remarks(body), _spent(body), _label(body, "context")
+            return PlanCompiled(key, plan_of(body["plan"]), facts, *beside)
         case EventType.IN_DOUBT:
             return Doubted(key, body.get("reason", ""), _spent(body))
         case EventType.DECIDED | EventType.SIGNAL:
@@ -251,6 +289,8 @@ def _event_of_the_run(kind: EventType, body: Mapping[str, Any]) -> Event | None:
             return TimeUp(body["seconds"])
         case EventType.LIMITS:
             return LimitsChanged(Limits.from_json(body["limits"]))
+        case EventType.POLICY:
+            return PolicyChanged(_policy_in(body))
         case _:
             return None
 
@@ -275,4 +315,5 @@ def result_body(result: Result) -> dict[str, Any]:
         "ended_at": result.ended_at,
         "refusal": None if result.refusal is None else result.refusal._asdict(),
         "usage": result.usage.to_json(),
+        **({} if result.objection is None else {"objection": result.objection.to_json()}),
     }

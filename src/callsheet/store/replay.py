@@ -24,12 +24,14 @@ from callsheet.machine import (
     Compile,
     Decided,
     Decision,
+    Enforcement,
     Event,
     Failed,
     Finish,
     LimitsChanged,
     Machine,
     PlanCompiled,
+    PolicyChanged,
     Probe,
     Program,
     Reopened,
@@ -46,6 +48,7 @@ from callsheet.machine import (
 )
 from callsheet.machine.machine import Observer
 from callsheet.machine.snapshots import state_from_json
+from callsheet.policy.model import Policy
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
@@ -99,6 +102,18 @@ class Folded:
     def usage(self) -> Usage:
         """What the run has used."""
         return replace(self.machine.usage(), seconds=round(self.seconds, 3))
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy of the run now; None for a run without one."""
+        enforcement = self.enforcement
+        return None if enforcement is None else enforcement.policy
+
+    @property
+    def enforcement(self) -> Enforcement | None:
+        """What holds under the policy of the run now; None for a run without one."""
+        monitor = self.machine.monitor
+        return None if monitor is None else monitor.enforcement
 
     @property
     def facts(self) -> dict[str, ToolFacts]:
@@ -172,7 +187,7 @@ class Folded:
     def take(self, event: Event) -> None:
         """Tell the machine of an event, and keep what it asks for then."""
         commands = self.machine.feed(event)
-        if not isinstance(event, Started | Cancelled | Reopened | TimeUp | LimitsChanged):
+        if not isinstance(event, Started | Cancelled | Reopened | TimeUp | LimitsChanged | PolicyChanged):
             key, before = event.key, self.waiting.get(event.key)
             if not self.machine.is_open(key):
                 self.waiting.pop(key, None)
@@ -240,7 +255,8 @@ def begin(
     """
     if program is None or start.ranks:
         program = compile_plan(plan, start.facts, start.ranks)
-    machine = Machine(program, start.limits, observer, start.approve, start.approval_timeout)
+    rules = start.approve, start.approval_timeout, start.enforcement()
+    machine = Machine(program, start.limits, observer, *rules)
     return Folded(start, machine, Book(dict(start.facts), Values(start.inputs)))
 
 
@@ -263,7 +279,7 @@ def restored(
             program = compile_plan(goes_on, facts_from_json(facts))
         else:
             program = compile_plan(plan, start.facts, start.ranks)
-        state = state_from_json(program, body["state"], given.give)
+        state = state_from_json(program, body["state"], given.give, start.enforcement())
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, CallsheetError) as error:
         raise Unfit(f"it cannot be read: {error!r}") from error
     machine = Machine.at(state, observer, start.approve, start.approval_timeout)

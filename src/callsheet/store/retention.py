@@ -29,6 +29,7 @@ DAY = 86_400.0
 KEPT: Mapping[RunStatus, float | None] = {
     RunStatus.DONE: 30 * DAY,
     RunStatus.FAILED: 90 * DAY,
+    RunStatus.REFUSED: 90 * DAY,
     RunStatus.CANCELLED: 90 * DAY,
 }
 """Seconds after their last event for which the large values of runs are kept; None is for ever."""

@@ -30,6 +30,7 @@ class RunStatus(StrEnum):
     IN_DOUBT = "in_doubt"
     DONE = "done"
     FAILED = "failed"
+    REFUSED = "refused"
     CANCELLED = "cancelled"
     CORRUPT = "corrupt"
 
@@ -39,7 +40,7 @@ class RunStatus(StrEnum):
         return self in _FINAL
 
 
-_FINAL = frozenset({RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED})
+_FINAL = frozenset({RunStatus.DONE, RunStatus.FAILED, RunStatus.REFUSED, RunStatus.CANCELLED})
 
 
 class RunWriter:

@@ -291,3 +291,25 @@ def test_of_an_agent_that_the_machine_drives_turns_and_tools_are_known(
     assert (models.least, models.most) == (1, most)
     assert (step(found, "S1").effect, step(found, "S1").is_declared) == (effect, True)
     assert found.unforeseen[0].startswith("S1: what the agent of @AGENT_SOLVE calls, of @READ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "most", "writes"),
+    [
+        ("", 9, 0),
+        (", max_turns=4, parallel=2", 6, 0),
+        (", max_turns=4, parallel=2, max_calls=5", 5, 0),
+        (", max_turns=1", 0, 0),
+        (', tools=["read", "write"], max_turns=3', 2, 2),
+        (", tools=[]", 0, 0),
+    ],
+)
+def test_the_totals_hold_what_an_agent_may_call_and_not_more(arguments: str, most: int, writes: int) -> None:
+    facts = {**FACTS, "AGENT_SOLVE": ToolFacts(Effect.LLM, loop=Loop(("READ",)))}
+    plan = plan_of(f'S1: @READ (path="a") > $t\nS2: @AGENT_SOLVE ("goal"{arguments}) > $a')
+    told = totals_of(
+        foresee(plan, None, Knowledge(facts=facts, ask_model=lambda *_: ModelUse(1, None, 0, False)))
+    )
+    assert told.calls == Times(2, 2 + most)
+    assert told.writes == Times(0, writes)
+    assert {name: times for name, _, _, times in told.tools}["READ"] == Times(1, 1 + most)

@@ -25,6 +25,10 @@ def lines_of(ask: PendingAsk, hint: str = "") -> Iterator[str]:
             yield f"    {name} = {exact(value)}"
         if not ask.args and not ask.inputs:
             yield "    (no arguments)"
+        for why in ask.why:
+            yield f"  because {without_controls(why)}"
+        for name, told in (ask.labels or {}).items():
+            yield f"  of {name} it is known: {exact(told)}"
     else:
         for line in without_controls(ask.prompt).splitlines() or [""]:
             yield f"  {line}"
@@ -61,6 +65,8 @@ def as_json(ask: PendingAsk) -> dict[str, Any]:
             "args": dict(ask.args or {}),
             "inputs": list(ask.inputs),
             "plan_hash": ask.plan_hash,
+            "why": list(ask.why),
+            "labels": dict(ask.labels or {}),
         }
     schema = None if ask.schema is None else dict(ask.schema)
     return data | {"prompt": ask.prompt, "options": list(ask.options), "schema": schema}

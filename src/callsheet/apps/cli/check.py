@@ -77,7 +77,8 @@ def _examine(plan: Plan, shelf: _Shelf | None, inputs: set[str]) -> tuple[Diagno
     if shelf is None:
         return check_plan(plan, None, inputs)
     registry, before, not_asked = shelf.tools_for(plan)
-    return (*before, *check_plan(plan, registry, inputs, not_asked=not_asked, means=shelf.means))
+    found = check_plan(plan, registry, inputs, not_asked=not_asked, means=shelf.means)
+    return (*before, *found, *shelf.wrong_tools(plan, registry, not_asked))
 
 
 def _examine_readable(text: PlanText, shelf: _Shelf | None) -> tuple[Diagnostic, ...]:
@@ -99,6 +100,10 @@ class _Shelf:
         self.means = setup.means
         self._shelf = Shelf(setup)
         self._asks_servers = asks_servers
+
+    def wrong_tools(self, plan: Plan, registry: Registry, not_asked: str | None) -> Iterable[Diagnostic]:
+        """As `Shelf.wrong_tools`."""
+        return self._shelf.wrong_tools(plan, registry, not_asked)
 
     def tools_for(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
         """As `Shelf.tools_for`."""

@@ -32,16 +32,25 @@ _REJECTED = ".rejected"
 @click.option(
     "--no-library", is_flag=True, help="Ask the model even if the plan library has a plan for GOAL."
 )
+@click.option(
+    "--save-as",
+    metavar="ID",
+    help="Keep the plan in the plan library; an ID that is there gets a new version.",
+)
 @options.plans_folder
+@options.policy_if_any
 @options.as_json
-def compile_goal(
+def compile_goal(  # noqa: PLR0913 - an argument for each option
+    *,
     goal: str,
     setup: Setup,
     context: str,
     out: Path | None,
     only_prompt: bool,
     no_library: bool,
+    save_as: str | None,
     plans_folder: Path | None,
+    policy: str,
     as_json: bool,
 ) -> int:
     """Make a plan for GOAL, check it on the tools that there are, and print it. Nothing is run.
@@ -50,24 +59,32 @@ def compile_goal(
     asked. Else the model is asked once, and once more if its plan is wrong.
     """
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
-    from callsheet.apps.compiling import compiled_for, prompt_of  # noqa: PLC0415 - as above
-    from callsheet.store.library import PlanLibrary  # noqa: PLC0415 - not for --help
+    from callsheet.apps.compiling import compiled_for, prompt_of, saved_as  # noqa: PLC0415 - as above
+    from callsheet.store.library import PlanLibrary, check_plan_id  # noqa: PLC0415 - not for --help
 
+    if save_as is not None:
+        check_plan_id(save_as)
     if only_prompt:
         return _print_prompt(run_to_end(prompt_of(goal, context, setup)), as_json=as_json)
-    library = None if no_library else PlanLibrary(plans_folder)
+    shelf = PlanLibrary(plans_folder)
     near: list[Kept] = []
 
     def takes(kept: Kept) -> bool:
         near.append(kept)
         return not as_json and _is_taken(kept)
 
-    made = run_to_end(compiled_for(goal, context, setup, library, takes))
-    if as_json:
-        print_json(_as_data(goal, made, near, _written(made, out)))
-    else:
+    held = options.policy_named(policy, setup)
+    made = run_to_end(compiled_for(goal, context, setup, None if no_library else shelf, takes, held))
+    if not as_json:
         print_diagnostics(made.doubts, None)
         _tell(made, out)
+    path = _written(made, out) if as_json else None
+    saved = None if save_as is None else saved_as(save_as, goal, made, shelf)
+    if as_json:
+        kept = {} if saved is None else {"saved": {"id": saved.id, "version": saved.version}}
+        print_json(_as_data(goal, made, near, path) | kept)
+    elif saved is not None:
+        say(f"kept as {saved.name}; run it with: callsheet run {saved.id}")
     return Exit.OK if made.text is not None else Exit.WRONG
 
 

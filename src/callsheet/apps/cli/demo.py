@@ -1,15 +1,29 @@
-"""`callsheet demo`: the whole way on real MCP servers, with the commands that a user would type."""
+"""`callsheet demo`: the whole way on real MCP servers, with the commands that a user would type.
+
+The plan comes with the sample, or with `--goal` from a model.
+"""
 
 from __future__ import annotations
 
 import shlex
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from callsheet.apps.demo.sample import Sample
+
+GOAL = "List the tables of the database, get the time in Asia/Tokyo and tell me both."
+"""What is asked where --goal says nothing: short enough for a small model."""
+_WHAT_TO_EXPECT = (
+    "a model makes the plan now. Large ones mostly succeed; small ones call the right tools for most goals of"
+    " one to three parts and fail at longer ones. What they write can run and not be what was meant"
+)
 
 
 @click.command()
@@ -21,12 +35,28 @@ from callsheet.apps.cli.exits import Exit
     help="Where the sample is made; default: the user's data folder.",
 )
 @click.option("--prepare", is_flag=True, help="Make the sample and print the commands, but run nothing.")
+@click.option(
+    "--goal",
+    is_flag=False,
+    flag_value=GOAL,
+    metavar="[TEXT]",
+    help="Have a model make the plan, for TEXT or for a goal that fits the sample, and run that.",
+)
+@options.model
 @options.journal_path
 @click.pass_context
-def demo(context: click.Context, folder: Path | None, prepare: bool, journal: Path | None) -> int:
+def demo(
+    context: click.Context,
+    folder: Path | None,
+    prepare: bool,
+    goal: str | None,
+    model: str,
+    journal: Path | None,
+) -> int:
     """Run a plan on three real MCP servers, with a sample repository and database.
 
-    Needs git, no key, and the network only once, to install the servers.
+    Needs git, no key, and the network only once, to install the servers. With --goal a model makes the plan:
+    the one that is configured, else a local one that was fetched.
     """
     from platformdirs import user_cache_path  # noqa: PLC0415 - only here
 
@@ -34,32 +64,73 @@ def demo(context: click.Context, folder: Path | None, prepare: bool, journal: Pa
     from callsheet.apps.demo.sample import make_sample  # noqa: PLC0415 - brings sqlite3 and subprocess
     from callsheet.apps.demo.servers import install_servers  # noqa: PLC0415 - as above
 
+    asked = "" if goal is None else _model_for(model)
     folder = (folder or default_data() / "demo").absolute()
     servers = install_servers(user_cache_path("callsheet", appauthor=False) / "servers", _say)
     sample = make_sample(folder, servers)
     _know_anew(sample.config)
     _say(f"made a repository, a database and a list of offices in {sample.workspace}")
+    record = [] if journal is None else ["--journal", str(journal)]
+    lines = _of_plan(sample, record) if goal is None else _of_goal(goal, asked, sample, record)
+    if prepare:
+        for line in lines:
+            click.echo(f"callsheet {shlex.join(line)}")
+        return Exit.OK
+    if goal is not None:
+        _say(_WHAT_TO_EXPECT)
+    for line in lines:
+        status = _carry_out(context, line)
+        if status:
+            return status
+    if goal is None:
+        _say(f"\nthe plan is {sample.plan}, the report {sample.workspace / 'report.md'}")
+    _say(f"the journal is {_journal_path(journal)}; `callsheet runs` lists what is in it")
+    return Exit.OK
+
+
+def _of_plan(sample: Sample, record: list[str]) -> list[list[str]]:
+    """The commands that draw, check, run and explain the plan that comes with the sample."""
     tools = ["--mcp-config", str(sample.config)]
     values = ["--var", f"repo={sample.repository}"]
-    record = [] if journal is None else ["--journal", str(journal)]
     plan = str(sample.plan)
-    lines = [
+    return [
         ["graph", plan],
         ["check", plan, *tools, *values],
         ["run", plan, *tools, *values, "--workspace", str(sample.workspace), *record],
         ["show", "last", *record],
     ]
-    if prepare:
-        for line in lines:
-            click.echo(f"callsheet {shlex.join(line)}")
-        return Exit.OK
-    for line in lines:
-        status = _carry_out(context, line)
-        if status:
-            return status
-    _say(f"\nthe plan is {sample.plan}, the report {sample.workspace / 'report.md'}")
-    _say(f"the journal is {_journal_path(journal)}; `callsheet runs` lists what is in it")
-    return Exit.OK
+
+
+def _of_goal(goal: str, model: str, sample: Sample, record: list[str]) -> list[list[str]]:
+    """The commands that make a plan for a goal, draw, run and explain it."""
+    tools = ["--mcp-config", str(sample.config), "--model", model]
+    plan = str(sample.plan.with_name("goal.ltp"))
+    about = ["--context", sample.about]
+    return [
+        ["compile", goal, *about, *tools, "--out", plan],
+        ["graph", plan],
+        ["run", plan, *tools, "--workspace", str(sample.workspace), *record],
+        ["show", "last", *record],
+    ]
+
+
+def _model_for(given: str) -> str:
+    """The model that makes the plan: the one that is named or configured, else a local one that was fetched.
+
+    Raises CallsheetError (CMP001) where there is none.
+    """
+    from callsheet.apps.compiling import no_model  # noqa: PLC0415 - brings the compiler
+    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - only with --goal
+    from callsheet.ports.models.local import look  # noqa: PLC0415 - as above
+
+    named = options.model_named(given) or load_settings().model.spec
+    if named:
+        return named
+    local = look().default
+    if local is None:
+        raise no_model()
+    _say(f"no model is configured; {local} is on this machine and is taken")
+    return local
 
 
 def _know_anew(config: Path) -> None:

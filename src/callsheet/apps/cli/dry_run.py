@@ -110,7 +110,7 @@ def tell_dry_run(
     inputs = bound(text, inputs, variables)
     steps = text.require()
     registry, warnings, not_asked = _checked(text, setup, inputs, asks_servers=assumptions.ask_servers)
-    facts, rules = facts_of(steps, registry), (*setup.settings.approve, *approve)
+    facts, rules = facts_of(steps, registry, agents=setup.agents), (*setup.settings.approve, *approve)
     told = dry_run_of(steps, facts, inputs, assumed, rules, assumptions.price)
     if as_json:
         rows = json_rows(warnings, text.source)
@@ -146,8 +146,13 @@ def _checked(
     from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - as above
 
     plan = text.require()
-    registry, before, not_asked = Shelf(setup).tools_for(plan, asks_servers=asks_servers)
-    found = (*before, *check_plan(plan, registry, inputs, not_asked=not_asked, means=setup.means))
+    shelf = Shelf(setup)
+    registry, before, not_asked = shelf.tools_for(plan, asks_servers=asks_servers)
+    found = (
+        *before,
+        *check_plan(plan, registry, inputs, not_asked=not_asked, means=setup.means),
+        *shelf.wrong_tools(plan, registry, not_asked),
+    )
     if any(d.is_error for d in found):
         raise CallsheetError(found, text.source)
     said = (*text.diagnostics, *found)

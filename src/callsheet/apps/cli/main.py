@@ -23,6 +23,11 @@ COMMANDS: dict[str, Entry] = {
     ),
     "plan": Entry(f"{_HERE}.plan.group:plan", "Make, keep, run and compare plans: plan create.", _PLANS),
     "save": Entry(f"{_HERE}.plan.keep:save", "Put a plan into the plan library.", _PLANS),
+    "verify": Entry(f"{_HERE}.verify:verify", "Prove plans against a policy.", _PLANS),
+    "explain-policy": Entry(
+        f"{_HERE}.verify:explain_policy", "Say whose data each step takes and gives.", _PLANS
+    ),
+    "policy": Entry(f"{_HERE}.policy.group:policy", "Say what plans may do: policy init.", _PLANS),
     "run": Entry(f"{_HERE}.run:run", "Check a plan and run it on real tools.", _RUNS),
     "dry-run": Entry(f"{_HERE}.dry_run:dry_run", "Say what a plan would do, and do nothing.", _RUNS),
     "resume": Entry(f"{_HERE}.resume:resume", "Carry on a run where its journal ends.", _RUNS),
@@ -32,6 +37,7 @@ COMMANDS: dict[str, Entry] = {
     "approve": Entry(f"{_HERE}.approve:approve", "Answer what a run asks: yes, no, or a value.", _RUNS),
     "runs": Entry(f"{_HERE}.runs:runs", "List the runs, the newest first.", _RUNS),
     "show": Entry(f"{_HERE}.show:show", "Tell what happened in a run.", _RUNS),
+    "lctl": Entry(f"{_HERE}.lctl.group:lctl", "Check and draw what agents hand to one another.", _RUNS),
     "tools": Entry(f"{_HERE}.tools:tools", "List the tools that a plan can call.", _MORE),
     "trust": Entry(f"{_HERE}.trust.group:trust", "Say which tools of MCP servers are trusted.", _MORE),
     "models": Entry(f"{_HERE}.models.group:models", "Fetch models that run on this machine.", _MORE),

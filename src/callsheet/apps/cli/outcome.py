@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.limiting import way_out
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say, without_controls
 from callsheet.diagnostics import CallsheetError
-from callsheet.machine import Result, Status
+from callsheet.machine import PolicyRefusal, Result, Status
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.store.errors import JournalWriteFailed
 
@@ -52,6 +52,8 @@ def report(
                     say(f"what failed starts again with: callsheet resume {outcome.run_id}{hint}")
     if result is None:
         return Exit.UNDECIDED
+    if result.status is Status.REFUSED:
+        return Exit.REFUSED
     return Exit.OK if result.status is Status.DONE else Exit.FAILED
 
 
@@ -84,8 +86,22 @@ def _print_result(result: Result) -> None:
         print_text(result.response)
     why = f": {result.error}" if result.error and result.error != result.response else ""
     say(f"the plan {result.status}{where}{without_controls(why)}")
+    if result.objection is not None:
+        for line in _objection_lines(result.objection):
+            say(without_controls(line))
     if result.refusal is not None:
         say(f"limits are set by options of `callsheet run` and in config.toml: {way_out(result.refusal)}")
+
+
+def _objection_lines(objection: PolicyRefusal) -> Iterator[str]:
+    """What a policy refused, beside the message."""
+    what = "" if objection.argument is None else f" ({objection.argument})"
+    decided = "" if objection.decided_by == "T/pub" else f", decided by {objection.decided_by}"
+    yield f"rule {objection.rule}{what}: {objection.label}{decided}"
+    if len(objection.flow) > 1:
+        yield f"the data came by {' → '.join(objection.flow)}"
+    if objection.help is not None:
+        yield f"help: {objection.help}"
 
 
 def _print_asks(outcome: RunOutcome, hint: str) -> None:
@@ -117,6 +133,7 @@ def _json(
         "error": None if result is None else result.error,
         "ended_at": None if result is None else result.ended_at,
         "refusal": None if result is None or result.refusal is None else result.refusal._asdict(),
+        "objection": None if result is None or result.objection is None else result.objection.to_json(),
         "usage": outcome.usage.to_json(),
         "replanned": outcome.usage.replans > 0,
         "in_doubt": [doubt_json(call) for call in outcome.in_doubt],

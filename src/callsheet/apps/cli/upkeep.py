@@ -179,7 +179,12 @@ def prune(
     from callsheet.store import retention  # noqa: PLC0415 - brings sqlite3
     from callsheet.store.writer import RunStatus  # noqa: PLC0415 - as above
 
-    kept = {RunStatus.DONE: done, RunStatus.FAILED: failed, RunStatus.CANCELLED: cancelled}
+    kept = {
+        RunStatus.DONE: done,
+        RunStatus.FAILED: failed,
+        RunStatus.REFUSED: failed,
+        RunStatus.CANCELLED: cancelled,
+    }
     with options.open_journal(journal) as opened:
         due = retention.due_now(opened.parts, kept, values_only=values_only)
         pruned = retention.prune(opened.parts, due, dry_run=dry_run)

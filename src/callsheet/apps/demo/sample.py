@@ -42,6 +42,14 @@ class Sample(NamedTuple):
     config: Path
     plan: Path
 
+    @property
+    def about(self) -> str:
+        """What a model has to know of it to make a plan."""
+        return (
+            f"The git repository is {self.repository}. offices.json holds city and zone of each office."
+            " The database has the tables tickets (id, title, state) and decisions (id, text)."
+        )
+
 
 def plan_text() -> str:
     """The plan of the demonstration."""

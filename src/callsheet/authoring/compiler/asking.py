@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from callsheet.authoring.compiler.prompt import repair
+from callsheet.authoring.compiler.prompt import reminded, repair
 from callsheet.authoring.compiler.result import Accounting, Draft
 from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.ir import Plan
@@ -31,11 +31,15 @@ NAME = "<model>"
 
 
 class Reading(NamedTuple):
-    """What an answer holds: its plan, if it is one, and all that is to be said about it."""
+    """What an answer holds: its plan, if it is one, and all that is to be said about it.
+
+    `doubts` speak against a plan that may run: what its goal says and it leaves out.
+    """
 
     plan: Plan | None
     diagnostics: tuple[Diagnostic, ...]
     source: Source
+    doubts: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -70,6 +74,8 @@ async def asked(ask: Ask, model: LanguageModel) -> Draft:
     What keeps a model from answering is a diagnostic too: nothing is raised but what ends the program.
     """
     first = await _answered(ask, model, ask.messages)
+    if first.plan is not None and first.doubts and ask.repairs:
+        return await _second_look(ask, model, first)
     if first.plan is not None or not ask.repairs or first.failure is not None:
         return first
     ask = replace(ask, accounting=first.accounting)
@@ -79,6 +85,17 @@ async def asked(ask: Ask, model: LanguageModel) -> Draft:
     if not second.answer and first.answer:  # nothing that was said is lost
         return replace(first, accounting=second.accounting, failure=second.failure)
     return replace(second, accounting=replace(second.accounting, repaired=second.failure is None))
+
+
+async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
+    """The plan that leaves out less: the first, or that of the question asked anew with reminders."""
+    again = replace(ask, accounting=first.accounting)
+    second = await _answered(again, model, reminded(ask.messages, first.doubts))
+    is_better = second.plan is not None and len(second.doubts) < len(first.doubts)
+    taken = "the second plan" if is_better else "the first plan"
+    doubted = Fact("asked once more", f"{first.doubts[0]}; {taken} is taken")
+    accounting = second.accounting.with_remarks(doubted)
+    return replace(second if is_better else first, accounting=accounting)
 
 
 async def _answered(ask: Ask, model: LanguageModel, messages: Messages) -> Draft:
@@ -116,7 +133,8 @@ def _read(ask: Ask, completion: Completion, constraint: Constraint | None) -> Dr
     if completion.stop is Stop.LENGTH:
         found.insert(0, _cut())
     wrong = any(d.is_error for d in found)
-    return Draft(completion.text, None if wrong else reading.plan, tuple(found), reading.source, accounting)
+    plan = None if wrong else reading.plan
+    return Draft(completion.text, plan, tuple(found), reading.source, accounting, doubts=reading.doubts)
 
 
 def _draft(ask: Ask, answer: str, wrong: Iterable[Diagnostic], accounting: Accounting) -> Draft:

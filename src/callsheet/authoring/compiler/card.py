@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from callsheet.authoring.compiler.focus import parts_of
+from callsheet.authoring.compiler.focus import is_side_by_side, parts_of
 
-CARD_VERSION = 1
+CARD_VERSION = 2
 """Changes whenever a text of a prompt does, so that a journal tells which prompt gave a plan."""
 
 CARD = """\
@@ -72,7 +72,37 @@ EACH = Example(
 FAILURE = Example(
     'Print the recipe of plum cake; if it fails, try twice more, then stop with "no paper".',
     'S1: @print_recipe (name="plum cake") > $v1 ON_FAIL @RETRY(2) TERMINATE ("no paper")\n'
-    'S2: @respond ("Printed.")',
+    'S2: @respond ("Printed:", $v1)',
+)
+FAILURE_OF_TWO = Example(
+    'Print the recipe of cake; if it fails, try twice more, then stop with "no paper". Tell Ann "done".',
+    'S1: @print_recipe (name="cake") > $v1 ON_FAIL @RETRY(2) TERMINATE ("no paper")\n'
+    'S2: @tell (name="Ann", text="done") > $v2\n'
+    'S3: @respond ("Printed:", $v1)',
+)
+JOINED = Example(
+    "Find recipes of tea and cake, and print both together.",
+    'S1: @find_recipe (name="tea") > $v1\n'
+    'S2: @find_recipe (name="cake") > $v2\n'
+    'S3: @print (text="$v1 $v2") > $v3\n'
+    'S4: @respond ("Printed:", $v1, $v2)',
+)
+SIDE = Example(
+    "Find recipes of tea and cake at the same time and print both.",
+    "@PARALLEL {\n"
+    '  S1: @find_recipe (name="tea") > $v1\n'
+    '  S2: @find_recipe (name="cake") > $v2\n'
+    "}\n"
+    'S3: @print (text="$v1 $v2") > $v3\n'
+    'S4: @respond ("Printed:", $v1, $v2)',
+)
+SIDE_TOLD = Example(
+    "Find the recipes of tea and cake at the same time and show me both.",
+    "@PARALLEL {\n"
+    '  S1: @find_recipe (name="tea") > $v1\n'
+    '  S2: @find_recipe (name="cake") > $v2\n'
+    "}\n"
+    'S3: @respond ("Recipes:", $v1, $v2)',
 )
 ONE = Example(
     "Which films run on Friday?", 'S1: @list_films (day="Friday") > $v1\nS2: @respond ("Films:", $v1)'
@@ -90,7 +120,10 @@ THREE = Example(
     "S3: @print_text (text=$v2) > $v3\n"
     'S4: @respond ("Printed:", $v2)',
 )
-EXAMPLES = (ONE, TWO, THREE, NUMBER, EQUAL, CONTAINS, EMPTY, ALL, EACH, FAILURE)
+EXAMPLES = (
+    *(ONE, TWO, THREE, NUMBER, EQUAL, CONTAINS, EMPTY),
+    *(ALL, EACH, FAILURE, FAILURE_OF_TWO, JOINED, SIDE, SIDE_TOLD),
+)
 """Examples with tools that no catalogue is likely to have."""
 
 _CONDITIONAL = re.compile(r"\b(?:if|only|unless|otherwise|whether|in case|except)\b", re.IGNORECASE)
@@ -103,6 +136,7 @@ _CONDITIONS = (
         ),
     ),
     (CONTAINS, re.compile(r"\b(?:contain|mention|include|has the word|have the word|says?)", re.IGNORECASE)),
+    (EQUAL, re.compile(r"\b(?:is|are|equals?)\s+(?:exactly\s+|equal to\s+)?\d+\b(?!\s+or\b)", re.IGNORECASE)),
     (
         NUMBER,
         re.compile(r"\d|\b(?:more|less|fewer|over|under|above|below|at least|at most)\b", re.IGNORECASE),
@@ -114,7 +148,42 @@ _FAILING = re.compile(
     r"|\btr(?:y|ying) (?:it )?(?:again|up to|twice|once more)\b|\b(?:does|did)(?: not|n't) work\b",
     re.IGNORECASE,
 )
+_ON_FAILURE = re.compile(
+    r"(?:if|when|should|in case|otherwise|retry|try|trying|stop|end|give up|after (?:it|that))\b",
+    re.IGNORECASE,
+)
+"""How a part begins that says what is done about a failure."""
 _LOOPING = re.compile(r"\b(?:each|every|one by one|all (?:of )?(?:the )?\w+s)\b", re.IGNORECASE)
+
+
+_DECIDING = re.compile(
+    r"\b(?:if|only|unless|otherwise|else|whether|when|while|in case|except|until|should|depending|where"
+    r"|empty|none|nothing|any|more|less|fewer|least|most|over|under|above|below)\b|[<>=≥≤]",
+    re.IGNORECASE,
+)
+_TRYING = re.compile(
+    r"\b(?:fail\w*|error\w*|retr\w+|tr(?:y|ies|ying)|again|attempts?|times|works?|unavailable|cannot|can't|unable"
+    r"|down|broken|wrong|problem\w*|does not|doesn't|goes)\b",
+    re.IGNORECASE,
+)
+
+
+def may_decide(goal: str) -> bool:
+    """Whether a goal has a word that a condition may come of; small models write conditions unasked.
+
+    >>> may_decide("Delete a.txt if it is empty"), may_decide("Delete a.txt")
+    (True, False)
+    """
+    return _DECIDING.search(goal) is not None
+
+
+def may_fail(goal: str) -> bool:
+    """Whether a goal has a word that speaks of failures.
+
+    >>> may_fail("Read a.txt, and try again if that fails"), may_fail("Read a.txt")
+    (True, False)
+    """
+    return _TRYING.search(goal) is not None
 
 
 def example_for(goal: str) -> Example:
@@ -123,16 +192,22 @@ def example_for(goal: str) -> Example:
     >>> example_for("Delete each file") is ALL, example_for("What time is it?") is ONE
     (True, True)
     """
-    parts = len(parts_of(goal))
+    texts = parts_of(goal)
+    parts = len(texts)
     if _FAILING.search(goal):
-        return FAILURE
+        return FAILURE if sum(not _ON_FAILURE.match(part) for part in texts) <= 1 else FAILURE_OF_TWO
+    if is_side_by_side(goal):
+        return SIDE_TOLD if parts <= 2 else SIDE
     condition = _CONDITIONAL.search(goal)
     if condition is not None:
         said = _JOINED.split(goal[condition.end() :], maxsplit=1)[0]
         return next((example for example, words in _CONDITIONS if words.search(said)), EQUAL)
     if _LOOPING.search(goal):
         return ALL if parts <= 1 else EACH
+    if parts > 1 and _TOGETHER.search(goal):
+        return JOINED
     return (ONE, TWO, THREE)[min(max(parts, 1), 3) - 1]
 
 
+_TOGETHER = re.compile(r"\b(?:both|together|combine\w*|merge\w*|join\w*)\b", re.IGNORECASE)
 _JOINED = re.compile(r"[,;.:](?=\s|$)|\bthen\b")

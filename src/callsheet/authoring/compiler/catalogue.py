@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from callsheet.authoring.compiler.focus import parts_of, wanted_by
+from callsheet.authoring.compiler.focus import wanted_by
+from callsheet.authoring.compiler.nearness import Part, near_parts
 from callsheet.authoring.compiler.offers import OPERATIONS, Offer, offer_of
 from callsheet.authoring.compiler.ranking import scores
 from callsheet.machine import Cut, Remark
@@ -22,22 +23,23 @@ _ALL_TOLD = 4
 """So many tools are told without a choice."""
 MAX_TOKENS = 2_000
 """Tokens of all lines together, by the estimate."""
-_NEAR_ENOUGH = 0.25
-"""What share of the best score of a part makes another candidate for it."""
-_CANDIDATES = 4
-"""Tools for one part of a goal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """What is told: tools and then operations, and how much was left out.
 
-    `fits` says that a part of the goal has found a tool or an operation.
+    `parts` are those of the goal, each with the canonical names of what comes near to it, the best first.
     """
 
     offers: tuple[Offer, ...]
     remarks: tuple[Remark, ...] = ()
-    fits: bool = False
+    parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether a part of the goal has found a tool or an operation."""
+        return any(names for _, names in self.parts)
 
     @property
     def text(self) -> str:
@@ -72,16 +74,18 @@ def catalogue_for(
     """
     offered = [offer for spec in tools if (offer := offer_of(spec)) is not None]
     candidates = [*offered, *OPERATIONS]
-    order, fits = _in_order_of_parts(goal, candidates, fills=fills)
+    near = near_parts(goal, [c.about for c in candidates], [c.parameters is not None for c in candidates])
+    order = _in_order_of_parts(goal, near, candidates, fills=fills)
+    parts = tuple((part.text, tuple(candidates[n].name for n in part.candidates)) for part in near)
     operations = tuple(OPERATIONS[n - len(offered)] for n in order if n >= len(offered))
     is_small = len(offered) <= max_tools and sum(offer.tokens for offer in offered) <= max_tokens
     if is_small and (fills or len(offered) <= _ALL_TOLD):
-        return Catalogue((*offered, *operations), fits=fits)
+        return Catalogue((*offered, *operations), parts=parts)
     kept = _kept(goal, candidates, [n for n in order if n < len(offered)], max_tools, max_tokens)
     if len(kept) == len(offered):
-        return Catalogue((*offered, *operations), fits=fits)
+        return Catalogue((*offered, *operations), parts=parts)
     remark = Cut("the tools in the prompt", len(kept), len(offered), "tools")
-    return Catalogue((*(candidates[n] for n in kept), *operations), (remark,), fits)
+    return Catalogue((*(candidates[n] for n in kept), *operations), (remark,), parts)
 
 
 def is_named(tool: str, goal: str) -> bool:
@@ -109,31 +113,17 @@ def _kept(
     return [n for n in order if n in kept]
 
 
-def _in_order_of_parts(goal: str, candidates: Sequence[Offer], *, fills: bool) -> tuple[list[int], bool]:
+def _in_order_of_parts(
+    goal: str, parts: Sequence[Part], candidates: Sequence[Offer], *, fills: bool
+) -> list[int]:
     """The numbers of the candidates: the best for each part in the order of the parts, then the next best.
 
-    Behind them stand those that the goal as a whole is near to, and with `fills` all other tools. And
-    whether any part has found one.
+    Behind them stand those that the goal as a whole is near to, and with `fills` all other tools.
     """
-    documents = [candidate.about for candidate in candidates]
-    is_tool = [candidate.parameters is not None for candidate in candidates]
-    parts = [_best_first(scores(wanted_by(part), documents), is_tool) for part in parts_of(goal)]
-    chosen = [part[rank] for rank in range(_CANDIDATES + 1) for part in parts if rank < len(part)]
-    if not fills and 2 * sum(map(bool, parts)) > len(parts):
-        return list(dict.fromkeys(chosen)), bool(chosen)
-    whole = scores(wanted_by(goal), documents)
+    most = max((len(part.candidates) for part in parts), default=0)
+    chosen = [part.candidates[rank] for rank in range(most) for part in parts if rank < len(part.candidates)]
+    if not fills and 2 * sum(bool(part.candidates) for part in parts) > len(parts):
+        return list(dict.fromkeys(chosen))
+    whole = scores(wanted_by(goal), [candidate.about for candidate in candidates])
     rest = sorted(range(len(candidates)), key=lambda n: (-whole[n], n))
-    return list(dict.fromkeys([*chosen, *(n for n in rest if is_tool[n])])), bool(chosen)
-
-
-def _best_first(near: Sequence[float], is_tool: Sequence[bool]) -> list[int]:
-    """The candidates for one part: tools that are near enough to the best one, and the best operation.
-
-    An operation works on what a tool gives, so it takes no tool's place.
-    """
-    best = max(near, default=0.0)
-    best_tool = max((score for score, tool in zip(near, is_tool, strict=True) if tool), default=0.0)
-    found = sorted((-score, n) for n, score in enumerate(near) if score > 0)
-    tools = [n for score, n in found if is_tool[n] and -score >= _NEAR_ENOUGH * best_tool][:_CANDIDATES]
-    operations = [n for score, n in found if not is_tool[n] and -score >= _NEAR_ENOUGH * best][:1]
-    return sorted((*tools, *operations), key=lambda n: (-near[n], n))
+    return list(dict.fromkeys([*chosen, *(n for n in rest if candidates[n].parameters is not None)]))

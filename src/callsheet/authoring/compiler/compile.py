@@ -13,9 +13,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from callsheet.authoring.answer import read_answer_plan
+from callsheet.authoring.compiler.answers import with_whole_answer
 from callsheet.authoring.compiler.asking import NAME, Ask, Reading, asked
+from callsheet.authoring.compiler.card import may_decide, may_fail
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalogue_for
-from callsheet.authoring.compiler.focus import parts_of
+from callsheet.authoring.compiler.doubts import doubts_of
+from callsheet.authoring.compiler.focus import is_side_by_side, parts_of, speaks_of_all
 from callsheet.authoring.compiler.naming import with_telling_names
 from callsheet.authoring.compiler.prompt import Question, as_json, question
 from callsheet.authoring.compiler.ranking import is_empty_word
@@ -25,7 +28,6 @@ from callsheet.authoring.compiler.stutter import without_stutter
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.frontends.export import ExportOptions, ToolShape, plan_gbnf, plan_lark, plan_schema, read_flat
 from callsheet.frontends.ltp import format_plan, parse
-from callsheet.ir import Literal, Plan, Ref, Respond, Step, Terminate
 from callsheet.ports.models.model import Constraint, LanguageModel, Syntax
 
 MAX_GOAL = 20_000
@@ -52,12 +54,14 @@ async def compile_goal(
     accepts = tuple(model.accepts) if chosen.constrained else ()
     catalogue = _catalogue(request, accepts, chosen)
     plain = question(request.goal, request.context, catalogue, request.given)
-    held = _Held.to(catalogue, request, min(chosen.max_steps, _most_steps(request.goal)))
+    held = _Held.to(catalogue, request, min(chosen.max_steps, _most_steps(request.goal, catalogue)))
     constraint = held.constraint(accepts)
     is_json = constraint is not None and constraint.syntax is Syntax.JSON_SCHEMA
 
     def read(text: str, held_to: Constraint | None) -> Reading:
-        return _checked(request, _read(text, held_to, held, request.given), check)
+        reading = _checked(request, _read(text, held_to, held, request.given), check)
+        is_looked_at = reading.plan is not None and chosen.second_look and _is_small(accepts)
+        return _doubted(reading, request, catalogue) if is_looked_at else reading
 
     ask = Ask(
         messages=as_json(plain.messages) if is_json else plain.messages,
@@ -113,6 +117,9 @@ class _Held(NamedTuple):
                 item="x",
                 fields=_fields_of(request, catalogue),
                 min_results=1 if catalogue.fits and max_steps > 1 else 0,
+                conditions=may_decide(request.goal),
+                failures=may_fail(request.goal),
+                groups=is_side_by_side(request.goal),
             ),
         )
 
@@ -152,15 +159,26 @@ _NO_FIELDS = frozenset(
 )
 
 
-def _most_steps(goal: str) -> int:
-    """How many steps a plan for a goal may have: one for each of its parts, and some to decide and answer."""
-    return max(len(parts_of(goal)) + 2, 4)
+def _most_steps(goal: str, catalogue: Catalogue) -> int:
+    """How many steps a plan for a goal may have: one for each of its parts, one to answer, and some room.
+
+    There is room where a part may take two steps: one that is alone, one about each of several things, one
+    that asks for an operation on what has to be loaded first.
+    """
+    parts = parts_of(goal)
+    if len(parts) <= 1:
+        return 4
+    return len(parts) + (2 if catalogue.operations or speaks_of_all(parts[0]) else 1)
 
 
 def _catalogue(request: Request, accepts: Sequence[Syntax], options: Options) -> Catalogue:
-    is_small = Syntax.LARK in accepts or Syntax.GBNF in accepts
-    most = options.max_tools or (FEW_TOOLS if is_small else MANY_TOOLS)
-    return catalogue_for(request.goal, request.tools, max_tools=most, fills=not is_small)
+    most = options.max_tools or (FEW_TOOLS if _is_small(accepts) else MANY_TOOLS)
+    return catalogue_for(request.goal, request.tools, max_tools=most, fills=not _is_small(accepts))
+
+
+def _is_small(accepts: Sequence[Syntax]) -> bool:
+    """Whether a model is likely to be small: those that take grammars are."""
+    return Syntax.LARK in accepts or Syntax.GBNF in accepts
 
 
 def _read(text: str, held_to: Constraint | None, held: _Held, given: Iterable[str]) -> Reading:
@@ -188,7 +206,7 @@ def _checked(request: Request, reading: Reading, check: Check) -> Reading:
     """The plan as it is shown to people, with what is doubtful about it; or what is wrong with the answer."""
     if reading.plan is None:
         return reading
-    plan = with_answer(without_stutter(reading.plan, request.goal))
+    plan = with_whole_answer(without_stutter(reading.plan, request.goal))
     found = tuple(check(plan))
     if any(d.is_error for d in found):
         return Reading(None, (*_errors(reading.diagnostics), *found), reading.source)
@@ -201,24 +219,16 @@ def _checked(request: Request, reading: Reading, check: Check) -> Reading:
     return Reading(shown, tuple(check(shown)), Source(NAME, text))
 
 
+def _doubted(reading: Reading, request: Request, catalogue: Catalogue) -> Reading:
+    """The reading with what its plan leaves out of the goal."""
+    assert reading.plan is not None
+    lines = {offer.name: offer.line for offer in catalogue.offers if offer.parameters is not None}
+    known = "\n".join((request.context, *request.given.values()))
+    return reading._replace(doubts=doubts_of(reading.plan, request.goal, catalogue.parts, lines, known))
+
+
 def _errors(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     return tuple(d for d in found if d.is_error)
-
-
-def with_answer(plan: Plan) -> Plan:
-    """The plan with an answer at its end, where it has none: what its last call gave.
-
-    >>> plan = parse('S1: @READ_FILE (path="a") > $text').require()
-    >>> print(format_plan(with_answer(plan)).splitlines()[3])
-    S2: @RESPOND ($text)
-    """
-    if any(isinstance(step.action, Respond | Terminate) and step.condition is None for step in plan.steps):
-        return plan
-    outputs = [step.output.var for step in plan.steps if step.output is not None]
-    ids = {step.id for step in plan.steps}
-    number = next(n for n in range(len(ids) + 1, 2 * len(ids) + 3) if f"S{n}" not in ids)
-    said = Ref(outputs[-1]) if outputs else Literal("Done.")
-    return replace(plan, steps=(*plan.steps, Step(f"S{number}", Respond((said,)))))
 
 
 def _header(goal: str) -> str:

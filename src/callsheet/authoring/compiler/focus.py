@@ -19,6 +19,8 @@ _FIRST_COUNTS = 1.5
 _GENERAL = frozenset(map(stem, ("get", "give", "show", "take", "make", "do", "use", "bring", "have", "look")))
 _GENERAL_COUNTS = 0.7
 """What a verb counts that says hardly more than that something is to be done."""
+_MEANT_COUNTS = 0.5
+"""What a word counts that a pronoun stands for."""
 _KIN_COUNTS, _SHAPE_COUNTS, _QUOTED_COUNTS = 0.5, 0.6, 0.2
 
 _JOINS = re.compile(
@@ -33,6 +35,7 @@ _ANSWERING = re.compile(
     re.IGNORECASE,
 )
 """How a part begins that asks for the answer alone, which no tool gives."""
+_POINTING = re.compile(r"\b(?:it|them|they|its|their|each|every|that|those|these|this)\b", re.IGNORECASE)
 _MANNER = re.compile(
     r"\b(?:at the same time|in parallel|side by side|at once|first|next|finally)\b", re.IGNORECASE
 )
@@ -40,7 +43,10 @@ _MANNER = re.compile(
 _PLACE = re.compile(r"(?:in|on|at|for|from|within|under|inside)\s+\S+(?:\s+\S+)?\Z", re.IGNORECASE)
 """A part that says where or for whom, and asks for nothing."""
 _MOST_OF_ANSWER = 2
+_JOINED = re.compile(r"\A(?:(?:and|then|also|finally)\s+)+", re.IGNORECASE)
 _QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`")
+_PLACES = re.compile(r"[\w.+-]*[/@#]\S*|(?<!\w)[\w-]+\.[A-Za-z]\w{0,4}(?!\w)")
+"""Paths, files, addresses and channels: their words name places, and are not what is to be done."""
 
 _ALIKE = (
     "save store write keep put",
@@ -66,6 +72,14 @@ _ALIKE = (
 )
 """Words that say nearly the same of tools: each stands for the others of its line."""
 
+_ALL = re.compile(
+    r"\b(?:(?:each|every)\b(?! of (?:them|it|these|those)\b)|all (?:of )?(?:the |my )?\w+s\b)", re.IGNORECASE
+)
+_SIDE_BY_SIDE = re.compile(
+    r"\b(?:at the same time|at once|side by side|in parallel|parallel|concurrently|simultaneously)\b",
+    re.IGNORECASE,
+)
+
 _SHAPES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (re.compile(r"\bhttps?://", re.IGNORECASE), ("url web page", "fetch")),
     (re.compile(r"[\w.+-]+@[\w-]+\.\w+"), ("mail email address",)),
@@ -76,6 +90,13 @@ _SHAPES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (re.compile(r"\bselect\s.+\sfrom\b", re.IGNORECASE), ("sql", "query database")),
     (re.compile(r"\A\s*(?:which|what|who|how many)\b", re.IGNORECASE), ("list get show find",)),
     (re.compile(r"\d\s*%|\d\s*[-+*/×]\s*\d"), ("compute",)),
+    (
+        re.compile(r"\b(?:USD|EUR|GBP|JPY|CHF|CNY|INR|dollars?|euros?)\b|[€$£¥]\s?\d"),
+        ("currency money", "convert"),
+    ),
+    (_ALL, ("list find search",)),
+    (re.compile(r"\b(?:newest|recent|unread|my)\s+\w+s\b", re.IGNORECASE), ("list find search",)),
+    (re.compile(r"\bhow (?:big|large|old|long)\b", re.IGNORECASE), ("info details", "get")),
 )
 """Things by which a tool is known though the goal does not call them by their kind."""
 
@@ -112,8 +133,27 @@ def parts_of(goal: str) -> list[str]:
     starts = [0, *(end for _, end in cuts)]
     ends = [*(start for start, _ in cuts), len(goal)]
     parts = (goal[start:end].strip(" \t\r\n.,;:!?") for start, end in zip(starts, ends, strict=True))
+    parts = (_JOINED.sub("", part) for part in parts)
     asked = [part for part in parts if words_of(_MANNER.sub(" ", part))]
     return [part for part in asked if not _is_the_answer(part) and not _PLACE.match(part)] or asked
+
+
+def speaks_of_all(text: str) -> bool:
+    """Whether a text speaks of each of several things.
+
+    >>> speaks_of_all("Delete every file"), speaks_of_all("Delete a.txt")
+    (True, False)
+    """
+    return _ALL.search(text) is not None
+
+
+def is_side_by_side(goal: str) -> bool:
+    """Whether a goal asks for things at the same time.
+
+    >>> is_side_by_side("Read a and b in parallel"), is_side_by_side("Read a and b")
+    (True, False)
+    """
+    return _SIDE_BY_SIDE.search(_QUOTED.sub(" ", goal)) is not None
 
 
 def _is_the_answer(part: str) -> bool:
@@ -128,12 +168,12 @@ def _is_the_answer(part: str) -> bool:
 def wanted_by(text: str) -> list[Wanted]:
     """What a text asks for: each of its words with those that stand for it, and what its shapes tell.
 
-    Words within quotes are what something is to say, not what is to be done: they count little.
+    Words within quotes, paths and addresses are not what is to be done: they count little.
 
     >>> wanted_by("store it")
     [{'stor': 1.5, 'sav': 0.75, 'writ': 0.75, 'keep': 0.75, 'put': 0.75}]
     """
-    said = dict.fromkeys(words_of(_QUOTED.sub(" ", text)), 1.0)
+    said = dict.fromkeys(words_of(_PLACES.sub(" ", _QUOTED.sub(" ", text))), 1.0)
     if said:
         first = next(iter(said))
         said[first] = _GENERAL_COUNTS if first in _GENERAL else _FIRST_COUNTS
@@ -144,3 +184,15 @@ def wanted_by(text: str) -> list[Wanted]:
     ]
     shapes = (words for shape, all_words in _SHAPES if shape.search(text) for words in all_words)
     return [*wanted, *(dict.fromkeys(words_of(words), _SHAPE_COUNTS) for words in shapes)]
+
+
+def meant_by(part: str, before: str) -> list[Wanted]:
+    """What the `it` or `each` of a part may mean: the words of the part before, without its verb.
+
+    >>> meant_by("archive each", "Search my mail"), meant_by("archive b.txt", "Search my mail")
+    ([{'mail': 0.5}], [])
+    """
+    if _POINTING.search(_QUOTED.sub(" ", part)) is None:
+        return []
+    said = words_of(_PLACES.sub(" ", _QUOTED.sub(" ", before)))
+    return [{word: _MEANT_COUNTS} for word in dict.fromkeys(said[1:])]

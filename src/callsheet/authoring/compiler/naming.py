@@ -48,23 +48,9 @@ _BY_TOOL = {
     "FORMAT": "text",
     "ASK_HUMAN": "answer",
 }
-_VERBS = frozenset(
-    (
-        "get",
-        "read",
-        "list",
-        "fetch",
-        "find",
-        "search",
-        "load",
-        "show",
-        "look",
-        "query",
-        "create",
-        "make",
-        "run",
-    )
-)
+READING = frozenset(["get", "read", "list", "fetch", "find", "search", "load", "show", "look", "query"])
+"""How the names of tools begin that look something up."""
+_VERBS = READING | {"create", "make", "run"}
 
 Rename = Callable[[str], str]
 

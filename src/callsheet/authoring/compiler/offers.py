@@ -24,6 +24,8 @@ _MAX_LINE = 600
 """Characters of one line, whatever a server declares."""
 _NAME_COUNTS, _TEXT_COUNTS, _ARGUMENT_COUNTS = 2.0, 1.0, 0.5
 _GIVES = re.compile(r"(?:gives?|returns?|yields?|the result)\b", re.IGNORECASE)
+_A_LIST = re.compile(r"\b(?:gives?|returns?|yields?) an? list\b", re.IGNORECASE)
+"""What a result is like: no word of what is to be done."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 _KINDS = {"integer": "int", "boolean": "bool", "array": "list", "object": "dict"}
 
@@ -53,7 +55,7 @@ def offer_of(spec: ToolSpec) -> Offer | None:
         return None
     about = (
         (spec.name.lower(), _NAME_COUNTS),
-        (spec.description[:2_000], _TEXT_COUNTS),
+        (_A_LIST.sub("", spec.description[:2_000]), _TEXT_COUNTS),
         (" ".join(spec.parameter_names), _ARGUMENT_COUNTS),
     )
     return Offer(spec.name, line_of(spec), about, spec.parameters)

@@ -89,6 +89,13 @@ def repair(asked: Messages, answer: str, wrong: Iterable[Diagnostic]) -> Message
     return [*asked, {"role": "assistant", "content": shown}, {"role": "user", "content": said}]
 
 
+def reminded(asked: Messages, doubts: Iterable[str]) -> Messages:
+    """The same question, and before it what an answer to it has left out."""
+    *before, last = asked
+    lines = "\n".join(f"- {doubt}" for doubt in doubts)
+    return [*before, {**last, "content": f"Mind:\n{lines}\n{last['content']}"}]
+
+
 def marked(name: str, text: str) -> str:
     """A text between marks of this name, which have a number where the text holds them, in any spelling.
 

@@ -57,6 +57,11 @@ def scores(asked: Sequence[Wanted], documents: Sequence[Fields]) -> list[float]:
     >>> near[0] > 1, near[1]
     (True, 0.0)
     """
+    return [sum(each) for each in worths(asked, documents)]
+
+
+def worths(asked: Sequence[Wanted], documents: Sequence[Fields]) -> list[list[float]]:
+    """What each of the things that are asked for counts in each document, 0 where it is not in it."""
     counted = [_counted(fields) for fields in documents]
     lengths = [sum(counts.values()) for counts in counted]
     usual = (sum(lengths) / len(lengths) if lengths else 0) or 1.0
@@ -70,10 +75,10 @@ def scores(asked: Sequence[Wanted], documents: Sequence[Fields]) -> list[float]:
         return rarity * count * (_SATURATION + 1) / (count + _SATURATION * pull)
 
     return [
-        sum(
+        [
             max((weight * worth(word, counts, length) for word, weight in wanted.items()), default=0.0)
             for wanted in asked
-        )
+        ]
         for counts, length in zip(counted, lengths, strict=True)
     ]
 

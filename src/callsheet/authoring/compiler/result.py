@@ -77,6 +77,8 @@ class Draft:
     accounting: Accounting
     failure: ModelFailed | None = None
     """What kept the model from answering, where it gave no answer at all."""
+    doubts: tuple[str, ...] = ()
+    """What the goal says and the plan leaves out, as far as words tell."""
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:

@@ -34,8 +34,8 @@ SURE_STEP_LINE = re.compile(
     r"|(?:TERMINATE|RE-PLAN)[ \t]*\()",
     re.MULTILINE,
 )
-"""Such a line in the canonical spelling, which nobody writes by chance: no text in plain quotes runs
-over it."""
+"""Such a line in the canonical spelling, which nobody writes by chance: a text in plain quotes runs over
+it only where its closing quote is beyond doubt."""
 
 _WHITE = frozenset(" \t\r\n#")
 _BLANKS = re.compile(r"[ \t\r]*")

@@ -11,7 +11,14 @@ from typing import TypeAlias
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.values.printer import format_text
-from callsheet.frontends.values.reader import MAX_INDEX_DIGITS, NAME, Reader, Stop, shown
+from callsheet.frontends.values.reader import (
+    MAX_INDEX_DIGITS,
+    NAME,
+    SURE_STEP_LINE,
+    Reader,
+    Stop,
+    shown,
+)
 from callsheet.ir import Literal, PathPart, Ref, Template
 from callsheet.ir.expr import template
 
@@ -32,6 +39,9 @@ _BLANK = re.compile(r"[ \t]*")
 
 _AFTER_STRING = frozenset(["", *",)]}: \t\r\n=!<>#"])
 """What can stand right behind a closing quote; before anything else it rather opened a text."""
+
+_CLOSES = frozenset(")],}")
+"""What follows a value inside brackets."""
 
 _ESCAPES = {
     '"': '"',
@@ -134,12 +144,27 @@ def _line_end(reader: Reader, at: int, quote: str, raw: bool) -> int:
     match = _LONG_STRING[quote].match(text, at + 1, reader.next_step_line(at))
     if match is not None and text[match.end() : match.end() + 1] in _AFTER_STRING:
         return match.end()
+    match = _LONG_STRING[quote].match(text, at + 1)
+    if match is not None and _surely_closes(reader, match.end()):
+        return match.end()
     raise _unterminated(
         reader,
         at,
         reader.line_end(at),
         f"end it with {quote} before the next step; a backslash before it is written \\\\",
     )
+
+
+def _surely_closes(reader: Reader, end: int) -> bool:
+    """Whether a quote behind a line like a step closes a text, and does not open one of that step's own.
+
+    It stands on a line that is no step, and the value that it ends is followed by another or by a bracket.
+    """
+    if SURE_STEP_LINE.match(reader.text, reader.line_start(end)) is not None:
+        return False
+    follows = _BLANK.match(reader.text, end)
+    at = end if follows is None else follows.end()
+    return reader.text[at : at + 1] in _CLOSES
 
 
 def _block_end(reader: Reader, at: int, quote: str, raw: bool) -> int:

@@ -101,12 +101,14 @@ def _start(run: Run, talk: Talk, action: Action, out: list[Command]) -> bool:
     code = loop.tools[action.tool]
     if talk.open and not code.concurrent:
         return False
+    call = talk.call_at(place)
+    if run.monitor is not None:
+        run.monitor.admit_inner(call, is_asked=code.number in run.gated)
     refusal = run.budget.reserve(action.tool)
     if refusal is not None:
         run.has_room(talk.frame, refusal)
         talk.refused = refusal.describe()
         return False
-    call = talk.call_at(place)
     call.delivery = _lost(talk, action)
     talk.next += 1
     talk.open += 1
@@ -130,7 +132,7 @@ def _ask(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
 
 def _objection(talk: Talk, loop: LoopCode, action: Action) -> str | None:
     """Why a call that an answer asks for is not made; None if it is."""
-    if action.tool not in loop.tools:
+    if action.tool not in loop.tools or action.tool not in talk.allowed.tools:
         return f"there is no tool {action.tool.lower()} here"
     most = talk.allowed.calls
     if most is not None and talk.calls_made() >= most:

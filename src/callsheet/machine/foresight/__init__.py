@@ -3,13 +3,14 @@
 Pure: no tool, model or file is touched. Transforms are carried out where all that they read is known.
 """
 
-from callsheet.machine.foresight.forecast import Forecast, StepForecast, Times, Visit, When
+from callsheet.machine.foresight.forecast import AgentUse, Forecast, StepForecast, Times, Visit, When
 from callsheet.machine.foresight.foresee import foresee
 from callsheet.machine.foresight.knowledge import Computed, Knowledge, ModelUse
 from callsheet.machine.foresight.totals import Totals, model_calls_of, totals_of
 from callsheet.machine.foresight.unknown import Fields, Foreseen, Items, Text, Unknown, is_known
 
 __all__ = [
+    "AgentUse",
     "Computed",
     "Fields",
     "Forecast",

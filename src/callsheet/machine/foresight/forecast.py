@@ -59,6 +59,16 @@ class Times(NamedTuple):
         return Times(self.least * least, None if most is None or self.most is None else self.most * most)
 
 
+class AgentUse(NamedTuple):
+    """What an agent may call whose turns the machine drives: its tools, and how often at most each time.
+
+    `most` is for all of them together.
+    """
+
+    tools: tuple[tuple[str, Effect], ...]
+    most: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepForecast:
     """What is known of one step before the run.
@@ -67,7 +77,8 @@ class StepForecast:
     whole run with every retry and repetition; `visits` are the first of them, each with its
     arguments. `items` is the source of a FOREACH whose items are not known: then the one visit
     stands for each item. `depends_on` names the steps whose results it reads, or waits for.
-    `effect` is None for what is no call; `is_declared` tells whether somebody declared it.
+    `effect` is None for what is no call; `is_declared` tells whether somebody declared it. `agent` is there
+    where the step is an agent that the machine drives.
     """
 
     number: int
@@ -83,6 +94,7 @@ class StepForecast:
     effect: Effect | None = None
     is_declared: bool = True
     models: ModelUse | None = None
+    agent: AgentUse | None = None
     needs_approval: bool = False
     is_assumed: bool = False
     is_computed: bool = False

@@ -12,8 +12,14 @@ from typing import NamedTuple
 from callsheet.ir import Call, CallKind, Effect, Plan, Replan, Step
 from callsheet.ir.components import strong_parts
 from callsheet.ir.dominators import NONE, immediate_dominators
-from callsheet.machine.agents.allowance import MAX_TURNS, names_its_tools, read_allowance, tools_named
-from callsheet.machine.foresight.forecast import Forecast, StepForecast, Times, Visit, When
+from callsheet.machine.agents.allowance import (
+    MAX_AT_ONCE,
+    MAX_TURNS,
+    names_its_tools,
+    read_allowance,
+    tools_named,
+)
+from callsheet.machine.foresight.forecast import AgentUse, Forecast, StepForecast, Times, Visit, When
 from callsheet.machine.foresight.knowledge import Knowledge, ModelUse
 from callsheet.machine.foresight.passage import Passage, Setting
 from callsheet.machine.foresight.units import Units
@@ -113,6 +119,7 @@ def _step(sighting: Sighting, place: int, reached: _Reached) -> StepForecast:
         effect=effect,
         is_declared=is_declared,
         models=_models(action, passage, knowledge) if isinstance(action, Call) else None,
+        agent=_agent(action, passage, knowledge) if isinstance(action, Call) else None,
         needs_approval=isinstance(action, Call) and knowledge.needs_approval(action.tool),
         is_assumed=step.id in knowledge.assumed,
         is_computed=passage.is_computed and step.id not in knowledge.assumed,
@@ -176,9 +183,26 @@ def _tools_of_agent(call: Call, knowledge: Knowledge) -> tuple[str, ...] | None:
     return tuple(name for name in named or () if name in knowledge.facts)
 
 
+def _agent(call: Call, passage: Passage, knowledge: Knowledge) -> AgentUse | None:
+    """What an agent may call in one visit, by the first of them; its last turn only answers."""
+    tools = _tools_of_agent(call, knowledge)
+    if tools is None or not passage.visits:
+        return None
+    arguments = {name: _known_part(value) for name, value in passage.visits[0].arguments}
+    read = read_allowance(tools, {name: arguments.get(name) for name in ("max_calls", "parallel")})  # pyright: ignore[reportArgumentType]
+    at_once = MAX_AT_ONCE if _is_given_unknown(call, arguments, "parallel") else read.at_once
+    most = (_turns_of_agent(call, arguments) - 1) * at_once if tools and not read.fault else 0
+    most = most if read.calls is None else min(most, read.calls)
+    return AgentUse(tuple((name, knowledge.facts[name].effect) for name in tools), most)
+
+
+def _is_given_unknown(call: Call, arguments: Mapping[str, Foreseen], name: str) -> bool:
+    return name in dict(call.named) and arguments.get(name) is None
+
+
 def _turns_of_agent(call: Call, arguments: Mapping[str, Foreseen]) -> int:
     """How often the model of an agent is asked at most, where its turns are the machine's."""
-    if "max_turns" in dict(call.named) and arguments.get("max_turns") is None:
+    if _is_given_unknown(call, arguments, "max_turns"):
         return MAX_TURNS
     read = read_allowance((), {"max_turns": arguments.get("max_turns")})  # pyright: ignore[reportArgumentType]
     return 1 if read.fault else read.turns

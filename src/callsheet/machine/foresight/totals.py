@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from callsheet.ir import Effect
@@ -30,21 +30,25 @@ class Totals:
 
 
 def totals_of(forecast: Forecast) -> Totals:
-    """Add up a forecast; calls that nobody can foresee are not in it."""
+    """Add up a forecast; calls that nobody can foresee are not in it.
+
+    What an agent calls is: none at least, and at most as many as its turns allow, of each of its tools.
+    """
     steps = list(forecast.calls())
     tools: dict[str, tuple[Effect, bool, Times]] = {}
     effects: dict[Effect, Times] = {}
     for step in steps:
-        name, effect = step.tool or "", step.effect or Effect.UNSAFE
-        before = tools[name][2] if name in tools else Times()
-        tools[name] = (effect, step.is_declared, before + step.total)
-        effects[effect] = effects.get(effect, Times()) + step.total
+        for name, effect, times in _calls_of(step):
+            before = tools[name][2] if name in tools else Times()
+            tools[name] = (effect, step.is_declared, before + times)
+        for effect, times in _effects_of(step):
+            effects[effect] = effects.get(effect, Times()) + times
     asking = [step for step in steps if step.models is not None]
     return Totals(
-        calls=_sum(step.total for step in steps),
+        calls=_sum(step.total + _of_agent(step) for step in steps),
         tools=tuple((name, *told) for name, told in tools.items()),
         effects=tuple(effects.items()),
-        writes=_sum(times for effect, times in effects.items() if not effect.only_reads),
+        writes=_sum(map(_writes_of, steps)),
         model_calls=_sum(map(model_calls_of, asking)),
         prompt_tokens=sum(s.models.tokens * s.total.least for s in asking if s.models is not None),
         prompts_are_whole=all(s.models is not None and s.models.is_whole for s in asking),
@@ -57,6 +61,37 @@ def model_calls_of(step: StepForecast) -> Times:
     if step.models is None:
         return Times()
     return step.total.by(step.models.least, step.models.most)
+
+
+def _calls_of(step: StepForecast) -> Iterator[tuple[str, Effect, Times]]:
+    """What a step calls by name: its own tool, and those that its agent may call."""
+    if step.agent is None:
+        yield step.tool or "", step.effect or Effect.UNSAFE, step.total
+        return
+    yield step.tool or "", Effect.LLM, step.total
+    for name, effect in step.agent.tools:
+        yield name, effect, _of_agent(step)
+
+
+def _effects_of(step: StepForecast) -> Iterator[tuple[Effect, Times]]:
+    """The calls of a step by effect; each of an agent's calls may be of any effect of its tools."""
+    if step.agent is None:
+        yield step.effect or Effect.UNSAFE, step.total
+        return
+    yield Effect.LLM, step.total
+    for effect in dict.fromkeys(effect for _, effect in step.agent.tools):
+        yield effect, _of_agent(step)
+
+
+def _writes_of(step: StepForecast) -> Times:
+    if step.agent is not None:
+        return Times() if all(effect.only_reads for _, effect in step.agent.tools) else _of_agent(step)
+    return Times() if (step.effect or Effect.UNSAFE).only_reads else step.total
+
+
+def _of_agent(step: StepForecast) -> Times:
+    """The calls that the agent of a step makes over the whole run."""
+    return Times() if step.agent is None else step.total.by(0, step.agent.most)
 
 
 def _sum(times: Iterable[Times]) -> Times:

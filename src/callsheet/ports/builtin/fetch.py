@@ -17,7 +17,7 @@ from urllib.parse import urljoin
 
 import httpx2
 
-from callsheet.ports.builtin.addresses import IP, AddressRefused, AllowedHosts, Target, checked, parse_url
+from callsheet.policy.addresses import IP, AddressRefused, AllowedHosts, Target, checked, parse_url
 from callsheet.ports.builtin.html import conversion, looks_like_html, to_markdown
 from callsheet.ports.builtin.settings import FetchSettings
 from callsheet.ports.tools import CallContext, ToolFailed

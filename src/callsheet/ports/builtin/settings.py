@@ -114,7 +114,7 @@ class BuiltinSettings:
                 f"{self.namespace!r} is not a namespace",
                 "use up to 64 of a-z, 0-9, dot, dash and underscore, a letter or digit first",
             )
-        from callsheet.ports.builtin.addresses import AllowedHosts  # noqa: PLC0415 - costs more than all here
+        from callsheet.policy.addresses import AllowedHosts  # noqa: PLC0415 - costs more than all here
 
         try:
             AllowedHosts.parse(self.fetch.allow_private_hosts)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ports.models.endpoint import EndpointModel
-from callsheet.ports.models.model import LanguageModel
+from callsheet.ports.models.model import Failure, LanguageModel
 from callsheet.ports.models.patience import PatientModel
 from callsheet.ports.models.settings import Kind, ModelSettings, is_address
 
@@ -97,7 +97,12 @@ _DIRECT = (
 
 
 def _on_this_machine(model: str, settings: ModelSettings) -> LanguageModel:
-    """A model file, run in a process of its own; what is not set is as local models have it."""
+    """A model file, run in a process of its own; what is not set is as local models have it.
+
+    Asked again is a process that has ended, once: it is started anew. What a live one failed at it would fail
+    at again, as the same question has the same answer, unless a temperature lets that differ. It takes every
+    syntax of constraints, so that a refusal tells of one grammar and not of all.
+    """
     from callsheet.ports.models.local import LocalSettings, open_local  # noqa: PLC0415 - where it is wished
 
     usual = LocalSettings()
@@ -108,7 +113,8 @@ def _on_this_machine(model: str, settings: ModelSettings) -> LanguageModel:
         temperature=usual.temperature if settings.temperature is None else settings.temperature,
         seed=usual.seed if settings.seed is None else settings.seed,
     )
-    return open_local(model, own)
+    worth = {Failure.UNREACHABLE, *((Failure.EMPTY, Failure.MALFORMED) if own.temperature > 0 else ())}
+    return PatientModel(open_local(model, own), min(1, settings.retries), worth=worth, leaves_out=False)
 
 
 PROVIDERS: Mapping[str, Opener] = {

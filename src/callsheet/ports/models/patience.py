@@ -10,7 +10,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 
 from callsheet.ports.models.model import (
@@ -38,7 +38,8 @@ class PatientModel:
 
     A provider that says how long to wait (`Retry-After`) is heeded up to a minute. A constraint that the
     provider refuses is left out, now and for as long as this object lives: the answer is then free text,
-    and `Completion.constrained` says so.
+    and `Completion.constrained` says so; with `leaves_out` False a refusal is a failure, of this one call.
+    `worth` are the failures after which another try may help; None is all that pass with providers.
     """
 
     def __init__(
@@ -46,11 +47,15 @@ class PatientModel:
         model: LanguageModel,
         retries: int = 3,
         *,
+        worth: Collection[Failure] | None = None,
+        leaves_out: bool = True,
         sleep: Sleep = asyncio.sleep,
         first: float = _FIRST_WAIT,
     ) -> None:
         self._model = model
         self._retries = retries
+        self._worth = _PASSING | _ONCE_MORE if worth is None else frozenset(worth)
+        self._leaves_out = leaves_out
         self._sleep = sleep
         self._first = first
         self._refused: frozenset[Syntax] = frozenset()
@@ -79,7 +84,7 @@ class PatientModel:
             try:
                 answer = await self._model.complete(messages, constraint, max_tokens=max_tokens)
             except ModelFailed as error:
-                if error.kind is Failure.CONSTRAINT and constraint is not None:
+                if error.kind is Failure.CONSTRAINT and constraint is not None and self._leaves_out:
                     self._refused |= {constraint.syntax}
                     constraint = None
                     continue
@@ -95,7 +100,7 @@ class PatientModel:
     def _wait(self, error: ModelFailed, again: int) -> float | None:
         """How many seconds to wait before the next try; None where none is made."""
         most = min(1, self._retries) if error.kind in _ONCE_MORE else self._retries
-        if error.kind not in _PASSING | _ONCE_MORE or again >= most:
+        if error.kind not in self._worth or again >= most:
             return None
         if error.retry_after is not None:
             return error.retry_after if error.retry_after <= _LONGEST_WAIT else None

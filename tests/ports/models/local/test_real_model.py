@@ -30,6 +30,8 @@ from callsheet.ports.models.model import (
     Stop,
     Syntax,
 )
+from callsheet.ports.models.opening import open_model
+from callsheet.ports.models.settings import ModelSettings
 
 pytestmark = pytest.mark.models
 
@@ -37,7 +39,8 @@ ASK = [
     {"role": "system", "content": "You answer in few words, and you are friendly to whoever asks."},
     {"role": "user", "content": "Name a colour."},
 ]
-ENDLESS = Constraint(Syntax.GBNF, "root ::= [a-z ]+")
+LONG = Constraint(Syntax.GBNF, "root ::= [a-z]{300}")
+ENDLESS = Constraint(Syntax.GBNF, "root ::= [a-z]{1200}")
 HELD = [
     Constraint(Syntax.GBNF, 'root ::= "teal-" [0-9] [0-9]'),
     Constraint(Syntax.LARK, 'start: "teal-" /[0-9]{2}/'),
@@ -163,6 +166,22 @@ async def test_a_killed_server_fails_its_call_and_the_next_call_starts_another(m
     assert failed.value.kind is Failure.UNREACHABLE
     assert (await model.complete(ASK, HELD[0], max_tokens=20)).text.startswith("teal-")
     assert model.server.pid not in (None, before)
+
+
+async def test_a_model_named_as_local_is_asked_again_after_its_process_was_killed(model_file: Path) -> None:
+    plain = open_local(str(model_file))
+    named = open_model(f"local:{model_file}", ModelSettings(max_tokens=400))
+    await plain.complete(ASK, max_tokens=1)
+    before = plain.server.pid
+    assert before is not None
+    call = asyncio.create_task(named.complete(ASK, LONG))
+    await asyncio.sleep(0.3)
+    os.kill(before, signal.SIGKILL)
+    answer = await call
+    assert (len(answer.text), answer.usage.tries) == (300, 2)
+    with pytest.raises(ModelFailed, match="does not take the constraint") as refused:
+        await named.complete(ASK, Constraint(Syntax.GBNF, "root ::= colour"), max_tokens=1)
+    assert refused.value.kind is Failure.CONSTRAINT
 
 
 async def test_callers_at_once_and_on_other_threads_each_get_their_answer(model: LocalModel) -> None:

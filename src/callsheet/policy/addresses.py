@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 from urllib.parse import quote, urlsplit
 
@@ -58,6 +59,7 @@ class Target(NamedTuple):
 _PORTS = {"http": 80, "https": 443}
 
 
+@lru_cache(maxsize=1_024)
 def parse_url(text: str) -> Target:
     """Take a URL apart; raises AddressRefused for anything with a second reading.
 
@@ -66,7 +68,7 @@ def parse_url(text: str) -> Target:
     >>> parse_url("http://0x7f.1/")
     Traceback (most recent call last):
     ...
-    callsheet.ports.builtin.addresses.AddressRefused: '0x7f.1' is a number that is no plain address
+    callsheet.policy.addresses.AddressRefused: '0x7f.1' is a number that is no plain address
     """
     text = text.strip()
     scheme, separator, rest = text.partition("://")
@@ -121,6 +123,11 @@ def _ip(text: str) -> IP | None:
         return ipaddress.ip_address(text)
     except ValueError:
         return None
+
+
+def host_address(host: str) -> IP | None:
+    """The address that a host of a parsed URL is, None for a name."""
+    return _ip(host) if _NUMERIC_END.search(host) or ":" in host else None
 
 
 def is_public(address: IP) -> bool:
@@ -182,8 +189,10 @@ class AllowedHosts:
 
     def allow(self, host: str, address: IP) -> bool:
         """Whether the connection to this address, for this host, may be made."""
-        if self.allow_name(host) or is_public(address):
-            return True
+        return self.allow_name(host) or is_public(address) or self.allow_network(address)
+
+    def allow_network(self, address: IP) -> bool:
+        """Whether an address, or the one that it wraps, lies in one of the ranges."""
         mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
         return any(
             candidate in network for network in self.networks for candidate in (address, mapped) if candidate

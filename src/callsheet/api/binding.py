@@ -1,0 +1,77 @@
+"""A policy on the tools that are there: entries for tools of servers find theirs by server, name and pin.
+
+In: a policy as it is written, a registry. Out: the policy with its tools by the names that plans use, and
+what is to be said of entries that fit nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from callsheet.api.drafting import policy_name
+from callsheet.diagnostics import Diagnostic, Severity, did_you_mean
+from callsheet.policy.model import Policy, ToolRule
+from callsheet.ports.tools import Registry, ToolSpec
+
+
+def bind_policy(policy: Policy, registry: Registry) -> tuple[Policy, tuple[Diagnostic, ...]]:
+    """The policy with each entry under the name by which plans call its tool, and what is wrong with entries.
+
+    An entry whose tool is declared otherwise than its pin says counts for nothing: POL007, an error. One
+    for a tool that is not there is kept, with a warning (POL008).
+    """
+    specs = {name: tool.spec for name, tool in zip(registry.names(), registry, strict=True)}
+    names = {policy_name(name, spec): name for name, spec in specs.items()}
+    rules: dict[str, ToolRule] = {}
+    found: list[Diagnostic] = []
+    for key, rule in policy.tools.items():
+        tool = registry.get(names.get(key, key))
+        if tool is None:
+            found.append(_absent(key, [*names, *(f"@{name}" for name in specs)]))
+            rules[key] = rule
+        elif rule.pin is not None and tool.spec.pin is not None and rule.pin != tool.spec.pin:
+            found.append(_other_pin(key, tool.spec))
+        else:
+            rules.update((name, rule) for name in registry.names_of(names.get(key, key)))
+
+    def all_names(key: str) -> tuple[str, ...]:
+        return registry.names_of(names.get(key, key))
+
+    return replace(_renamed(policy, all_names), tools=rules), tuple(found)
+
+
+def _renamed(policy: Policy, names: Callable[[str], tuple[str, ...]]) -> Policy:
+    """The policy with tools by all names that plans may use for them, wherever it names them."""
+
+    def of(keys: Iterable[str]) -> tuple[str, ...]:
+        return tuple(name for key in keys for name in names(key))
+
+    agent = policy.agent
+    return replace(
+        policy,
+        allowed_tools=None if policy.allowed_tools is None else frozenset(of(policy.allowed_tools)),
+        denied_tools=frozenset(of(policy.denied_tools)),
+        agent=None if agent is None else replace(agent, tools=of(agent.tools)),
+        rules=tuple(replace(rule, tool=name) for rule in policy.rules for name in names(rule.tool)),
+    )
+
+
+def _absent(key: str, known: list[str]) -> Diagnostic:
+    shown = key if key.startswith("mcp:") else f"@{key}"
+    near = did_you_mean(shown, known)
+    return Diagnostic(
+        "POL008",
+        Severity.WARNING,
+        f"the policy describes {shown}, and there is no such tool here",
+        help=f"did you mean {' or '.join(near)}?" if near else "`callsheet tools` lists what is reachable",
+    )
+
+
+def _other_pin(key: str, spec: ToolSpec) -> Diagnostic:
+    return Diagnostic(
+        "POL007",
+        Severity.ERROR,
+        f"{key.removeprefix('mcp:')} is not the tool that the policy was written for",
+        help=f"look at what changed, then write its new pin: {spec.pin}",
+    )

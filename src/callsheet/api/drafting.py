@@ -1,0 +1,95 @@
+"""The first text of a policy, for the tools that can be reached.
+
+In: the declarations of tools. Out: a TOML text with an entry for each that the shipped policies do not know.
+What a server says of its own tools stands in comments alone: who answers for it is the operator.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterator, Mapping
+
+from callsheet.ir import Effect
+from callsheet.ports.tools import ToolSpec
+
+_OWN = ("builtin", "transform", "people")
+_WIDEST = 100
+_HEAD = """\
+# What plans may do here, written by `callsheet policy init`.
+#   callsheet verify PLAN --policy {file}   proves a plan against it
+#   callsheet run PLAN --policy {file}      proves it, and holds each call to it
+# An entry that is left as it is allows least: read what the tool does, then loosen what is too strict.
+schema = 1
+extends = "{base}"
+
+[audience.trusted]
+# Who may see private data beside you and the model: hosts such as "api.internal" or "*.corp.example",
+# mail addresses such as "*@corp.example".
+hosts = []
+mail = []
+
+# [sources]
+# "file:docs/**" = {{ conf = "pub" }}      # everybody may read it
+# "file:keys/**" = {{ conf = "secret" }}   # nobody may, not even the model
+# "url:api.internal" = {{ conf = "priv" }}
+"""
+_KEYS = """
+# In each entry: `egress`: does a call tell somebody outside what its arguments are? `destructive`: does it
+# delete, pay, send, or do what cannot be undone? Then each call needs a yes. `control`: the arguments that
+# decide what is done, and must not come from untrusted data. `returns`: T/ for trusted results, U/ else;
+# and who may read them. `pin`: the declaration for which this was written.
+"""
+
+
+def draft_policy(specs: Mapping[str, ToolSpec], base: str, file: str) -> str:
+    """A policy on top of `base` with an entry for each tool that it does not know, by its name in plans.
+
+    `file` is what the text calls itself.
+    """
+    parts = [_HEAD.format(base=base, file=file)]
+    foreign = {name: spec for name, spec in specs.items() if spec.origin not in _OWN}
+    if foreign:
+        parts.append(_KEYS)
+    for origin in dict.fromkeys(spec.origin for spec in foreign.values()):
+        parts.append(f"\n# {'-' * 8} {_on_one_line(origin)}\n")
+        parts.extend(_entry(name, spec) for name, spec in foreign.items() if spec.origin == origin)
+    return "".join(parts)
+
+
+def _entry(name: str, spec: ToolSpec) -> str:
+    lines = ["", *_comments(name, spec), f"[tools.{json.dumps(policy_name(name, spec))}]"]
+    only_reads = spec.is_declared and spec.effect.only_reads
+    lines.append(f"egress = {_word(not (spec.is_declared and spec.effect is Effect.PURE))}")
+    lines.append(f"destructive = {_word(not only_reads)}")
+    lines.append(f"control = {json.dumps(list(spec.parameter_names), ensure_ascii=False)}")
+    if spec.is_declared and spec.effect in (Effect.PURE, Effect.READ, Effect.IDEMPOTENT):
+        lines.append("idempotent = true")
+    lines.append('returns = "U/priv"')
+    if spec.pin is not None and spec.origin.startswith("mcp:"):
+        lines.append(f"pin = {json.dumps(spec.pin)}")
+    return "\n".join(lines) + "\n"
+
+
+def policy_name(name: str, spec: ToolSpec) -> str:
+    """What a policy calls a tool: `mcp:SERVER/TOOL` on a server, else `@NAME`."""
+    return f"{spec.origin}/{spec.executor}" if spec.origin.startswith("mcp:") else f"@{name}"
+
+
+def _comments(name: str, spec: ToolSpec) -> Iterator[str]:
+    yield f"# @{name} ({', '.join(_on_one_line(argument) for argument in spec.parameter_names)})"
+    if spec.description.strip():
+        yield f"#   it says: {_on_one_line(spec.description)}"
+    if spec.is_declared:
+        yield f"#   you declared it: {spec.effect}"
+
+
+def _on_one_line(text: str) -> str:
+    """The beginning of a text in which nothing can end the comment it stands in, or hide."""
+    seen = (c if unicodedata.category(c)[0] != "C" else f"\\u{ord(c):04x}" for c in " ".join(text.split()))
+    line = "".join(seen)
+    return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
+
+
+def _word(flag: bool) -> str:
+    return "true" if flag else "false"

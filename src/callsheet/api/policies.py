@@ -1,0 +1,77 @@
+"""Policies by name: those that are shipped, and files of the user's own.
+
+In: `strict`, `workspace`, `open`, or the path of a TOML file. Out: a Policy. Raises CallsheetError (POL001 to
+POL006) for a file that is wrong or not there.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.resources import files
+from pathlib import Path
+
+from callsheet.diagnostics import CallsheetError, Source, did_you_mean
+from callsheet.policy.model import Policy
+from callsheet.policy.reading import read_policy
+
+SHIPPED = ("strict", "workspace", "open")
+"""The policies that come with callsheet, the strictest first."""
+
+_MOST_BYTES = 1 << 20
+
+
+def load_policy(named: str | os.PathLike[str]) -> Policy:
+    """The policy of this name or in this file; what it extends is looked for beside it.
+
+    >>> load_policy("workspace").refuse_unknown_tools
+    True
+    """
+    source = policy_source(named)
+    folder = Path() if source.name in SHIPPED else Path(source.name).parent
+    return read_policy(source, lambda name: _extended(name, folder))
+
+
+def policy_source(named: str | os.PathLike[str]) -> Source:
+    """The text of a policy; raises CallsheetError (POL006) where there is none."""
+    if isinstance(named, str) and named in SHIPPED:
+        return _shipped(named)
+    path = Path(named)
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise _missing(os.fspath(named), error) from None
+    if len(data) > _MOST_BYTES:
+        raise CallsheetError.single("POL006", f"the policy {path} is larger than {_MOST_BYTES:,} bytes")
+    try:
+        return Source(str(path), data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise CallsheetError.single("POL006", f"the policy {path} is not UTF-8 text") from None
+
+
+def _shipped(name: str) -> Source:
+    text = files("callsheet.policy").joinpath("shipped", f"{name}.toml").read_text(encoding="utf-8")
+    return Source(name, text)
+
+
+def _extended(name: str, folder: Path) -> Source | None:
+    if name in SHIPPED:
+        return _shipped(name)
+    try:
+        return policy_source(folder / name)
+    except CallsheetError as error:
+        if (folder / name).exists():
+            raise error
+        return None
+
+
+def _missing(name: str, error: OSError) -> CallsheetError:
+    if not isinstance(error, FileNotFoundError):
+        reason = error.strerror or str(error)
+        return CallsheetError.single("POL006", f"the policy {name} cannot be read: {reason}")
+    near = did_you_mean(name, SHIPPED)
+    others = ", ".join(known for known in SHIPPED if known not in near)
+    way_out = f"did you mean {near[0]}? the others are {others}" if near else f"the shipped ones are {others}"
+    return CallsheetError.single(
+        "POL006", f"there is no policy {name!r}", help=f"{way_out} and the path of a file"
+    )

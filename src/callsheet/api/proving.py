@@ -1,0 +1,169 @@
+"""A plan held against a policy on the tools that are there, before anything runs.
+
+In: a plan, a policy, a registry, what the run is given. Out: a proof, or all that speaks against the plan, as
+diagnostics with their places. Nothing is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from callsheet.api.binding import bind_policy
+from callsheet.api.plan import Plan as ReadPlan
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
+from callsheet.ir import Plan, plan_hash
+from callsheet.ir.labels import Label
+from callsheet.passes.verify import StepLabels, Verdict, Violation, verify
+from callsheet.policy.calls import Obligation, Rule
+from callsheet.policy.judge import Judge
+from callsheet.policy.model import Policy
+from callsheet.ports.tools import Registry
+
+CODES: Mapping[Rule, str] = {
+    Rule.UNKNOWN_TOOL: "POL101",
+    Rule.DENIED_TOOL: "POL102",
+    Rule.FLOW: "POL103",
+    Rule.CONTROL: "POL104",
+    Rule.ADDRESS: "POL105",
+    Rule.PATH: "POL106",
+    Rule.EXECUTABLE: "POL107",
+    Rule.CONSEQUENTIAL: "POL108",
+    Rule.FORBIDDEN: "POL109",
+    Rule.RETRY: "POL110",
+    Rule.AGENT: "POL111",
+    Rule.REPLAN: "POL112",
+    Rule.ANSWER: "POL113",
+    Rule.IMPLICIT: "POL114",
+    Rule.LIMIT: "POL115",
+    Rule.STRUCTURE: "POL116",
+}
+"""The diagnostic of each rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What came of holding a plan against a policy.
+
+    `policy` is bound to the tools that are there. `doubts` are what is to be said of its entries, an error
+    among them refuses every plan.
+    """
+
+    plan: Plan
+    policy: Policy
+    verdict: Verdict
+    doubts: tuple[Diagnostic, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the plan may run."""
+        return self.verdict.ok and not any(doubt.is_error for doubt in self.doubts)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """All that is to be said, what refuses the plan last, in the order of its steps."""
+        return (*self.doubts, *map(diagnostic_of, self.verdict.violations))
+
+    @property
+    def obligations(self) -> tuple[Obligation, ...]:
+        """What the run has to see to."""
+        return self.verdict.obligations
+
+    @property
+    def steps(self) -> tuple[StepLabels, ...]:
+        """The labels of each step's data."""
+        return self.verdict.steps
+
+    def raise_if_refused(self, source: Source | None = None) -> None:
+        """Raise PolicyRefused with all that speaks against the plan, in the text that it was read from."""
+        if not self.ok:
+            raise PolicyRefused([d for d in self.diagnostics if d.is_error], source)
+
+    def to_json(self) -> dict[str, Any]:
+        """The proof as JSON data."""
+        return {
+            "ok": self.ok,
+            "policy": self.policy.name,
+            "plan_hash": plan_hash(self.plan),
+            "violations": [violation_to_json(violation) for violation in self.verdict.violations],
+            "obligations": [dict(o._asdict()) for o in self.obligations],
+        }
+
+
+class PolicyRefused(CallsheetError):
+    """A policy refuses a plan; nothing of it has run. Faces end with exit status 3."""
+
+
+def prove(
+    plan: Plan,
+    policy: Policy,
+    registry: Registry | None = None,
+    *,
+    inputs: Iterable[str] = (),
+    labels: Mapping[str, Label] | None = None,
+    approved: Iterable[str] = (),
+    can_ask: bool = True,
+) -> Proof:
+    """Hold a plan against a policy.
+
+    Without a `registry` the policy's entries are taken as they stand. `inputs` are the variables that the run
+    is given; their labels are those of `labels`, else the policy's. `approved` are ids of steps to which
+    somebody has said yes. Where nobody can be asked during the run (`can_ask`), what needs a yes is refused.
+    """
+    bound, doubts = (policy, ()) if registry is None else bind_policy(policy, registry)
+    bound = replace(bound, approved=bound.approved | frozenset(approved))
+    given = {**dict.fromkeys(inputs, bound.inputs), **(labels or {})}
+    parameters = {} if registry is None else _parameters(registry)
+    verdict = verify(plan, Judge(bound), inputs=given, parameters=parameters, can_ask=can_ask)
+    return Proof(plan, bound, verdict, doubts)
+
+
+def _parameters(registry: Registry) -> dict[str, tuple[str, ...]]:
+    return {
+        name: tool.spec.parameter_names
+        for own, tool in zip(registry.names(), registry, strict=True)
+        for name in registry.names_of(own)
+    }
+
+
+def diagnostic_of(violation: Violation) -> Diagnostic:
+    """A violation as a diagnostic at its step."""
+    way = f" ({' → '.join(violation.flow)})" if violation.flow else ""
+    message = f"{violation.message}{way}"
+    code = CODES[violation.rule]
+    return Diagnostic(code, Severity.ERROR, message, violation.span, violation.help, step=violation.step)
+
+
+def violation_to_json(violation: Violation) -> dict[str, Any]:
+    """A violation as JSON data."""
+    return {
+        "step": violation.step,
+        "code": CODES[violation.rule],
+        "rule": str(violation.rule),
+        "message": violation.message,
+        "argument": violation.argument,
+        "flow": list(violation.flow),
+        "help": violation.help,
+    }
+
+
+def objections_by(
+    policy: Policy, registry: Registry, inputs: Iterable[str]
+) -> Callable[[ReadPlan], tuple[Diagnostic, ...]]:
+    """What a policy says against a plan that a model has made for these inputs."""
+
+    def objections(plan: ReadPlan) -> tuple[Diagnostic, ...]:
+        found = prove(plan.ir, policy, registry, inputs=inputs).diagnostics
+        return tuple(d for d in found if d.is_error)
+
+    return objections
+
+
+def unproved(run_id: str) -> CallsheetError:
+    """That a run which was started without a policy cannot go on under one."""
+    return CallsheetError.single(
+        "JRN023",
+        f"run {run_id} was started without a policy, so nobody knows where its values come from",
+        help="resume it without the policy, or start it anew under it",
+    )

@@ -1,0 +1,21 @@
+"""The group `callsheet policy` and its table of commands; each is imported when it is asked for."""
+
+from __future__ import annotations
+
+import click
+
+from callsheet.apps.cli.group import Entry, LazyCommands
+
+_HERE = "callsheet.apps.cli.policy"
+_SECTION = "Commands"
+
+COMMANDS: dict[str, Entry] = {
+    "init": Entry(f"{_HERE}.init:init", "Write a policy for the tools that can be reached.", _SECTION),
+    "check": Entry(f"{_HERE}.check:check", "Say what is wrong with policies.", _SECTION),
+    "show": Entry(f"{_HERE}.show:show", "Print a policy: strict, workspace, open, or a file.", _SECTION),
+}
+
+
+@click.group("policy", cls=LazyCommands, entries=COMMANDS, epilog=None)
+def policy() -> None:
+    """Say what plans may do: which tools, whose data goes where, what needs a yes."""

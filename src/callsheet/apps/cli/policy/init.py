@@ -1,0 +1,77 @@
+"""`callsheet policy init`: a commented policy for the tools that are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import print_diagnostics, say
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.apps.session import Setup, Toolbox
+
+
+@click.command()
+@options.checked_tools
+@click.option(
+    "--base",
+    type=click.Choice(["strict", "workspace", "open"]),
+    default="workspace",
+    show_default=True,
+    help="The shipped policy that it extends.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, allow_dash=True),
+    default=Path("policy.toml"),
+    show_default=True,
+    metavar="FILE",
+    help="Where it is written; - for standard output.",
+)
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+def init(setup: Setup, base: str, output: Path, force: bool) -> int:
+    """Write a policy with an entry for each tool that can be reached, the strictest there is.
+
+    All configured servers are started to ask them; exit 1 if one could not be.
+    """
+    from callsheet.api.drafting import draft_policy  # noqa: PLC0415 - not for --help
+    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - as above
+
+    to_screen = str(output) == "-"
+    if not to_screen and output.exists() and not force:
+        raise CallsheetError.single(
+            "CFG012", f"{output} is there already", help="name another file with -o, or add --force"
+        )
+    toolbox = run_to_end(_look(setup))
+    specs = {name: tool.spec for name, tool in zip(toolbox.registry.names(), toolbox.registry, strict=True)}
+    text = draft_policy(specs, base, "policy.toml" if to_screen else output.name)
+    if to_screen:
+        click.echo(text, nl=False)
+    else:
+        _write(output, text, force=force)
+        tools = text.count("\n[tools.")
+        say(f"wrote {output}: on top of {base}, {tools} tool{'s' if tools != 1 else ''} to look at")
+    print_diagnostics(toolbox.diagnostics, None)
+    return Exit.FAILED if any(d.is_error for d in toolbox.diagnostics) else Exit.OK
+
+
+def _write(path: Path, text: str, *, force: bool) -> None:
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CallsheetError.single("CFG012", f"{path} cannot be written: {reason}") from None
+
+
+async def _look(setup: Setup) -> Toolbox:
+    from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - brings the tools
+
+    async with open_toolbox(setup) as toolbox:
+        return toolbox

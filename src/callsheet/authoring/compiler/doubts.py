@@ -1,0 +1,231 @@
+"""What speaks against a plan that may run: what its goal says and nothing in it does.
+
+Pure. In: a plan, its goal, what comes near to the goal's parts. Out: reminders, each a line for the model.
+They go by words alone, so they are reason to ask once more and none to refuse a plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from callsheet.ir import (
+    And,
+    Call,
+    CallKind,
+    Compare,
+    Condition,
+    DictExpr,
+    ListExpr,
+    Literal,
+    Not,
+    Or,
+    Plan,
+    Ref,
+    Step,
+    Template,
+    Value,
+)
+from callsheet.ir.expr import refs_of
+
+Parts: TypeAlias = "Sequence[tuple[str, Sequence[str]]]"
+"""The parts of a goal, each with the canonical names of what comes near to it, the best first."""
+
+_GIVES = re.compile(r"\b(?:gives?|returns?|each with)\b", re.IGNORECASE)
+_MANY = re.compile(
+    r"\b(?:list|lists|search|find|query|read|get|fetch|each|all|rows|lines|items|results|any)\b",
+    re.IGNORECASE,
+)
+"""Words of a tool that may give several things."""
+_FINDS = re.compile(r"(?:SEARCH|LIST|FIND|QUERY)_")
+_MOST = 6
+"""Reminders of one plan."""
+_LONGEST = 80
+_ROOT = 5
+"""Letters by which a word is known in another form."""
+_SAID = re.compile(
+    r"""
+    "(?P<quoted>[^"\n]+)"
+    | (?P<address>https?://[^\s,;"]+ | [\w.+-]+@[\w-]+(?:\.\w+)+)
+    | (?P<channel>(?<!\w)\#[A-Za-z][\w-]*)
+    | (?P<path>(?<![\w/])/?[\w*~-]+(?:[/.][\w*~-]+)+)
+    | (?P<name>\b(?=\w*\d)(?=\w*[A-Za-z])[\w-]+\b)
+    | (?P<number>\b\d+\b)
+    """,
+    re.VERBOSE,
+)
+"""What a goal says word for word: quoted texts, addresses, channels, paths, names with digits, numbers."""
+_NO_CALL = re.compile(
+    r"(?:if|only|unless|otherwise|when|should|in case|try|trying|retry|stop|end|how|what|which|who|where"
+    r"|the|a|an|its|their|his|her|my|of|to|in|on|at|with|from|for)\b",
+    re.IGNORECASE,
+)
+"""How a part begins that asks for no call of its own: it says when, or belongs to the part before."""
+
+
+def doubts_of(
+    plan: Plan, goal: str, parts: Parts, lines: Mapping[str, str], known: str = ""
+) -> tuple[str, ...]:
+    """What the goal says and the plan leaves out, and what the plan does though the goal asks for it once.
+
+    `parts` are those of the goal with what comes near to each, `lines` what the model was told of each tool,
+    `known` what else it was told.
+    """
+    calls = [step.action for step in plan.steps if isinstance(step.action, Call)]
+    said = (
+        *_left_out(plan, goal),
+        *_not_called(calls, parts),
+        *_called_again(calls, goal, parts),
+        *_unused(plan),
+        *_misread(plan, parts, lines),
+        *_made_up(calls, f"{goal}\n{known}", lines),
+    )
+    return tuple(dict.fromkeys(said))[:_MOST]
+
+
+def _left_out(plan: Plan, goal: str) -> Iterator[str]:
+    """Things that the goal says word for word and no value of the plan holds."""
+    told = _plain("\n".join(text for step in plan.steps for text in _texts(step)))
+    for match in _SAID.finditer(goal):
+        text = match[match.lastgroup or 0].rstrip(".,;:!?")
+        if match.lastgroup == "number" and text in ("0", "1"):  # also said in other words
+            continue
+        if re.search(rf"(?<![\w=<>])(?<![=<>] ){re.escape(_plain(text))}(?!\w)", told) is None:
+            yield f'the goal says "{text[:_LONGEST]}": write that'
+
+
+def _not_called(calls: Sequence[Call], parts: Parts) -> Iterator[str]:
+    """Parts to which tools come near, and the plan calls none of them."""
+    called = {call.tool for call in calls}
+    for text, names in parts:
+        if names and called.isdisjoint(names) and _NO_CALL.match(text) is None:
+            yield f'for "{text[:_LONGEST]}" call @{names[0].lower()}'
+
+
+def _called_again(calls: Sequence[Call], goal: str, parts: Parts) -> Iterator[str]:
+    """Tools that are called more often than parts of the goal ask for, with what the goal does not say."""
+    for tool in dict.fromkeys(call.tool for call in calls if call.kind is CallKind.TOOL):
+        same = [call for call in calls if call.tool == tool]
+        near = max(sum(tool in names for _, names in parts), 1)
+        if len(parts) < 2 or len(same) <= near:
+            continue
+        is_new = [
+            call not in same[:number] and _plain("\n".join(_said_by(call))) in _plain(goal)
+            for number, call in enumerate(same)
+        ]
+        if not all(is_new):
+            yield f"call @{tool.lower()} {'once' if near == 1 else f'{near} times'}"
+
+
+def _unused(plan: Plan) -> Iterator[str]:
+    """Tools that are called several times, where calls read the results of some and not of others."""
+    outputs = [
+        (step.action.tool, step.output.var)
+        for step in plan.steps
+        if step.output is not None and step.condition is None and isinstance(step.action, Call)
+    ]
+    read = {ref.name for step in plan.steps if isinstance(step.action, Call) for ref in _refs(step)}
+    for tool in dict.fromkeys(tool for tool, _ in outputs):
+        used = [name in read for other, name in outputs if other == tool]
+        if any(used) and not all(used):
+            yield f'use all results of @{tool.lower()}, as in "$v1 $v2"'
+
+
+def _misread(plan: Plan, parts: Parts, lines: Mapping[str, str]) -> Iterator[str]:
+    """Fields of a result that its tool does not speak of, and loops over what is no list, by what it says."""
+    giver: dict[str, str] = {}
+    for step in plan.steps:
+        inner: dict[str, str] = {}
+        if step.foreach is not None and isinstance(step.foreach.source, Ref):
+            tool = giver.get(step.foreach.source.name, "")
+            inner[step.foreach.var] = tool
+            if tool in lines and not _MANY.search(lines[tool].replace("_", " ")):
+                finder = next((n for _, names in parts for n in names if _FINDS.match(n) and n != tool), "")
+                yield f"@{tool.lower()} gives no list" + (f": call @{finder.lower()} first" if finder else "")
+        for ref in _refs(step):
+            tool = (giver | inner).get(ref.name, "")
+            gives = _GIVES.search(lines.get(tool, ""))
+            field = next((part for part in ref.path if isinstance(part, str)), None)
+            if field is not None and gives is not None and not _has_word(lines[tool][gives.start() :], field):
+                yield f"@{tool.lower()} gives no {field}"
+        if step.output is not None and isinstance(step.action, Call):
+            giver[step.output.var] = step.action.tool
+
+
+def _has_word(line: str, field: str) -> bool:
+    return any(word.startswith(field.casefold()) for word in re.findall(r"\w+", line.casefold()))
+
+
+def _refs(step: Step) -> Iterator[Ref]:
+    """The references of a step but for that to the list of its loop."""
+    if step.condition is not None:
+        yield from refs_of(step.condition)
+    for value in (*step.values(), *step.failure_values()):
+        yield from refs_of(value)
+
+
+def _made_up(calls: Sequence[Call], told: str, lines: Mapping[str, str]) -> Iterator[str]:
+    """Words that are given to a tool as a name of something, and stand nowhere in what the model was told."""
+    said = told.casefold()
+    for call in calls:
+        for name, value in call.named:
+            if not isinstance(value, Literal) or not isinstance(value.value, str):
+                continue
+            word, line = value.value.strip(), lines.get(call.tool, "")
+            is_name = re.fullmatch(r"[^\W\d_][\w-]{2,}", word) is not None and f"({name}" in line
+            if is_name and word.casefold()[:_ROOT] not in said:
+                yield f'the goal does not say "{word[:_LONGEST]}": give @{call.tool.lower()} its words'
+
+
+def _said_by(call: Call) -> Iterator[str]:
+    for value in (*call.positional, *(value for _, value in call.named)):
+        yield from _in_value(value)
+
+
+def _texts(step: Step) -> Iterator[str]:
+    """Every text and number that a step holds."""
+    values = [*step.values(), *step.failure_values()]
+    if step.foreach is not None:
+        values.append(step.foreach.source)
+    for value in values:
+        yield from _in_value(value)
+    if step.condition is not None:
+        yield from _in_condition(step.condition)
+    if step.on_fail is not None and step.on_fail.retry is not None:
+        yield str(step.on_fail.retry.count)
+
+
+def _in_value(value: Value) -> Iterator[str]:
+    match value:
+        case Literal(value=said):
+            yield str(said)
+        case Template(parts=parts):
+            yield "".join(part if isinstance(part, str) else "…" for part in parts)
+        case ListExpr(items=items):
+            for item in items:
+                yield from _in_value(item)
+        case DictExpr(items=pairs):
+            for key, item in pairs:
+                yield str(key)
+                yield from _in_value(item)
+        case _:
+            return
+
+
+def _in_condition(condition: Condition) -> Iterator[str]:
+    match condition:
+        case Compare(left=left, right=right):
+            yield from _in_value(left)
+            yield from _in_value(right)
+        case Not(condition=inner):
+            yield from _in_condition(inner)
+        case And(conditions=parts) | Or(conditions=parts):
+            for part in parts:
+                yield from _in_condition(part)
+        case _:
+            return
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold().rstrip(".,;:!?")

@@ -1,0 +1,150 @@
+"""What decides whether a step is carried out: control dependence, by post-dominators of the flow.
+
+In: the flow of a plan. Out: for each step the steps whose conditions, failures or answers decide about it,
+and for each of these the steps and the variables it decides about; which steps stand in cycles, and from
+which the plan cannot end. About n log n; only the lists that are asked for can be larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from callsheet.ir.components import strong_parts
+from callsheet.ir.dominators import immediate_dominators
+from callsheet.ir.flow import Flow, is_guarded
+from callsheet.ir.step import Call, Respond, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Who decides about whom in a plan. Steps are named by their numbers.
+
+    `after` is the tree of post-dominators: the next node that every way to the end goes through. `in_cycle`
+    tells which steps a run may come to twice, `can_end` from which the end can be reached, a byte a node.
+    """
+
+    flow: Flow
+    after: list[int]
+    in_cycle: bytearray
+    can_end: bytearray
+
+    def branches(self) -> Iterator[int]:
+        """The nodes that lead to more than one other."""
+        return (node for node, following in enumerate(self.flow.successors) if len(following) > 1)
+
+    def deciders(self, branch: int) -> list[int]:
+        """The steps that decide where a branch leads: the step itself, or members of its group."""
+        flow = self.flow
+        first = branch
+        while first > 0 and flow.group_end[first - 1] == branch:
+            first -= 1
+        return [number for number in range(first, branch + 1) if decides(flow.plan.steps[number])]
+
+    def dependents(self, step: int) -> Iterator[int]:
+        """The steps that are carried out or not by what this one decides, without those that these decide on.
+
+        A guarded step decides about itself. A step may be given more than once.
+        """
+        flow = self.flow
+        if is_guarded(flow.plan.steps[step]):
+            yield step
+        branch = flow.group_end[step]
+        if len(flow.successors[branch]) < 2 or not decides(flow.plan.steps[step]):
+            return
+        for node in flow.successors[branch]:
+            while node != self.after[branch] and node < flow.end:
+                yield node
+                node = self.after[node]  # noqa: PLW2901 - a walk up the tree
+
+    def all_dependents(self, step: int) -> frozenset[int]:
+        """The steps that this one decides about, also by way of others it decides about."""
+        return _closure(step, self.dependents)
+
+    def variables(self, step: int) -> frozenset[str]:
+        """The variables that all its dependents may set: they tell what it decided."""
+        steps = self.flow.plan.steps
+        outputs = (steps[number].output for number in self.all_dependents(step))
+        return frozenset(output.var for output in outputs if output is not None)
+
+    def guards(self) -> list[list[int]]:
+        """For each step, the steps that decide about it directly, itself among them if it is guarded."""
+        found: list[dict[int, None]] = [{} for _ in self.flow.plan.steps]
+        for step in range(len(found)):
+            for dependent in self.dependents(step):
+                found[dependent][step] = None
+        return [list(guards) for guards in found]
+
+
+def all_guards(direct: Sequence[Sequence[int]], step: int) -> frozenset[int]:
+    """The steps that decide about a step, also about whether they are asked; `direct` is `Control.guards()`.
+
+    >>> sorted(all_guards([[], [0], [1]], 2))
+    [0, 1]
+    """
+    return _closure(step, lambda number: direct[number])
+
+
+def decides(step: Step) -> bool:
+    """Whether the step may choose what comes after it: by a guard, by its failure, by an empty answer."""
+    if step.on_fail is not None and step.on_fail.then is not None:
+        return True
+    if isinstance(step.action, Call):
+        return False
+    return is_guarded(step) or isinstance(step.action, Respond)
+
+
+def control_of(flow: Flow) -> Control:
+    """Who decides about whom in the plan of this flow.
+
+    >>> from callsheet.ir import Call, Goto, IsEmpty, Output, Plan, Ref, Respond, Step
+    >>> from callsheet.ir.flow import flow_of
+    >>> control = control_of(flow_of(Plan((
+    ...     Step("S1", Goto("S3"), condition=IsEmpty(Ref("x"))),
+    ...     Step("S2", Call("A"), output=Output("y")),
+    ...     Step("S3", Respond((Ref("y"),))),
+    ... ))))
+    >>> sorted(control.dependents(0)), control.guards()[1], sorted(control.variables(0))
+    ([0, 1], [0], ['y'])
+    """
+    can_end = _leading_to(flow.end, flow.predecessors)
+    stuck = [node for node, ends in enumerate(can_end) if not ends]
+    before = list(flow.predecessors)
+    if stuck:
+        before[flow.end] = [*before[flow.end], *stuck]
+    return Control(flow, immediate_dominators(before, flow.end), _cycles(flow), can_end)
+
+
+def _leading_to(end: int, predecessors: Sequence[Sequence[int]]) -> bytearray:
+    seen = bytearray(len(predecessors))
+    seen[end] = 1
+    stack = [end]
+    while stack:
+        for node in predecessors[stack.pop()]:
+            if not seen[node]:
+                seen[node] = 1
+                stack.append(node)
+    return seen
+
+
+def _cycles(flow: Flow) -> bytearray:
+    part_of = strong_parts(flow.successors, flow.entry)
+    in_cycle = bytearray(len(part_of))
+    for node, part in enumerate(part_of):
+        if part < 0:
+            continue
+        for following in flow.successors[node]:
+            if part_of[following] == part:
+                in_cycle[node] = in_cycle[following] = 1
+    return in_cycle
+
+
+def _closure(start: int, leads_to: Callable[[int], Iterable[int]]) -> frozenset[int]:
+    found: set[int] = set()
+    stack = [start]
+    while stack:
+        for node in leads_to(stack.pop()):
+            if node not in found:
+                found.add(node)
+                stack.append(node)
+    return frozenset(found)

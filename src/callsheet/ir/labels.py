@@ -1,0 +1,129 @@
+"""What a value may do: who may have written it, and who may read it.
+
+A label is a place in a lattice: values that are put together get the join of their labels, which trusts
+no more and is read by no more people than any of them. Rules: the security contract, section 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
+
+Readers: TypeAlias = "frozenset[str] | None"
+"""The audiences that may read a value; None stands for everybody, the empty set for nobody."""
+
+USER = "user"
+"""The person the run works for: who gets its answer."""
+TRUSTED = "trusted"
+"""The hosts and addresses that a policy trusts with private data."""
+MODEL = "model"
+"""The provider of the language model."""
+
+_PRIVATE: Readers = frozenset({USER, TRUSTED, MODEL})
+_NOBODY: Readers = frozenset()
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_WORDS: dict[str, Readers] = {"pub": None, "priv": _PRIVATE, "secret": _NOBODY}
+
+
+class Label(NamedTuple):
+    """Integrity and confidentiality of a value.
+
+    `untrusted` says that somebody outside the run's user and its plan may have chosen it; `readers` are
+    the audiences that may see it.
+    """
+
+    untrusted: bool = False
+    readers: Readers = None
+
+    def join(self, other: Label) -> Label:
+        """The label of what is made of both.
+
+        >>> str(read_label("T/priv").join(read_label("U/pub")))
+        'U/priv'
+        """
+        if self is other:
+            return self
+        mine, theirs, untrusted = self.readers, other.readers, self.untrusted or other.untrusted
+        if theirs is None or theirs is mine:
+            readers = mine
+        elif mine is None:
+            readers = theirs
+        else:
+            readers = mine if mine == theirs else mine & theirs
+        if readers is mine and untrusted == self.untrusted:
+            return self  # the very same: most joins change nothing, and others compare by identity first
+        return other if readers is theirs and untrusted == other.untrusted else Label(untrusted, readers)
+
+    def flows_to(self, other: Label) -> bool:
+        """Whether a value of this label may stand where one of the other is expected."""
+        return self.join(other) == other
+
+    def may_reach(self, audiences: frozenset[str]) -> bool:
+        """Whether a reader who belongs to these audiences, and to no others, may see the value."""
+        return self.readers is None or not self.readers.isdisjoint(audiences)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether everybody may read it."""
+        return self.readers is None
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether nobody may read it, not even the model."""
+        return self.readers is not None and not self.readers
+
+    def __str__(self) -> str:
+        return f"{'U' if self.untrusted else 'T'}/{readers_text(self.readers)}"
+
+
+_PLAIN = "T/pub"
+LITERAL = Label()
+"""What stands in a plan whose planner has seen nothing untrusted."""
+UNKNOWN = Label(True, _PRIVATE)
+"""What comes from a source of which nothing is known."""
+
+
+def join(labels: Iterable[Label]) -> Label:
+    """The join of all; that of nothing is the label of a literal."""
+    joined = LITERAL
+    for label in labels:
+        if label is not joined:
+            joined = joined.join(label)
+    return joined
+
+
+def readers_text(readers: Readers) -> str:
+    """The readers as a policy names them: `pub`, `priv`, `secret`, or the audiences joined by `+`."""
+    for word, known in _WORDS.items():
+        if readers == known:
+            return word
+    return "+".join(sorted(readers or ()))
+
+
+def read_readers(text: str) -> Readers:
+    """The readers of `pub`, `priv`, `secret` or of audiences joined by `+`; raises ValueError.
+
+    >>> sorted(read_readers("user+finance"))
+    ['finance', 'user']
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    names = text.split("+")
+    if not all(_NAME.fullmatch(name) for name in names) or not _WORDS.keys().isdisjoint(names):
+        raise ValueError(f"{text!r} is none of pub, priv, secret and names no audiences")
+    return frozenset(names)
+
+
+def read_label(text: str) -> Label:
+    """The label that a text such as `U/priv` names; raises ValueError.
+
+    >>> read_label("U/pub")
+    Label(untrusted=True, readers=None)
+    """
+    if text == _PLAIN:
+        return LITERAL
+    integrity, slash, readers = text.partition("/")
+    if not slash or integrity not in ("T", "U"):
+        raise ValueError(f"{text!r} is no label: write T/ or U/ and who may read it, such as U/priv")
+    return Label(integrity == "U", read_readers(readers))

@@ -1,0 +1,60 @@
+"""The labels of a run as JSON data, and back, for snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from callsheet.ir.labels import LITERAL, Label, read_label
+from callsheet.machine.monitor.admitted import Admitted, Origins
+from callsheet.machine.monitor.monitor import Monitor
+from callsheet.policy.canon import policy_hash
+
+_Told: TypeAlias = "tuple[Label, Origins]"
+
+
+def monitor_to_json(monitor: Monitor) -> dict[str, Any]:
+    """The data of all labels of a run; variables that are plain are left out."""
+    told = zip(monitor.labels, monitor.origins, strict=True)
+    return {
+        "slots": [[slot, *_told(item)] for slot, item in enumerate(told) if item[0] != LITERAL or item[1]],
+        "extra": {name: _told(item) for name, item in monitor.extra.items()},
+        "noted": [[number, str(label)] for number, label in monitor.noted.items()],
+        "calls": {key: admitted.to_json() for key, admitted in monitor.calls.items()},
+        "talks": {key: _told(item) for key, item in monitor.talks.items()},
+        "loops": {prefix: _told(item) for prefix, item in monitor.loops.items()},
+        "results": {prefix: _told(item) for prefix, item in monitor.results.items()},
+        "last": _told(monitor.last),
+        "literal": str(monitor.literal),
+        "policy": policy_hash(monitor.enforcement.policy),
+        "base": str(monitor.base),
+        "anew": monitor.is_anew,
+    }
+
+
+def put_monitor(monitor: Monitor, data: Mapping[str, Any]) -> None:
+    """Be where the data says; raises KeyError, IndexError, TypeError or ValueError for data that is none."""
+    if data["policy"] != policy_hash(monitor.enforcement.policy):
+        raise ValueError("it is of a run under another policy")
+    monitor.literal, monitor.base = read_label(data["literal"]), read_label(data["base"])
+    monitor.resume_plan(bool(data["anew"]))
+    count = len(monitor.labels)
+    monitor.labels, monitor.origins = [LITERAL] * count, [()] * count
+    for slot, *item in data["slots"]:
+        monitor.labels[slot], monitor.origins[slot] = _read(item)
+    monitor.extra = {name: _read(item) for name, item in data["extra"].items()}
+    monitor.noted = {number: read_label(label) for number, label in data["noted"]}
+    monitor.calls = {key: Admitted.from_json(item) for key, item in data["calls"].items()}
+    monitor.talks = {key: _read(item) for key, item in data["talks"].items()}
+    monitor.loops = {prefix: _read(item) for prefix, item in data["loops"].items()}
+    monitor.results = {prefix: _read(item) for prefix, item in data["results"].items()}
+    monitor.last = _read(data["last"])
+
+
+def _told(item: _Told) -> list[Any]:
+    return [str(item[0]), list(item[1])]
+
+
+def _read(data: list[Any]) -> _Told:
+    label, origins = data
+    return read_label(label), tuple(origins)

@@ -1,0 +1,548 @@
+"""The labels of a run's values, and its calls judged one by one before they leave.
+
+In: what the machine does, hook by hook, in its order. Out: for each call the label of its result and what a
+person has to say yes to; or RefusedByPolicy, which ends the run. A variable's label is that of its last value
+joined with those of the guards that decided whether it was set; what a guard has decided is joined into all
+that its two ways may set, so that a step that was left out tells no more than one that was taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from callsheet.ir import JSON, Call, CallKind, Terminate
+from callsheet.ir.control import Control, control_of
+from callsheet.ir.flow import flow_of
+from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.machine.agents.talk import InnerCall, Talk
+from callsheet.machine.frames import Attempt, Frame
+from callsheet.machine.graph import Graph
+from callsheet.machine.monitor.admitted import Admitted, Origins
+from callsheet.machine.monitor.reads import Reads, argument_of, reads_of, written_of
+from callsheet.machine.monitor.refusal import PolicyRefusal, RefusedByPolicy
+from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
+from callsheet.policy.builtins import fold
+from callsheet.policy.calls import Argument, CallView, Judgement, Objection, Rule
+from callsheet.policy.judge import Judge
+from callsheet.policy.model import Implicit, Policy
+
+Judging: TypeAlias = "Callable[[CallView], Judgement]"
+MOST_ORIGINS = 8
+_MEMORY = frozenset({"QUERY_MEMORY", "GET_WM"})
+RESPOND, TERMINATE, REPLAN = "RESPOND", "TERMINATE", "RE-PLAN"
+_NO_ORIGINS: Origins = ()
+_PLAIN: tuple[Label, Origins] = (LITERAL, _NO_ORIGINS)
+
+
+@dataclass(frozen=True, slots=True)
+class Enforcement:
+    """What holds for a run under a policy: the policy, its rules, and the labels of what the run is given.
+
+    `inputs` are the labels of variables that the run begins with, by name; of others it is `given`.
+    """
+
+    policy: Policy
+    judge: Judging
+    inputs: Mapping[str, Label] = field(default_factory=dict[str, Label])
+    given: Label = LITERAL
+
+    @classmethod
+    def under(cls, policy: Policy, inputs: Mapping[str, Label] | None = None) -> Enforcement:
+        """What holds under a policy; raises ValueError for one with a pattern or a host that is none."""
+        return cls(policy, Judge(policy).judge, inputs or {}, policy.inputs)
+
+    def judge_of_new_plans(self) -> Judging:
+        """The rules for plans that the run makes itself: their steps are not those that the policy names."""
+        own = self.policy.without_steps()
+        return self.judge if own is self.policy else Judge(own).judge
+
+
+class Monitor:
+    """The labels of one run; `load` begins a program, the other methods are the machine's hooks."""
+
+    __slots__ = (
+        "_before",
+        "_control",
+        "_exact",
+        "_extended",
+        "_guards",
+        "_judge",
+        "_plan",
+        "_reach",
+        "_reads",
+        "_slot_of",
+        "_strict",
+        "base",
+        "calls",
+        "enforcement",
+        "extra",
+        "is_anew",
+        "labels",
+        "last",
+        "literal",
+        "loops",
+        "noted",
+        "origins",
+        "program",
+        "results",
+        "talks",
+    )
+
+    def __init__(self, enforcement: Enforcement) -> None:
+        self.enforcement = enforcement
+        self.literal = enforcement.policy.planner
+        self.is_anew = False
+        """Whether the program is one that the run itself has asked for."""
+        self.base = LITERAL
+        """The label of what decided that this plan runs at all."""
+        self.last: tuple[Label, Origins] = _PLAIN
+        """What stands beside the last value that was set."""
+        self.labels: list[Label] = []
+        self.origins: list[Origins] = []
+        self.extra: dict[str, tuple[Label, Origins]] = {}
+        """Of variables that the program does not name."""
+        self.noted: dict[int, Label] = {}
+        """What each step's guards, loops and failures have been decided by so far, by number."""
+        self.calls: dict[str, Admitted] = {}
+        """Calls without an outcome, by key."""
+        self.talks: dict[str, tuple[Label, Origins]] = {}
+        """What the model of an operation in turns has seen so far, by key."""
+        self.loops: dict[str, tuple[Label, Origins]] = {}
+        """What loops under way go through, by the prefix of their keys."""
+        self.results: dict[str, tuple[Label, Origins]] = {}
+        """What has come of the calls of steps under way, by the prefix of their keys."""
+
+    # ------------------------------------------------------------ programs and variables
+
+    def load(self, program: Program) -> None:
+        """Begin a program: what is known of variables by name stays."""
+        known = self.variables() if self.labels else {**self.extra}
+        plan = program.plan
+        self._take_program(program)
+        self.labels, self.origins = [LITERAL] * len(program.names), [_NO_ORIGINS] * len(program.names)
+        self.extra = {name: told for name, told in known.items() if name not in program.slot_of}
+        for name, _ in plan.variables:
+            self.labels[program.slot_of[name]] = self.literal
+        for name, (label, origins) in known.items():
+            slot = program.slot_of.get(name)
+            if slot is not None:
+                self.labels[slot], self.origins[slot] = label.join(self.labels[slot]), origins
+        self.noted = {}
+        self.base = self.base.join(self.literal)
+
+    def resume_plan(self, is_anew: bool) -> None:
+        """The program that was loaded is the first of the run, or one that the run has asked for."""
+        self.is_anew = is_anew
+        self._take_program(self.program)
+
+    def _take_program(self, program: Program) -> None:
+        self.program = program
+        self._plan = program.plan
+        self._exact = program.graph is not None
+        self._slot_of = program.slot_of.__getitem__
+        self._reads: list[Reads | None] = [None] * len(program.steps)
+        self._control: Control | None = None
+        self._guards: list[list[int]] | None = None
+        self._reach: dict[int, tuple[int, ...]] = {}
+        graph = program.graph
+        self._before = [(n,) for n in range(len(program.steps))] if graph is None else _before(graph)
+        self._extended: dict[str, tuple[Origins, Origins]] = {}
+        rules = self.enforcement
+        self._judge = rules.judge_of_new_plans() if self.is_anew else rules.judge
+        self._strict = self.enforcement.policy.implicit is Implicit.STRICT
+
+    def change(self, policy: Policy) -> None:
+        """Another policy holds from now on."""
+        self.enforcement = Enforcement.under(policy, self.enforcement.inputs)
+        self.literal = self.literal.join(policy.planner)
+        self._take_program(self.program)
+
+    def given(self, names: Iterable[str]) -> None:
+        """The run begins with these variables."""
+        known, slot_of = self.enforcement, self.program.slot_of
+        for name in names:
+            label = known.inputs.get(name, known.given)
+            slot = slot_of.get(name)
+            if slot is None:
+                self.extra[name] = label, _NO_ORIGINS
+            else:
+                self.labels[slot] = label
+
+    def variables(self) -> dict[str, tuple[Label, Origins]]:
+        """Label and origins of each variable, by name."""
+        told = dict(self.extra)
+        told.update(zip(self.program.names, zip(self.labels, self.origins, strict=True), strict=True))
+        return told
+
+    def context_of(self, key: str, shown: Label | None) -> Label:
+        """The label of what a planner was told: what it was `shown` of data, and the reason, if there is one.
+
+        Where nobody knows what that was, it is taken to have been everything. The call of this key is
+        under way no more.
+        """
+        reason = self.calls.pop(key, None)
+        if shown is None:
+            shown = join(label for label, _ in self.variables().values())
+        return shown if reason is None else shown.join(reason.sent)
+
+    def plan_anew(self, number: int, context: Label | None) -> None:
+        """Another plan takes over: what its planner was told is in all that it says."""
+        self.literal = self.enforcement.policy.planner.join(context or LITERAL)
+        self.is_anew = True
+        if number != NOWHERE:
+            self.base = self._decided(number)
+
+    # ------------------------------------------------------------ what decides
+
+    def _reads_of(self, code: StepCode) -> Reads:
+        reads = self._reads[code.number]
+        if reads is None:
+            step = self._plan.steps[code.number]
+            written = written_of(step, lambda call: self._named(code, call))
+            reads = reads_of(step, code, written, self._slot_of, self.literal, exact=self._exact)
+            self._reads[code.number] = reads
+        return reads
+
+    def _named(self, code: StepCode, call: Call) -> tuple[tuple[str, Any], ...]:
+        if call.kind is CallKind.MODEL or call.kind is CallKind.AGENT:
+            return (*((str(n), value) for n, value in enumerate(call.positional)), *call.named)
+        return code.written
+
+    def _decided(self, number: int, besides: int = NOWHERE) -> Label:
+        """The label of what decided that a step's action is done; that of one guard may be left out."""
+        label = self.base
+        if self.noted:
+            for guard in self._guards_of(number):
+                noted = self.noted.get(guard)
+                if noted is not None and guard != besides:
+                    label = label.join(noted)
+        return label
+
+    def _guards_of(self, number: int) -> Sequence[int]:
+        if self._exact:
+            return self._before[number]
+        if self._guards is None:
+            self._guards = self._controls().guards()
+        return self._guards[number]
+
+    def _controls(self) -> Control:
+        if self._control is None:
+            self._control = control_of(flow_of(self._plan))
+        return self._control
+
+    def _note(self, code: StepCode, label: Label) -> None:
+        """Something was decided by data of this label: what comes of it tells of that data."""
+        number = code.number
+        known = self.noted.get(number)
+        label = label.join(self._decided(number, besides=number))
+        if label == LITERAL:
+            return
+        self.noted[number] = label if known is None else known.join(label)
+        for slot in self._slots_behind(code):
+            self.labels[slot] = self.labels[slot].join(label)
+
+    def _slots_behind(self, code: StepCode) -> tuple[int, ...]:
+        """The variables that may be set, or not, depending on what a step decides."""
+        found = self._reach.get(code.number)
+        if found is None:
+            if self._exact:
+                found = () if code.out_slot == NOWHERE else (code.out_slot,)
+            else:
+                found = tuple(map(self._slot_of, self._controls().variables(code.number)))
+            self._reach[code.number] = found
+        return found
+
+    def _counts_all(self, code: StepCode) -> bool:
+        """Whether every bit counts that a step tells: always, or because it may tell one again and again."""
+        return self._strict or code.source is not None or self._is_in_cycle(code)
+
+    def _is_in_cycle(self, code: StepCode) -> bool:
+        return not self._exact and bool(self._controls().in_cycle[code.number])
+
+    def tested(self, code: StepCode) -> None:
+        """The guard of a step is about to be asked, of a loop for one item."""
+        reads = self._reads_of(code)
+        slots = reads.tests
+        if reads.emptiness and self._counts_all(code):
+            slots = (*slots, *reads.emptiness)
+        if slots:
+            self._note(code, join([self.labels[slot] for slot in slots]))
+
+    def answers(self, code: StepCode) -> None:
+        """An answer is about to be looked at, whether there is any."""
+        if self._counts_all(code):
+            self._note(code, self._read(self._reads_of(code).slots)[0])
+
+    def loop(self, frame: Frame) -> None:
+        """A loop begins: how often it goes round tells of what it goes through, and so do its items."""
+        self.loops[frame.prefix] = told = self._read(self._reads_of(frame.code).source)
+        self._note(frame.code, told[0])
+
+    def enter(self, frame: Frame) -> tuple[Label, Origins]:
+        """An item of a loop stands in its variable; gives what `leave` puts back."""
+        slot = frame.code.loop_slot
+        before = self.labels[slot], self.origins[slot]
+        self.labels[slot], self.origins[slot] = self.loops[frame.prefix]
+        return before
+
+    def leave(self, frame: Frame, before: tuple[Label, Origins]) -> None:
+        """What stood in a loop's variable before stands there again."""
+        self.labels[frame.code.loop_slot], self.origins[frame.code.loop_slot] = before
+
+    # ------------------------------------------------------------ calls
+
+    def admit(self, attempt: Attempt, slots: list[Any], *, is_asked: bool) -> Admitted:
+        """Judge a call of a step; `is_asked` says that a person is asked before it anyway.
+
+        Raises RefusedByPolicy.
+        """
+        code = attempt.code
+        number = code.number
+        reads = self._reads[number] or self._reads_of(code)
+        labels = self.labels
+        arguments = tuple([make(slots, labels) for make in reads.arguments])
+        way = self._decided(number) if self.noted else self.base
+        repeats = code.recurs and self._is_in_cycle(code)
+        call = CallView(code.id, code.tool or REPLAN, arguments, way, code.retries, False, is_asked, repeats)
+        origins = self._origins_at(reads.slots)
+        if code.kind is Kind.AGENT and code.loop is None:
+            unseen = "the agent makes its calls by itself, so that nobody could hold them against the policy"
+            raise self._refused(call, Objection(Rule.AGENT, unseen), origins)
+        admitted = self._judged(call, origins, is_asked=is_asked)
+        self.calls[attempt.key] = admitted
+        if isinstance(attempt, Talk):
+            self.talks[attempt.key] = admitted.sent, admitted.origins
+            self.narrow(attempt)
+        return admitted
+
+    def narrow(self, talk: Talk) -> None:
+        """Leave an operation in turns no more than the policy gives its kind."""
+        rule, allowed = self.enforcement.policy.agent, talk.allowed
+        if rule is None or talk.code.kind is not Kind.AGENT:
+            return
+        given = {fold(name) for name in rule.tools}
+        talk.allowed = allowed._replace(
+            tools=tuple(name for name in allowed.tools if fold(name) in given),
+            turns=min(allowed.turns, rule.max_turns),
+            calls=rule.max_calls if allowed.calls is None else min(allowed.calls, rule.max_calls),
+        )
+
+    def admit_inner(self, call: InnerCall, *, is_asked: bool) -> None:
+        """Judge a call that an agent asks for: all that its model has seen may be in it.
+
+        Raises RefusedByPolicy.
+        """
+        label, origins = self.talks[call.talk.key]
+        arguments = tuple([argument_of(name, value, label) for name, value in call.args.items()])
+        code, way = call.code, self._decided(call.talk.code.number)
+        view = CallView(code.id, code.tool, arguments, way, in_agent=True, approved=is_asked)
+        self.calls[call.key] = self._judged(view, origins, is_asked=is_asked)
+
+    def _judged(self, call: CallView, origins: Origins, *, is_asked: bool) -> Admitted:
+        way, arguments = call.pc, call.arguments
+        judgement = self._judge(call)
+        if judgement.objections:
+            raise self._refused(call, judgement.objections[0], origins)
+        if judgement.approvals and not is_asked:
+            approved = self._judge(call._replace(approved=True))
+            if approved.objections:  # it would be asked in vain
+                raise self._refused(call, approved.objections[0], origins)
+        sent = way
+        for argument in arguments:
+            if argument.label is not sent:
+                sent = sent.join(argument.label)
+        result = judgement.result
+        if way is not LITERAL:
+            result = result.join(way)
+        made_by = self._with(origins, call.step)
+        if not (is_asked or judgement.approvals):
+            return Admitted(result, sent, made_by)
+        return Admitted(result, sent, made_by, judgement.approvals, self._shown(arguments, origins))
+
+    def answer(self, code: StepCode, slots: list[Any]) -> None:
+        """Judge an answer, or the message of a TERMINATE; raises RefusedByPolicy."""
+        reads = self._reads_of(code)
+        is_end = isinstance(self._plan.steps[code.number].action, Terminate)
+        arguments = tuple([make(slots, self.labels) for make in reads.arguments])
+        self._say(code, TERMINATE if is_end else RESPOND, arguments, self._read(reads.slots)[1])
+
+    def message(self, frame: Frame, slots: list[Any]) -> None:
+        """Judge the message with which ON_FAIL ends the plan; `slots` have the error and the item in it."""
+        code = frame.code
+        kept = list(self.labels)
+        if frame.items is not None:
+            self.labels[code.loop_slot] = self.loops[frame.prefix][0]
+        label, origins = self.results.get(frame.prefix, _PLAIN)
+        if code.out_slot != NOWHERE:
+            self.labels[code.out_slot] = label
+        arguments = tuple([make(slots, self.labels) for make in self._reads_of(code).message])
+        self.labels = kept
+        self._say(code, TERMINATE, arguments, origins)
+
+    def implied(self, text: str, slot: int | None = None) -> None:
+        """Judge the value that is the answer of a plan which has come to its end without one.
+
+        It is that of a variable, or the last that was set.
+        """
+        label, origins = self.last if slot is None else (self.labels[slot], self.origins[slot])
+        call = CallView(origins[-1] if origins else "", RESPOND, (argument_of("0", text, label),), self.base)
+        for objection in self._judge(call).objections:
+            raise self._refused(call, objection, origins)
+
+    def _say(self, code: StepCode, what: str, arguments: tuple[Argument, ...], origins: Origins) -> None:
+        call = CallView(code.id, what, arguments, self._decided(code.number))
+        for objection in self._judge(call).objections:
+            raise self._refused(call, objection, origins)
+
+    def _refused(self, call: CallView, objection: Objection, origins: Origins) -> RefusedByPolicy:
+        argument = None if objection.argument is None else call.argument(objection.argument)
+        label = join(a.label for a in call.arguments) if argument is None else argument.label
+        return RefusedByPolicy(
+            PolicyRefusal(
+                call.step,
+                call.tool,
+                str(objection.rule),
+                objection.message,
+                objection.argument,
+                str(label),
+                str(call.pc),
+                (*origins, call.step),
+                objection.help,
+            )
+        )
+
+    def _shown(self, arguments: tuple[Argument, ...], origins: Origins) -> dict[str, JSON]:
+        """What a person is told of the arguments that are not plain."""
+        told: dict[str, JSON] = {}
+        for argument in arguments:
+            if argument.label != LITERAL:
+                came: JSON = [*self._origins_of(argument, origins)]
+                told[argument.name] = {"label": str(argument.label), "from": came}
+        return told
+
+    def _origins_of(self, argument: Argument, origins: Origins) -> Origins:
+        found: Origins = _NO_ORIGINS
+        for hole in _holes(argument):
+            slot = self.program.slot_of.get(hole.partition(".")[0])
+            found = _merged(found, self.origins[slot]) if slot is not None else origins
+        return found
+
+    # ------------------------------------------------------------ outcomes
+
+    def came(self, attempt: Attempt, reported: Label | None = None) -> None:
+        """A call has its outcome; `reported` is the label that the world says the value has."""
+        admitted = self.calls.pop(attempt.key, None)
+        if admitted is None:
+            return
+        label, origins = admitted.result, admitted.origins
+        if reported is not None:
+            # what is known of each fact takes the place of what the policy says of all memory
+            label = reported.join(admitted.sent if attempt.code.tool in _MEMORY else label)
+        if isinstance(attempt, InnerCall):
+            seen, before = self.talks[attempt.talk.key]
+            self.talks[attempt.talk.key] = seen.join(label), _merged(before, origins)
+            return
+        if isinstance(attempt, Talk):
+            seen, before = self.talks.pop(attempt.key)
+            label, origins = label.join(seen), _merged(before, origins)
+        prefix = attempt.frame.prefix
+        known = self.results.get(prefix)
+        if known is None:
+            self.results[prefix] = label, origins
+        elif known[0] is not label or known[1] is not origins:
+            self.results[prefix] = label.join(known[0]), _merged(known[1], origins)
+        code = attempt.code
+        leads = self._exact or code.fail_target is not None or code.fail_message is not None
+        if leads and self._counts_all(code):
+            self._note(code, label)
+
+    def failed(self, attempt: Attempt) -> None:
+        """A call has failed for good: what its error says may tell of all that the call took along."""
+        admitted = self.calls.get(attempt.key)
+        if admitted is not None:
+            self.calls[attempt.key] = admitted._replace(result=admitted.result.join(admitted.sent))
+        self.came(attempt)
+
+    def unmade(self, frame: Frame) -> None:
+        """The arguments of a call could not be made: the error tells of what it would have read."""
+        self.results[frame.prefix] = self._read(self._reads_of(frame.code).slots)
+
+    def renamed(self, before: str, key: str) -> None:
+        """A call is tried again under another key."""
+        if before in self.calls:
+            self.calls[key] = self.calls.pop(before)
+        if before in self.talks:
+            self.talks[key] = self.talks.pop(before)
+
+    def stored(self, frame: Frame) -> None:
+        """A step is done: its value stands in its variable, where it has one."""
+        code = frame.code
+        self.loops.pop(frame.prefix, None)
+        label, origins = self.results.pop(frame.prefix, _PLAIN)
+        if code.out_slot == NOWHERE:
+            return
+        if self.noted:
+            label = label.join(self._decided(code.number))
+        elif self.base is not LITERAL:
+            label = label.join(self.base)
+        self.last = label, origins
+        self.labels[code.out_slot], self.origins[code.out_slot] = self.last
+
+    def label_of(self, key: str) -> Label | None:
+        """The label of all that a call takes along."""
+        admitted = self.calls.get(key)
+        return None if admitted is None else admitted.sent
+
+    def told_of_planning(self, key: str) -> dict[str, Any]:
+        """What the command for a new plan tells besides: the labels of variables, and that of the reason."""
+        labels = {name: label for name, (label, _) in self.variables().items()}
+        return {"labels": labels, "context": self.label_of(key) or self.base}
+
+    def _read(self, slots: tuple[int, ...]) -> tuple[Label, Origins]:
+        label = LITERAL
+        for slot in slots:
+            label = label.join(self.labels[slot])
+        return label, self._origins_at(slots)
+
+    def _origins_at(self, slots: tuple[int, ...]) -> Origins:
+        """The steps that the values of these slots were made by."""
+        found = _NO_ORIGINS
+        for slot in slots:
+            origins = self.origins[slot]
+            if origins and origins is not found:
+                found = _merged(found, origins)
+        return found
+
+    def _with(self, origins: Origins, step: str) -> Origins:
+        """The steps with one more at their end; for the same as the last time, the same tuple."""
+        last = self._extended.get(step)
+        if last is not None and last[0] == origins:
+            return last[1]
+        made = (*[other for other in origins if other != step], step)[-MOST_ORIGINS:]
+        self._extended[step] = origins, made
+        return made
+
+
+def _before(graph: Graph) -> list[tuple[int, ...]]:
+    """For each step of a graph, itself and those it waits for: their failure would keep it from starting."""
+    found: list[list[int]] = [[number] for number in range(len(graph.dependents))]
+    for number, dependents in enumerate(graph.dependents):
+        for dependent in dependents:
+            found[dependent].append(number)
+    return [tuple(numbers) for numbers in found]
+
+
+def _merged(left: Origins, right: Origins) -> Origins:
+    if not left or left is right or left == right:
+        return right
+    return tuple(dict.fromkeys((*left, *right)))[-MOST_ORIGINS:] if right else left
+
+
+def _holes(argument: Argument) -> Iterable[str]:
+    for part in argument.parts:
+        if not isinstance(part, str):
+            yield part.name
+    for item in argument.items:
+        yield from _holes(item)

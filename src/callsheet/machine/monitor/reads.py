@@ -1,0 +1,224 @@
+"""What a step reads, ready to be labelled: its arguments in parts, its guard, its source, its message.
+
+In: a step and the slots of variables. Out: functions from values and labels to the arguments of a call, as it
+is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from callsheet.ir import (
+    JSON,
+    And,
+    Call,
+    Condition,
+    DictExpr,
+    Goto,
+    IsEmpty,
+    ListExpr,
+    Literal,
+    Not,
+    NotEmpty,
+    Or,
+    Ref,
+    Step,
+    Template,
+    Terminate,
+    Value,
+)
+from callsheet.ir.expr import refs_of
+from callsheet.ir.labels import LITERAL, Label
+from callsheet.machine.closures import SlotOf
+from callsheet.machine.program import StepCode
+from callsheet.machine.values import to_json_text, to_text, walk
+from callsheet.policy.calls import Argument, Hole
+
+Values: TypeAlias = "list[Any]"
+Labels: TypeAlias = "list[Label]"
+Make: TypeAlias = "Callable[[Values, Labels], Argument]"
+Written: TypeAlias = "tuple[tuple[str, Value], ...]"
+"""Arguments by name, as they stand in the plan."""
+
+_MOST_MEMBERS = 64
+"""A list, or a dict, of more members is judged as one text."""
+_DEEPEST = 4
+
+
+class Reads(NamedTuple):
+    """What one step reads, by slot.
+
+    `arguments` make those of its call or its answer; `slots` are all that they read. `tests` are what its
+    guard compares, `emptiness` what it only asks to be empty or not; `source` is what its loop goes through.
+    `message` makes what ON_FAIL TERMINATE says.
+    """
+
+    arguments: tuple[Make, ...]
+    slots: tuple[int, ...]
+    tests: tuple[int, ...]
+    emptiness: tuple[int, ...]
+    source: tuple[int, ...]
+    message: tuple[Make, ...]
+
+
+def reads_of(
+    step: Step, code: StepCode, written: Written, slot_of: SlotOf, literal: Label, *, exact: bool
+) -> Reads:
+    """What a step reads.
+
+    `written` are its arguments by name, `literal` is the label of what the plan itself says; `exact` is how
+    plans of dependencies write values into texts.
+    """
+
+    making = _Making(slot_of, literal, exact)
+    arguments = tuple([making.argument(name, value) for name, value in written])
+    used = tuple(dict.fromkeys(making.used))
+    tests: list[Condition] = []
+    empties: list[Value] = []
+    if step.condition is not None:
+        _sort(step.condition, tests, empties)
+    then = None if step.on_fail is None else step.on_fail.then
+    said = then.values if isinstance(then, Terminate) else ()
+    return Reads(
+        arguments,
+        used,
+        _slots_in(tests, slot_of),
+        _slots_in(empties, slot_of),
+        () if step.foreach is None else _slots_in((step.foreach.source,), slot_of),
+        tuple([making.argument(str(number), value) for number, value in enumerate(said)]),
+    )
+
+
+def _slots_in(nodes: Iterable[Value | Condition], slot_of: SlotOf) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(slot_of(ref.name) for node in nodes for ref in refs_of(node)))
+
+
+def written_of(step: Step, named: Callable[[Call], Written]) -> Written:
+    """The arguments of a step by name; `named` gives those of a call of a tool."""
+    match step.action:
+        case Call() as call:
+            return named(call)
+        case Goto():
+            return ()
+        case action:
+            return tuple((str(number), value) for number, value in enumerate(action.values))
+
+
+def _sort(condition: Condition, tests: list[Condition], empties: list[Value]) -> None:
+    """Which parts of a condition ask for more than emptiness, and which do not."""
+    match condition:
+        case IsEmpty(value=value) | NotEmpty(value=value):
+            empties.append(value)
+        case Not(condition=inner):
+            _sort(inner, tests, empties)
+        case And(conditions=inner) | Or(conditions=inner):
+            for part in inner:
+                _sort(part, tests, empties)
+        case _:
+            tests.append(condition)
+
+
+class _Making:
+    """Makes functions that make arguments; notes the slots that they read."""
+
+    def __init__(self, slot_of: SlotOf, literal: Label, exact: bool) -> None:
+        self.used: list[int] = []
+        self.literal = literal
+        self._slot_of = slot_of
+        self._exact = exact
+
+    def _slot(self, name: str) -> int:
+        slot = self._slot_of(name)
+        self.used.append(slot)
+        return slot
+
+    def argument(self, name: str, value: Value) -> Make:
+        match value:
+            case Literal(value=scalar):
+                constant = Argument(name, (self._text(scalar),), self.literal)
+                return lambda values, labels: constant
+            case Ref():
+                return self._ref(name, value)
+            case Template():
+                return self._template(name, value)
+            case ListExpr(items=items):
+                return self._members(name, [self.argument(name, item) for item in items])
+            case DictExpr(items=pairs):
+                members: list[Make] = []
+                for key, item in pairs:
+                    members += self.argument(name, Literal(key)), self.argument(key, item)
+                return self._members(name, members)
+
+    def _text(self, value: JSON) -> str:
+        return to_json_text(value) if self._exact else to_text(value)
+
+    def _ref(self, name: str, ref: Ref) -> Make:
+        slot, path, variable = self._slot(ref.name), ref.path, _shown(ref)
+
+        def make(values: Values, labels: Labels) -> Argument:
+            value = values[slot]
+            if path:
+                value = walk(value, path)
+            if type(value) is str:
+                return Argument(name, (Hole(variable, labels[slot], value),), labels[slot])
+            return argument_of(name, value, labels[slot], variable)
+
+        return make
+
+    def _template(self, name: str, template: Template) -> Make:
+        made = [
+            part if isinstance(part, str) else (self._slot(part.name), part.path, _shown(part))
+            for part in template.parts
+        ]
+        text = self._text
+        literal = self.literal if any(isinstance(part, str) for part in template.parts) else LITERAL
+
+        def make(values: Values, labels: Labels) -> Argument:
+            whole = literal
+            parts: list[str | Hole] = []
+            for part in made:
+                if isinstance(part, str):
+                    parts.append(part)
+                    continue
+                slot, path, variable = part
+                label, value = labels[slot], values[slot]
+                if path:
+                    value = walk(value, path)
+                if label is not whole:
+                    whole = whole.join(label)
+                parts.append(Hole(variable, label, value if type(value) is str else text(value)))
+            return Argument(name, tuple(parts), whole)
+
+        return make
+
+    def _members(self, name: str, members: list[Make]) -> Make:
+        empty = Argument(name, ("",), self.literal)
+
+        def make(values: Values, labels: Labels) -> Argument:
+            items = tuple([member(values, labels) for member in members])
+            whole = LITERAL
+            for item in items:
+                whole = whole.join(item.label)
+            return Argument(name, (), whole, items) if items else empty
+
+        return make
+
+
+def _shown(ref: Ref) -> str:
+    """A reference as it stands in the plan."""
+    return ".".join([ref.name, *map(str, ref.path)])
+
+
+def argument_of(name: str, value: JSON, label: Label, variable: str = "", depth: int = 0) -> Argument:
+    """An argument that is a value of this label: its members one by one, or one text where they are many."""
+    if isinstance(value, list | dict) and 0 < len(value) <= _MOST_MEMBERS and depth < _DEEPEST:
+        items: list[Argument] = []
+        if isinstance(value, dict):
+            for key, item in cast("dict[str, JSON]", value).items():
+                items.append(Argument(name, (Hole(variable, label, key),), label))
+                items.append(argument_of(key, item, label, variable, depth + 1))
+        else:
+            items += [argument_of(name, item, label, variable, depth + 1) for item in value]
+        return Argument(name, (), label, tuple(items))
+    return Argument(name, (Hole(variable, label, to_text(value)),), label)

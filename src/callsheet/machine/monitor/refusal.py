@@ -1,0 +1,52 @@
+"""That the policy ends a run: which call it was, which rule, and how the data came there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class PolicyRefusal(NamedTuple):
+    """What a policy refused while a run went on.
+
+    `rule` is one of `policy.calls.Rule`; `argument` is the one that it is about, None where it is the call
+    as a whole. `label` is that of the argument, or of all of them; `decided_by` is the label of what decided
+    that the call is made. `flow` are the steps that the data came from, in the order of the run, and then the
+    step itself. `help` is the way out, where one is known.
+    """
+
+    step: str
+    tool: str
+    rule: str
+    message: str
+    argument: str | None = None
+    label: str = ""
+    decided_by: str = ""
+    flow: tuple[str, ...] = ()
+    help: str | None = None
+
+    def describe(self) -> str:
+        """The refusal in one line.
+
+        >>> PolicyRefusal("S4", "SEND", "flow", "private data would reach the outside").describe()
+        'the policy refuses S4 @SEND: private data would reach the outside'
+        """
+        return f"the policy refuses {self.step} @{self.tool}: {self.message}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The refusal as JSON data."""
+        return {**self._asdict(), "flow": list(self.flow)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PolicyRefusal:
+        """The refusal that JSON data tells of; raises TypeError or KeyError for other data."""
+        given = {**data}
+        return cls(flow=tuple(given.pop("flow")), **given)
+
+
+class RefusedByPolicy(Exception):
+    """Unwinds the machine to where the run is ended; no part of a plan can catch it."""
+
+    def __init__(self, refusal: PolicyRefusal) -> None:
+        super().__init__(refusal.describe())
+        self.refusal = refusal

@@ -1,0 +1,194 @@
+"""The proof: every call of a plan is judged with the labels that its data can have.
+
+In: a plan, a policy, the labels of what the run is given. Out: a verdict. About linear in the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from callsheet.ir import Plan, Step
+from callsheet.ir.collecting import collector_rests
+from callsheet.ir.labels import Label
+from callsheet.passes.verify.labels import Labels, labels_of
+from callsheet.passes.verify.structure import structural
+from callsheet.passes.verify.subject import Subject, subject_of
+from callsheet.passes.verify.verdict import StepLabels, Verdict, Violation
+from callsheet.passes.verify.views import call_views, failure_view
+from callsheet.passes.verify.ways import Ways
+from callsheet.policy.calls import CallView, Judgement, Objection, Obligation, Rule
+from callsheet.policy.judge import Judge
+from callsheet.policy.model import Policy
+
+_LARGE = 1_000
+_MOST_WAYS = 50
+_UNTRUSTED_RULES = frozenset({Rule.CONTROL, Rule.EXECUTABLE, Rule.REPLAN})
+_WAY_RULES = frozenset({Rule.IMPLICIT, Rule.CONSEQUENTIAL})
+
+
+class _Found(NamedTuple):
+    """What speaks against a step, before the way of the data is looked for."""
+
+    step: int
+    objection: Objection
+
+
+def verify(
+    plan: Plan,
+    policy: Policy | Judge,
+    *,
+    inputs: Mapping[str, Label] | None = None,
+    parameters: Mapping[str, Sequence[str]] | None = None,
+    can_ask: bool = False,
+) -> Verdict:
+    """Prove that no run of a plan does what the policy forbids, or say what speaks against it.
+
+    `inputs` are the labels of the variables that the run is given, beside those that the plan sets itself.
+    `parameters` name the positional arguments of tools that the document does not know. With `can_ask`, what
+    a person has to say yes to is an obligation `approve`; without, it refuses the plan. Raises ValueError for
+    a policy with a pattern or host that is none.
+
+    >>> from callsheet.ir import Call, Literal, Output, Plan, Ref, Step
+    >>> plan = Plan((
+    ...     Step("S1", Call("READ_FILE", (), (("path", Literal("notes.txt")),)), output=Output("a")),
+    ...     Step("S2", Call("WEB_SEARCH", (), (("query", Ref("a")),)), output=Output("r")),
+    ... ))
+    >>> print(verify(plan, Policy()).violations[0])
+    S2: private data in query ($a) of @WEB_SEARCH would reach outside (S1 $a → S2 query → outside)
+    """
+    judge = policy if isinstance(policy, Judge) else Judge(policy)
+    with collector_rests(len(plan.steps) >= _LARGE):
+        subject = subject_of(plan, judge, inputs or {}, parameters or {})
+        labels = labels_of(subject)
+        violations = list(structural(subject))
+        found: list[_Found] = []
+        obligations: dict[Obligation, None] = {}
+        for number in range(len(plan.steps)):
+            for call, judgement in _judged(labels, number):
+                found += [_Found(number, objection) for objection in judgement.objections]
+                _approvals(number, call, judgement, found, obligations, can_ask=can_ask)
+                obligations.update(dict.fromkeys(judgement.obligations))
+        violations += _told(labels, found)
+        steps = tuple(_explained(labels, number) for number in range(len(plan.steps)))
+    return Verdict(tuple(violations), tuple(obligations), steps)
+
+
+def _judged(labels: Labels, number: int) -> Iterator[tuple[CallView, Judgement]]:
+    """All that a step may do, judged with its labels."""
+    subject = labels.subject
+    step = subject.plan.steps[number]
+    around = subject.surroundings(_reader(labels, number))
+    repeats = bool(subject.control.in_cycle[number])
+    for call in call_views(step, around, labels.way(number), repeats=repeats):
+        yield call, subject.judge.judge(call)
+    message = failure_view(step, around, labels.failure_way(number))
+    if message is not None:
+        yield message, subject.judge.judge(message)
+
+
+def _reader(labels: Labels, number: int) -> Callable[[str], Label]:
+    return lambda name: labels.label_of(number, name)
+
+
+def _approvals(
+    number: int,
+    call: CallView,
+    judgement: Judgement,
+    found: list[_Found],
+    obligations: dict[Obligation, None],
+    *,
+    can_ask: bool,
+) -> None:
+    for why in judgement.approvals:
+        if can_ask:
+            obligations[Obligation("approve", call.step, why)] = None
+        else:
+            message = f"{why}, and nobody has approved it"
+            found.append(_Found(number, Objection(Rule.CONSEQUENTIAL, message, None, "approve the step")))
+
+
+def _told(labels: Labels, found: list[_Found]) -> Iterator[Violation]:
+    """The violations, each once, the first of them with the way of their data."""
+    ways = Ways(labels)
+    known: set[tuple[int, Objection]] = set()
+    for number, objection in found:
+        if (number, objection) in known:
+            continue
+        known.add((number, objection))
+        step = labels.subject.plan.steps[number]
+        flow = _flow(labels, ways, number, objection) if len(known) <= _MOST_WAYS else ()
+        yield Violation(
+            step.id,
+            objection.rule,
+            objection.message,
+            objection.argument,
+            flow,
+            objection.help,
+            step.action.span or step.span,
+        )
+
+
+def _flow(labels: Labels, ways: Ways, number: int, objection: Objection) -> tuple[str, ...]:
+    """The way of the data that an objection is about, to where it would go."""
+    step = labels.subject.plan.steps[number]
+    if objection.rule in _WAY_RULES:
+        guilty = _is_untrusted if objection.rule is Rule.CONSEQUENTIAL else _is_private
+        return _decided(labels, ways, number, guilty)
+    is_guilty = _is_untrusted if objection.rule in _UNTRUSTED_RULES else _is_private
+    if objection.rule not in (*_UNTRUSTED_RULES, Rule.FLOW, Rule.ANSWER):
+        return ()
+    way = ways.to(number, labels.subject.readings[number].arguments, is_guilty)
+    if not way:
+        return ()
+    argument = objection.argument
+    place = "the text" if argument is None or argument.isdigit() else argument
+    end = ("outside",) if objection.rule is Rule.FLOW and _goes_outside(objection) else ()
+    return (*way, f"{step.id} {place}", *end)
+
+
+def _goes_outside(objection: Objection) -> bool:
+    return objection.message.endswith("outside")
+
+
+def _decided(labels: Labels, ways: Ways, number: int, is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:
+    """The way of the data that decides whether a step is done: by its own guard, or by one before it."""
+    subject = labels.subject
+    step = subject.plan.steps[number]
+    own = (*subject.readings[number].contents, *subject.readings[number].source)
+    way = ways.to(number, (*own, *subject.readings[number].emptiness), is_guilty)
+    if way:
+        return (*way, f"{step.id} whether it is done")
+    for other, before in enumerate(subject.plan.steps):
+        if is_guilty(labels.decision(other)) and number in set(subject.control.dependents(other)):
+            reading = subject.readings[other]
+            way = ways.to(other, (*reading.contents, *reading.source, *reading.emptiness), is_guilty)
+            return (*way, before.id, f"{step.id} whether it is done")
+    return ()
+
+
+def _is_private(label: Label) -> bool:
+    return not label.is_public
+
+
+def _is_untrusted(label: Label) -> bool:
+    return label.untrusted
+
+
+def _explained(labels: Labels, number: int) -> StepLabels:
+    subject = labels.subject
+    step: Step = subject.plan.steps[number]
+    names = subject.readings[number].names()
+    reads = tuple((name, labels.label_of(number, name)) for name in names)
+    return StepLabels(step.id, reads, labels.way(number), labels.results[number], _because(subject, number))
+
+
+def _because(subject: Subject, number: int) -> tuple[str, ...]:
+    """The steps whose values a step reads directly."""
+    web = subject.web
+    found: dict[str, None] = {}
+    for value in web.seen[number].values():
+        for made in (value, *web.operands[value][:8]):
+            if web.values[made].step >= 0:
+                found[subject.plan.steps[web.values[made].step].id] = None
+    return tuple(found)

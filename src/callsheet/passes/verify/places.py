@@ -1,0 +1,96 @@
+"""Which places besides variables a call reads and writes: files by their paths, memory, working memory.
+
+In: a call with its arguments. Out: names of places. A place `*` stands for all of its kind, `?` for one that
+nobody knows before the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from callsheet.policy.builtins import PathUse, Reach, Traits
+from callsheet.policy.calls import CallView
+from callsheet.policy.paths import PathRefused, file_key, workspace_path
+
+MEMORY = "memory:"
+ALL_FILES = "file:*"
+SOME_FILE = "file:?"
+ALL_NOTES = "note:*"
+SOME_NOTE = "note:?"
+
+
+class Access(NamedTuple):
+    """The places that a call reads, those it writes, and those of them that then hold nothing else."""
+
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    overwrites: tuple[str, ...] = ()
+
+
+NOTHING = Access()
+
+
+def access_of(
+    tool: str, traits: Traits | None, calls: Iterable[CallView], agent_tools: frozenset[str]
+) -> Access:
+    """The places of all the calls that a step may make; `tool` is its folded name."""
+    if traits is None:
+        return NOTHING
+    found = [_access(tool, traits, call, agent_tools) for call in calls]
+    if len(found) == 1:
+        return found[0]
+    reads = tuple(dict.fromkeys(place for access in found for place in access.reads))
+    return Access(reads, tuple(dict.fromkeys(place for access in found for place in access.writes)))
+
+
+def _access(tool: str, traits: Traits, call: CallView, agent_tools: frozenset[str]) -> Access:
+    if tool == "AGENT_SOLVE":
+        return _of_agent(agent_tools)
+    if tool in ("QUERY_MEMORY", "MEMORY_STATS"):
+        return Access(reads=(MEMORY,))
+    if traits.reach is Reach.MEMORY:
+        return Access(writes=(MEMORY,))
+    if tool in ("SET_WM", "GET_WM"):
+        return _of_notes(tool, call)
+    if traits.path is None or traits.path_use is PathUse.HOST:
+        return NOTHING
+    path = _path(call, traits.path)
+    if traits.path_use is PathUse.WRITE:
+        place = SOME_FILE if path is None else f"file:{path}"
+        read = () if tool == "WRITE_FILE" else (ALL_FILES,) if path is None else (place, SOME_FILE)
+        return Access(read, (place, ALL_FILES))
+    if tool == "SEARCH_FILES" or path is None:
+        return Access(reads=(ALL_FILES,))
+    return Access(reads=(f"file:{path}", SOME_FILE))
+
+
+def _of_notes(tool: str, call: CallView) -> Access:
+    key = call.argument("key")
+    text = None if key is None else key.text
+    place = SOME_NOTE if text is None else f"note:{text}"
+    if tool == "SET_WM":
+        return Access((), (place, ALL_NOTES), () if text is None else (place,))
+    return Access((ALL_NOTES,) if text is None else (place, SOME_NOTE))
+
+
+def _of_agent(tools: frozenset[str]) -> Access:
+    reads: list[str] = [ALL_FILES, MEMORY, ALL_NOTES] if tools else []
+    writes: list[str] = []
+    if tools & {"WRITE_FILE", "EDIT_FILE"}:
+        writes += (SOME_FILE, ALL_FILES)
+    if "STORE_FACT" in tools:
+        writes.append(MEMORY)
+    if "SET_WM" in tools:
+        writes += (SOME_NOTE, ALL_NOTES)
+    return Access(tuple(reads), tuple(writes))
+
+
+def _path(call: CallView, name: str) -> str | None:
+    argument = call.argument(name)
+    if argument is None or argument.text is None:
+        return None
+    try:
+        return file_key(workspace_path(argument.text))
+    except PathRefused:
+        return None

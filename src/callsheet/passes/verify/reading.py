@@ -1,0 +1,67 @@
+"""What a step reads, by what it reads it for: arguments, contents that are tested, emptiness that is tested.
+
+In: a step. Out: names of variables. The step's own loop variable stands for its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from callsheet.ir import And, Compare, Condition, IsEmpty, Not, NotEmpty, Or, Step, Value
+from callsheet.ir.expr import refs_of
+
+
+class Reading(NamedTuple):
+    """The variables that a step reads, each once.
+
+    `contents` are tested by their content, `emptiness` only for being empty. `loop` is the loop variable;
+    where it is read the source is.
+    """
+
+    arguments: tuple[str, ...]
+    contents: tuple[str, ...]
+    emptiness: tuple[str, ...]
+    source: tuple[str, ...]
+    failure: tuple[str, ...]
+    loop: str | None
+
+    def names(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(dict.fromkeys(name for part in self[:5] for name in part or ()))
+
+
+def reading_of(step: Step) -> Reading:
+    """What a step reads."""
+    loop = step.foreach.var if step.foreach is not None else None
+    source = _names([step.foreach.source] if step.foreach is not None else ())
+    contents: list[Value] = []
+    emptiness: list[Value] = []
+    if step.condition is not None:
+        _split(step.condition, contents, emptiness)
+    own_output = step.output.var if step.output is not None else None
+    return Reading(
+        _names(step.values()),
+        _names(contents),
+        _names(emptiness),
+        source,
+        tuple(name for name in _names(step.failure_values()) if name != own_output),
+        loop,
+    )
+
+
+def _names(values: Iterable[Value]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(ref.name for value in values for ref in refs_of(value)))
+
+
+def _split(condition: Condition, contents: list[Value], emptiness: list[Value]) -> None:
+    match condition:
+        case Compare(left=left, right=right):
+            contents += (left, right)
+        case IsEmpty(value=value) | NotEmpty(value=value):
+            emptiness.append(value)
+        case Not(condition=inner):
+            _split(inner, contents, emptiness)
+        case And(conditions=conditions) | Or(conditions=conditions):
+            for inner in conditions:
+                _split(inner, contents, emptiness)

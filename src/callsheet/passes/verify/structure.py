@@ -1,0 +1,81 @@
+"""What makes a plan no plan to prove: two readings, jumps to nowhere, no end, control flow inside a block.
+
+In: a plan made ready. Out: violations of the rule STRUCTURE, and of the limits of the policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from callsheet.diagnostics import Severity
+from callsheet.ir import Call, Goto, Order
+from callsheet.passes.pipeline import findings
+from callsheet.passes.verify.subject import Subject
+from callsheet.passes.verify.verdict import Violation
+from callsheet.policy.calls import Rule
+
+
+def structural(subject: Subject) -> Iterator[Violation]:
+    """What speaks against the plan before any data are looked at."""
+    yield from _limits(subject)
+    yield from _errors(subject)
+    yield from _endless(subject)
+    yield from _blocks(subject)
+    yield from _twice(subject)
+
+
+def _limits(subject: Subject) -> Iterator[Violation]:
+    most = subject.judge.policy.max_steps
+    count = len(subject.plan.steps)
+    if most is not None and count > most:
+        yield Violation(None, Rule.LIMIT, f"the plan has {count} steps, the policy allows {most}")
+
+
+def _errors(subject: Subject) -> Iterator[Violation]:
+    """Errors of the ordinary checks: such a plan does not run."""
+    for finding in findings(subject.plan, inputs=subject.inputs):
+        if finding.severity is Severity.ERROR:
+            step = None if finding.step is None else subject.plan.steps[finding.step]
+            yield Violation(
+                None if step is None else step.id,
+                Rule.STRUCTURE,
+                finding.message,
+                help=finding.help,
+                span=finding.span,
+            )
+
+
+def _endless(subject: Subject) -> Iterator[Violation]:
+    """Steps from which the plan cannot end; the first of them is told."""
+    if subject.plan.order is not Order.TEXT:
+        return
+    for number, step in enumerate(subject.plan.steps):
+        if subject.is_reached[number] and not subject.control.can_end[number]:
+            message = "the plan cannot end once it is here"
+            yield Violation(step.id, Rule.STRUCTURE, message, help="end it, or guard the jump back")
+            return
+
+
+def _blocks(subject: Subject) -> Iterator[Violation]:
+    for step in subject.plan.steps:
+        if step.group is None:
+            continue
+        jumps = step.on_fail is not None and isinstance(step.on_fail.then, Goto)
+        if jumps or not isinstance(step.action, Call):
+            yield Violation(
+                step.id,
+                Rule.STRUCTURE,
+                "steps of a parallel block run together, so none of them can say where the plan goes on",
+                help="put the jump or the end behind the closing brace",
+                span=step.span,
+            )
+
+
+def _twice(subject: Subject) -> Iterator[Violation]:
+    """Arguments that are given twice in all but case."""
+    for step in subject.plan.steps:
+        if not isinstance(step.action, Call):
+            continue
+        names = [name.casefold() for name, _ in step.action.named]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            yield Violation(step.id, Rule.STRUCTURE, f"the argument {name} is given twice", name)

@@ -1,0 +1,162 @@
+"""A plan made ready for the analysis: its flow, who decides about whom, what each step reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from callsheet.ir import Call, ListExpr, Literal, Order, Plan, Respond, Step, Value
+from callsheet.ir.control import Control, control_of
+from callsheet.ir.flow import Flow, flow_of, is_guarded
+from callsheet.ir.labels import LITERAL, Label
+from callsheet.passes.verify.places import NOTHING, Access, access_of
+from callsheet.passes.verify.reading import Reading, reading_of
+from callsheet.passes.verify.values import Kind, Web, Write, web_of
+from callsheet.passes.verify.views import Surroundings, call_views, tool_of
+from callsheet.policy.builtins import fold
+from callsheet.policy.judge import Judge
+
+Parameters = Callable[[str], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A plan as the analysis sees it; lists are by the number of the step."""
+
+    plan: Plan
+    judge: Judge
+    flow: Flow
+    control: Control
+    inputs: Mapping[str, Label]
+    constants: Mapping[str, Value]
+    parameters: Parameters
+    readings: Sequence[Reading]
+    accesses: Sequence[Access]
+    web: Web
+    is_reached: bytearray
+
+    def surroundings(self, label_of: Callable[[str], Label]) -> Surroundings:
+        """What the step's values are made of, with labels from here."""
+        return Surroundings(label_of, self.constants, self.judge.policy.planner, self.parameters)
+
+
+def subject_of(
+    plan: Plan, judge: Judge, inputs: Mapping[str, Label], parameters: Mapping[str, Sequence[str]]
+) -> Subject:
+    """Make a plan ready."""
+    flow = _with_empty_answers(flow_of(plan))
+    constants = _constants(plan, inputs)
+    by_name = _parameters(judge, parameters)
+    around = Surroundings(lambda _name: LITERAL, constants, LITERAL, by_name)
+    readings = [reading_of(step) for step in plan.steps]
+    accesses = [_access(step, judge, around) for step in plan.steps]
+    reads = [(*reading.names(), *access.reads) for reading, access in zip(readings, accesses, strict=True)]
+    entered = _entered_groups(flow)
+    writes = [
+        _writes(step, access, flow.group_end[number] not in entered)
+        for number, (step, access) in enumerate(zip(plan.steps, accesses, strict=True))
+    ]
+    return Subject(
+        plan=plan,
+        judge=judge,
+        flow=flow,
+        control=control_of(flow),
+        inputs=inputs,
+        constants=constants,
+        parameters=by_name,
+        readings=readings,
+        accesses=accesses,
+        web=web_of(flow, reads, writes, in_order=plan.order is Order.TEXT),
+        is_reached=flow.reachable(),
+    )
+
+
+def _with_empty_answers(flow: Flow) -> Flow:
+    """The flow in which every answer may turn out empty, so that what follows it is looked at too."""
+    steps = flow.plan.steps
+    successors = list(flow.successors)
+    predecessors = list(flow.predecessors)
+    for number, step in enumerate(steps):
+        after = number + 1
+        alone = step.group is None and isinstance(step.action, Respond)
+        if alone and after < len(steps) and after not in successors[number]:
+            successors[number] = [*successors[number], after]
+            predecessors[after] = [*predecessors[after], number]
+    return replace(flow, successors=successors, predecessors=predecessors)
+
+
+def _constants(plan: Plan, inputs: Mapping[str, Label]) -> dict[str, Value]:
+    """The variables that hold one literal all through the run: initial ones that nothing sets again."""
+    constants = {name: value for name, value in plan.variables if name not in inputs}
+    once: dict[str, int] = {}
+    for step in plan.steps:
+        for name in (
+            step.output.var if step.output is not None else None,
+            step.foreach.var if step.foreach is not None else None,
+        ):
+            if name is not None:
+                constants.pop(name, None)
+                once[name] = once.get(name, 0) + 1
+    for step in plan.steps:
+        if step.output is None or is_guarded(step) or step.output.cast is not None:
+            continue
+        text = _formatted(step)
+        is_new = once[step.output.var] == 1 and step.output.var not in inputs
+        if text is not None and is_new and all(name != step.output.var for name, _ in plan.variables):
+            constants[step.output.var] = text
+    return {n: v for n, v in constants.items() if isinstance(v, Literal | ListExpr)}
+
+
+def _formatted(step: Step) -> Literal | None:
+    """The text of a FORMAT without any data."""
+    if not isinstance(step.action, Call) or step.action.tool != "FORMAT":
+        return None
+    values = list(step.values())
+    return values[0] if len(values) == 1 and isinstance(values[0], Literal) else None
+
+
+def _parameters(judge: Judge, given: Mapping[str, Sequence[str]]) -> Parameters:
+    known: dict[str, tuple[str, ...]] = {fold(name): tuple(names) for name, names in given.items()}
+
+    def names(tool: str) -> tuple[str, ...]:
+        traits = judge.traits(tool)
+        return (traits.parameters if traits is not None else ()) or known.get(fold(tool), ())
+
+    return names
+
+
+def _access(step: Step, judge: Judge, around: Surroundings) -> Access:
+    if not isinstance(step.action, Call):
+        return NOTHING
+    traits = judge.traits(step.action.tool)
+    tool = fold(tool_of(step))
+    stores = traits is not None and (traits.path is not None or tool in _PLACES)
+    if not stores:
+        return NOTHING
+    return access_of(tool, traits, call_views(step, around, LITERAL), judge.setting.agent_tools)
+
+
+_PLACES = frozenset({"QUERY_MEMORY", "MEMORY_STATS", "STORE_FACT", "SET_WM", "GET_WM", "AGENT_SOLVE"})
+
+
+def _entered_groups(flow: Flow) -> frozenset[int]:
+    """The groups (by their last step) that a jump may enter behind their first member."""
+    found: set[int] = set()
+    for number, end in enumerate(flow.group_end):
+        inside = number > 0 and flow.group_end[number - 1] == end
+        if inside and any(before != number - 1 for before in flow.predecessors[number]):
+            found.add(end)
+    return frozenset(found)
+
+
+def _writes(step: Step, access: Access, whole: bool) -> list[Write]:
+    found: list[Write] = []
+    is_sure = whole and not (step.on_fail is not None and step.on_fail.then is not None)
+    unguarded = step.condition is None
+    if step.output is not None and isinstance(step.action, Call):
+        sure = is_sure and (unguarded or step.foreach is not None)
+        found.append(Write(step.output.var, Kind.RESULT, sure))
+    for place in access.writes:
+        sure = is_sure and unguarded and step.foreach is None and place in access.overwrites
+        found.append(Write(place, Kind.STORED, sure))
+    return found

@@ -1,0 +1,237 @@
+"""Which value each read sees: static single assignment over the flow, linear for all plans but odd ones.
+
+In: the flow, and what each step reads and writes. Out: values, each made by a step, joined from others,
+or there before the first step. Where joins would be too many, every read of a name sees all of its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from callsheet.ir.dominators import NONE, immediate_dominators
+from callsheet.ir.flow import Flow
+
+_LEAST_WORK = 100_000
+_WORK_PER_NODE = 40
+
+
+class Kind(IntEnum):
+    """Where a value comes from."""
+
+    ENTRY = 0
+    """It is there before the first step."""
+    RESULT = 1
+    """A step gives it."""
+    STORED = 2
+    """A step puts it into a place."""
+    JOIN = 3
+    """It is one of its operands."""
+
+
+class Value(NamedTuple):
+    """A value of a variable or a place; `step` made it."""
+
+    kind: Kind
+    name: str
+    step: int = -1
+
+
+class Write(NamedTuple):
+    """A step sets a name; what was there before may stay unless it is `sure`."""
+
+    name: str
+    kind: Kind
+    sure: bool
+
+
+@dataclass(slots=True)
+class Web:
+    """All values of a plan. `seen[step]` tells for each name that the step reads which value it sees."""
+
+    values: list[Value] = field(default_factory=list[Value])
+    operands: list[list[int]] = field(default_factory=list[list[int]])
+    seen: list[dict[str, int]] = field(default_factory=list[dict[str, int]])
+    made: dict[tuple[int, Kind, str], int] = field(default_factory=dict[tuple[int, Kind, str], int])
+    """The value that a step gives to a name."""
+
+    def add(self, value: Value, operands: Sequence[int] = ()) -> int:
+        """Take a value in and give its number."""
+        self.values.append(value)
+        self.operands.append(list(operands))
+        return len(self.values) - 1
+
+
+def web_of(
+    flow: Flow, reads: Sequence[Sequence[str]], writes: Sequence[Sequence[Write]], *, in_order: bool
+) -> Web:
+    """The values that each step sees; without `in_order` any step may come before any other."""
+    web = Web(seen=[{} for _ in reads])
+    for step, written in enumerate(writes):
+        for write in written:
+            web.made[step, write.kind, write.name] = web.add(Value(write.kind, write.name, step))
+    joins = _joins(flow, writes) if in_order else None
+    if joins is None:
+        _all_at_once(web, reads, writes)
+    else:
+        _Linking(flow, web, reads, writes, joins[0], joins[1]).go()
+    return web
+
+
+def _all_at_once(web: Web, reads: Sequence[Sequence[str]], writes: Sequence[Sequence[Write]]) -> None:
+    every: dict[str, int] = {}
+
+    def join(name: str) -> int:
+        if name not in every:
+            every[name] = web.add(Value(Kind.JOIN, name), [web.add(Value(Kind.ENTRY, name))])
+        return every[name]
+
+    for step, written in enumerate(writes):
+        for write in written:
+            web.operands[join(write.name)].append(web.made[step, write.kind, write.name])
+    for step, names in enumerate(reads):
+        for name in names:
+            web.seen[step][name] = join(name)
+
+
+def _joins(flow: Flow, writes: Sequence[Sequence[Write]]) -> tuple[list[int], list[dict[str, None]]] | None:
+    """The dominators, and for each node the names whose values may meet there; None if they are too many."""
+    dominator = immediate_dominators(flow.successors, flow.entry)
+    work = max(_LEAST_WORK, _WORK_PER_NODE * len(dominator))
+    frontier: list[dict[int, None]] = [{} for _ in dominator]
+    for node, before in enumerate(flow.predecessors):
+        if dominator[node] == NONE or len(before) < 2:
+            continue
+        for runner in before:
+            above = runner
+            while above not in (NONE, dominator[node]):
+                frontier[above][node] = None
+                above = dominator[above]
+                work -= 1
+            if work < 0:
+                return None
+    set_at: dict[str, dict[int, None]] = {}
+    for step, written in enumerate(writes):
+        for write in written:
+            set_at.setdefault(write.name, {})[flow.group_end[step]] = None
+    joins: list[dict[str, None]] = [{} for _ in dominator]
+    for name, nodes in set_at.items():
+        waiting = list(nodes)
+        while waiting:
+            for node in frontier[waiting.pop()]:
+                work -= 1
+                if name not in joins[node]:
+                    joins[node][name] = None
+                    waiting.append(node)
+        if work < 0:
+            return None
+    return dominator, joins
+
+
+@dataclass(slots=True)
+class _Linking:
+    """One walk down the tree of dominators with the value that each name has."""
+
+    flow: Flow
+    web: Web
+    reads: Sequence[Sequence[str]]
+    writes: Sequence[Sequence[Write]]
+    dominator: list[int]
+    joins: list[dict[str, None]]
+    _current: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    _join_at: list[dict[str, int]] = field(default_factory=list[dict[str, int]])
+    _stored: dict[int, dict[str, list[int]]] = field(default_factory=dict[int, dict[str, list[int]]])
+
+    def go(self) -> None:
+        """Fill in the web."""
+        children: list[list[int]] = [[] for _ in self.dominator]
+        for node, above in enumerate(self.dominator):
+            if above != NONE:
+                children[above].append(node)
+        self._join_at = [
+            {name: self.web.add(Value(Kind.JOIN, name)) for name in names} for names in self.joins
+        ]
+        undo: list[list[str]] = []
+        stack = [self.flow.entry]
+        while stack:
+            node = stack.pop()
+            if node < 0:
+                for name in undo.pop():
+                    self._current[name].pop()
+                continue
+            undo.append(self._at(node))
+            stack.append(~node)
+            stack.extend(children[node])
+
+    def _at(self, node: int) -> list[str]:
+        """Link a node's reads and writes; gives the names that have a new value."""
+        pushed: list[str] = []
+        for name, join in self._join_at[node].items():
+            self._push(name, join, pushed)
+        if node < self.flow.end:
+            self._read(node)
+            if self.flow.group_end[node] == node:
+                self._write(node, pushed)
+        for following in self.flow.successors[node]:
+            for name, join in self._join_at[following].items():
+                self.web.operands[join].append(self._value(name))
+        return pushed
+
+    def _push(self, name: str, value: int, pushed: list[str]) -> None:
+        self._value(name)
+        self._current[name].append(value)
+        pushed.append(name)
+
+    def _value(self, name: str) -> int:
+        held = self._current.get(name)
+        if held is None:
+            held = self._current[name] = [self.web.add(Value(Kind.ENTRY, name))]
+        return held[-1]
+
+    def _members(self, end: int) -> range:
+        start = end
+        while start > 0 and self.flow.group_end[start - 1] == end:
+            start -= 1
+        return range(start, end + 1)
+
+    def _read(self, node: int) -> None:
+        seen = self.web.seen[node]
+        for name in self.reads[node]:
+            seen[name] = self._value(name)
+        end = self.flow.group_end[node]
+        if end == node and (node == 0 or self.flow.group_end[node - 1] != node):
+            return
+        if not seen:
+            return
+        if end not in self._stored:
+            self._stored[end] = self._stored_by(end)
+        for name, stored in self._stored[end].items():
+            if name in seen:
+                seen[name] = self.web.add(Value(Kind.JOIN, name), [seen[name], *stored])
+
+    def _stored_by(self, end: int) -> dict[str, list[int]]:
+        """What the members of a group put into places, which any of them may read."""
+        stored: dict[str, list[int]] = {}
+        for member in self._members(end):
+            for write in self.writes[member]:
+                if write.kind is Kind.STORED:
+                    made = self.web.made[member, write.kind, write.name]
+                    stored.setdefault(write.name, []).append(made)
+        return stored
+
+    def _write(self, end: int, pushed: list[str]) -> None:
+        """What a step sets, or all members of a group: two that set one name leave either value."""
+        found: dict[str, list[int]] = {}
+        sure: dict[str, bool] = {}
+        for member in self._members(end):
+            for write in self.writes[member]:
+                found.setdefault(write.name, []).append(self.web.made[member, write.kind, write.name])
+                sure[write.name] = sure.get(write.name, False) or write.sure
+        for name, made in found.items():
+            if len(made) == 1 and sure[name]:
+                self._push(name, made[0], pushed)
+                continue
+            before = [] if sure[name] else [self._value(name)]
+            self._push(name, self.web.add(Value(Kind.JOIN, name), [*before, *made]), pushed)

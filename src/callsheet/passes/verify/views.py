@@ -1,0 +1,160 @@
+"""A step as the calls that the rules judge: arguments named, data as holes with their labels.
+
+In: a step, and the label and perhaps the text of each variable. Out: `CallView`s; more than one where a
+FOREACH goes over a list that is written in the plan.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from callsheet.ir import (
+    Call,
+    DictExpr,
+    Goto,
+    ListExpr,
+    Literal,
+    Ref,
+    Replan,
+    Respond,
+    Step,
+    Template,
+    Terminate,
+    Value,
+)
+from callsheet.ir.arguments import filled_parameters
+from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.policy.calls import Argument, CallView, Hole, Part
+
+_MOST_ITEMS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a step's values are made of: labels and known texts of variables, the label of what is written."""
+
+    label_of: Callable[[str], Label]
+    constants: Mapping[str, Value]
+    planner: Label
+    parameters: Callable[[str], tuple[str, ...]]
+
+
+def call_views(step: Step, around: Surroundings, pc: Label, *, repeats: bool = False) -> Iterator[CallView]:
+    """The calls that a step's action may make, as they are judged; nothing for a GOTO."""
+    if isinstance(step.action, Goto):
+        return
+    retries = step.on_fail.retry.count if step.on_fail is not None and step.on_fail.retry is not None else 0
+    for items in _items(step, around):
+        filled = _Filled(around, items)
+        arguments = tuple(filled.arguments(step))
+        yield CallView(step.id, tool_of(step), arguments, pc, retries, repeats=repeats)
+
+
+def failure_view(step: Step, around: Surroundings, pc: Label) -> CallView | None:
+    """The message that ends the plan when the step fails, as it is judged; None if there is none."""
+    values = tuple(step.failure_values())
+    if not values:
+        return None
+    filled = _Filled(around, {})
+    arguments = tuple(filled.argument(str(n), value) for n, value in enumerate(values))
+    return CallView(step.id, "TERMINATE", arguments, pc)
+
+
+def tool_of(step: Step) -> str:
+    """The word that a step's action is judged under."""
+    match step.action:
+        case Call(tool=tool):
+            return tool
+        case Respond():
+            return "RESPOND"
+        case Terminate():
+            return "TERMINATE"
+        case Replan():
+            return "RE-PLAN"
+        case Goto():
+            return "GOTO"
+
+
+def _items(step: Step, around: Surroundings) -> list[dict[str, Literal]]:
+    """The literal items of a FOREACH, each as what its loop variable is; one without any for all else."""
+    if step.foreach is None:
+        return [{}]
+    source = step.foreach.source
+    if isinstance(source, Ref) and not source.path:
+        source = around.constants.get(source.name, source)
+    if not isinstance(source, ListExpr) or not 0 < len(source.items) <= _MOST_ITEMS:
+        return [{}]
+    literals = [item for item in source.items if isinstance(item, Literal)]
+    if len(literals) != len(source.items):
+        return [{}]
+    return [{step.foreach.var: item} for item in literals]
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """The values of a step for one item."""
+
+    around: Surroundings
+    items: Mapping[str, Literal]
+
+    def arguments(self, step: Step) -> Iterator[Argument]:
+        """The arguments of the action, those without a name under the parameter they fill or their place."""
+        if not isinstance(step.action, Call):
+            for number, value in enumerate(step.values()):
+                yield self.argument(str(number), value)
+            return
+        named = dict(step.action.named)
+        places = filled_parameters(
+            self.around.parameters(step.action.tool), named, len(step.action.positional)
+        )
+        for number, value in enumerate(step.action.positional):
+            yield self.argument(places[number] if number < len(places) else str(number), value)
+        for name, value in step.action.named:
+            yield self.argument(name, value)
+
+    def argument(self, name: str, value: Value) -> Argument:
+        """A value as an argument of this name."""
+        match value:
+            case Literal():
+                return Argument(name, (literal_text(value),), self.around.planner)
+            case Ref():
+                return self._of_parts(name, (value,))
+            case Template(parts=parts):
+                return self._of_parts(name, parts)
+            case ListExpr(items=values):
+                members = tuple(self.argument(name, item) for item in values)
+            case DictExpr(items=pairs):
+                members = tuple(
+                    member
+                    for key, item in pairs
+                    for member in (Argument(name, (key,), self.around.planner), self.argument(key, item))
+                )
+        return Argument(name, (), self.around.planner.join(join(m.label for m in members)), members)
+
+    def _of_parts(self, name: str, parts: tuple[str | Ref, ...]) -> Argument:
+        made: list[Part] = []
+        label = self.around.planner if any(isinstance(part, str) for part in parts) else LITERAL
+        for part in parts:
+            if isinstance(part, str):
+                made.append(part)
+                continue
+            hole = self._hole(part)
+            made.append(hole)
+            label = label.join(hole.label)
+        return Argument(name, tuple(made), label)
+
+    def _hole(self, ref: Ref) -> Hole:
+        known = self.items.get(ref.name) or self.around.constants.get(ref.name)
+        text = literal_text(known) if isinstance(known, Literal) and not ref.path else None
+        path = "".join(f".{part}" for part in ref.path)
+        return Hole(f"{ref.name}{path}", self.around.label_of(ref.name), text)
+
+
+def literal_text(literal: Literal) -> str:
+    """A literal as it stands in a text."""
+    value = literal.value
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value)

@@ -1,0 +1,86 @@
+"""How data came to a place: the steps that a value went through, back to where it came in.
+
+In: the labels of a plan and a value that is too private or too untrusted. Out: the shortest way, as texts.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from callsheet.ir.labels import Label
+from callsheet.passes.verify.labels import Labels
+from callsheet.passes.verify.values import Kind
+
+_MOST_VALUES = 20_000
+
+
+@dataclass(slots=True)
+class Ways:
+    """Finds ways, within one budget for a whole plan."""
+
+    labels: Labels
+    _left: int = 200_000
+
+    def to(self, step: int, names: Iterable[str], is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:
+        """The way of what a step reads under one of these names and whose label is guilty."""
+        subject = self.labels.subject
+        seen = subject.web.seen[step]
+        starts = [seen[name] for name in self._meant(step, names) if name in seen]
+        guilty = [value for value in starts if is_guilty(self.labels.of_value[value])]
+        return self._search(guilty, is_guilty) if guilty else ()
+
+    def _meant(self, step: int, names: Iterable[str]) -> list[str]:
+        reading = self.labels.subject.readings[step]
+        return [n for name in names for n in (reading.source if name == reading.loop else (name,))]
+
+    def _search(self, starts: list[int], is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:
+        """Breadth first, back to a value with no guilty operand: where it came in."""
+        web, labels = self.labels.subject.web, self.labels
+        came: dict[int, int] = dict.fromkeys(starts, -1)
+        queue = deque(starts)
+        last = starts[0]
+        while queue and self._left > 0 and len(came) < _MOST_VALUES:
+            value = queue.popleft()
+            self._left -= 1
+            before = [v for v in self._operands(value) if v not in came and is_guilty(labels.of_value[v])]
+            if not before and web.values[value].kind is not Kind.JOIN:
+                last = value
+                break
+            for operand in before:
+                came[operand] = value
+                queue.append(operand)
+        way: list[str] = []
+        while last >= 0:
+            text = self._text(last)
+            if text is not None and (not way or way[-1] != text):
+                way.append(text)
+            last = came[last]
+        return tuple(way)
+
+    def _operands(self, value: int) -> list[int]:
+        subject = self.labels.subject
+        made = subject.web.values[value]
+        if made.kind in (Kind.RESULT, Kind.STORED):
+            return list(subject.web.seen[made.step].values())
+        return subject.web.operands[value]
+
+    def _text(self, value: int) -> str | None:
+        subject = self.labels.subject
+        made = subject.web.values[value]
+        match made.kind:
+            case Kind.RESULT:
+                return f"{subject.plan.steps[made.step].id} ${made.name}"
+            case Kind.STORED:
+                return f"{subject.plan.steps[made.step].id} {_place(made.name)}"
+            case Kind.ENTRY:
+                return f"the input ${made.name}" if ":" not in made.name else _place(made.name)
+            case Kind.JOIN:
+                return None
+
+
+def _place(name: str) -> str:
+    kind, _, rest = name.partition(":")
+    words = {"file": f"the file {rest}", "note": f"the note {rest}", "memory": "the memory"}
+    return {"*": "the files", "?": "a file"}.get(rest, words[kind]) if kind == "file" else words[kind]

@@ -1,0 +1,83 @@
+"""Who stands behind a host or a mail address, by the policy's audiences.
+
+In: a host, or the text of a recipients' argument. Out: the names of the audiences that they belong to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from callsheet.ir.labels import TRUSTED
+from callsheet.policy.addresses import AddressRefused, AllowedHosts, parse_url
+from callsheet.policy.addresses import host_address as _address
+from callsheet.policy.model import Audience
+
+_MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
+_NAMED_MAIL = re.compile(rf"[\w .'-]*<({_MAIL.pattern})>")
+NOBODY_KNOWN: frozenset[str] = frozenset()
+"""The audience of a stranger: only what is public may reach it."""
+
+
+class Audiences:
+    """The audiences of a policy, ready to be asked."""
+
+    def __init__(self, audiences: Iterable[Audience]) -> None:
+        self._hosts = [(a.name, AllowedHosts.parse(a.hosts)) for a in audiences if a.hosts]
+        self._mail = [(a.name, tuple(m.casefold() for m in a.mail)) for a in audiences if a.mail]
+        self.has_hosts = bool(self._hosts)
+        self.of_host = lru_cache(maxsize=1_024)(self._of_host)
+
+    def _of_host(self, host: str) -> frozenset[str]:
+        """The audiences that a host belongs to, by its name or its address."""
+        if not self._hosts:
+            return NOBODY_KNOWN
+        address = _address(host)
+        return frozenset(
+            name
+            for name, allowed in self._hosts
+            if allowed.allow_name(host) or (address is not None and allowed.allow_network(address))
+        )
+
+    def of_recipients(self, text: str, trusted: Iterable[str]) -> list[tuple[str, frozenset[str]]]:
+        """The recipients that a text names and the audiences of each; of no known form, a stranger.
+
+        `trusted` are patterns of those who belong to the audience `trusted` besides.
+        """
+        patterns = [pattern.casefold() for pattern in trusted]
+        if "*" in patterns:
+            return [(text, frozenset({TRUSTED}))]
+        found: list[tuple[str, frozenset[str]]] = []
+        for piece in re.split(r"[,;]", text):
+            if piece.strip():
+                found.append((piece.strip(), self._of_recipient(piece.strip(), patterns)))
+        return found or [(text, NOBODY_KNOWN)]
+
+    def _of_recipient(self, text: str, patterns: list[str]) -> frozenset[str]:
+        named = _NAMED_MAIL.fullmatch(text)
+        mail = (named[1] if named else text).casefold()
+        if _MAIL.fullmatch(mail):
+            names = {name for name, known in self._mail if any(fnmatchcase(mail, p) for p in known)}
+            if any("@" in pattern and fnmatchcase(mail, pattern) for pattern in patterns):
+                names.add(TRUSTED)
+            return frozenset(names)
+        if "://" in text:
+            try:
+                host = parse_url(text).host
+            except AddressRefused:
+                return NOBODY_KNOWN
+            own = {TRUSTED} if _is_host_of(host, patterns) else set[str]()
+            return self.of_host(host) | own
+        plain = re.fullmatch(r"[\w#.+-]+", text) is not None and text.isascii()
+        exact = plain and any(fnmatchcase(text.casefold(), p) for p in patterns if "@" not in p)
+        return frozenset({TRUSTED}) if exact else NOBODY_KNOWN
+
+
+def _is_host_of(host: str, patterns: list[str]) -> bool:
+    hosts = [pattern for pattern in patterns if "@" not in pattern and "/" not in pattern]
+    try:
+        return AllowedHosts.parse(hosts).allow_name(host)
+    except ValueError:
+        return False

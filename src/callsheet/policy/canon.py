@@ -1,0 +1,114 @@
+"""A policy as canonical JSON data, and its hash: what a run's journal says it was held against.
+
+Equal policies have equal bytes. Reading refuses what it does not know, so that a policy of a newer
+version is never read as a weaker one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any, TypeVar
+
+from callsheet.ir.canon import canonical_bytes
+from callsheet.ir.labels import Label, read_label
+from callsheet.policy.model import (
+    AgentRule,
+    Audience,
+    CallRule,
+    Implicit,
+    Policy,
+    ReplanRule,
+    SourceRule,
+    ToolRule,
+    When,
+)
+
+_VERSION = 1
+_T = TypeVar("_T")
+_Readers = Mapping[str, "Callable[[Any], Any]"]
+
+
+def policy_to_json(policy: Policy) -> dict[str, Any]:
+    """The policy as JSON data, which `policy_from_json` reads back to an equal one."""
+    return {"policy": _VERSION, **_plain(policy)}
+
+
+def policy_from_json(data: Mapping[str, Any]) -> Policy:
+    """The policy that JSON data tells of; raises ValueError for data that is none, or has unknown parts."""
+    given = dict(data)
+    if given.pop("policy", None) != _VERSION:
+        raise ValueError("it is no policy, or one of another version")
+    return _made(Policy, given, _OF_POLICY)
+
+
+def policy_hash(policy: Policy) -> str:
+    """The SHA-256 of the canonical form, in hexadecimal digits.
+
+    >>> policy_hash(Policy()) == policy_hash(policy_from_json(policy_to_json(Policy())))
+    True
+    """
+    return sha256(canonical_bytes(policy_to_json(policy))).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Label):
+        return str(value)
+    if isinstance(value, StrEnum):
+        return str(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, frozenset):
+        return sorted(_plain(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+
+
+def _made(kind: type[_T], data: Any, readers: _Readers) -> _T:
+    if not isinstance(data, Mapping):
+        raise ValueError(f"{kind.__name__} must be an object")
+    given: Mapping[str, Any] = data  # pyright: ignore[reportUnknownVariableType]
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(given.keys() - known)
+    if unknown:
+        raise ValueError(f"a policy has no {unknown[0]}")
+    try:
+        return kind(**{name: readers.get(name, _same)(value) for name, value in given.items()})
+    except (TypeError, AttributeError, KeyError) as error:
+        raise ValueError(f"{kind.__name__} cannot be read: {error!r}") from error
+
+
+def _same(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _each(read: Callable[[Any], _T]) -> Callable[[Sequence[Any]], tuple[_T, ...]]:
+    return lambda values: tuple(read(value) for value in values)
+
+
+def _perhaps(read: Callable[[Any], _T]) -> Callable[[Any], _T | None]:
+    return lambda value: None if value is None else read(value)
+
+
+_OF_TOOL: _Readers = {"approval": When, "returns": read_label}
+_OF_SOURCE: _Readers = {"label": read_label}
+_OF_POLICY: _Readers = {
+    "audiences": _each(lambda data: _made(Audience, data, {})),
+    "sources": _each(lambda data: _made(SourceRule, data, _OF_SOURCE)),
+    "tools": lambda data: {name: _made(ToolRule, rule, _OF_TOOL) for name, rule in data.items()},
+    "allowed_tools": _perhaps(frozenset),
+    "denied_tools": frozenset,
+    "implicit": Implicit,
+    "memory": read_label,
+    "planner": read_label,
+    "agent": _perhaps(lambda data: _made(AgentRule, data, {})),
+    "replan": _perhaps(lambda data: _made(ReplanRule, data, {})),
+    "approved": frozenset,
+    "declassify": frozenset,
+    "rules": _each(lambda data: _made(CallRule, data, {})),
+}

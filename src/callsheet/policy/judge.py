@@ -1,0 +1,186 @@
+"""One call held against a policy: what speaks against it, who has to say yes, the label of its result.
+
+The same before a run, where data are holes, and during it, where their texts are known. Pure; a Judge is made
+once for a policy and prepares each tool the first time it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, USER, Label
+from callsheet.policy.audiences import NOBODY_KNOWN
+from callsheet.policy.builtins import PathUse, Reach, Traits, fold
+from callsheet.policy.calls import CallView, Judgement
+from callsheet.policy.links import hosts_named
+from callsheet.policy.model import Policy
+from callsheet.policy.paths import PathRefused, host_path, workspace_path
+from callsheet.policy.rules import RULES, Check, Notes, Prepare, Setting
+from callsheet.policy.rules.answers import links_data
+from callsheet.policy.rules.base import flowing, of_name, texts
+from callsheet.policy.urls import authority_of
+
+
+class _Prepared(NamedTuple):
+    """What is known of a tool under the policy: its traits and the rules that may have something to say."""
+
+    tool: str
+    traits: Traits | None
+    checks: tuple[Check, ...]
+    source: Label | None
+    """What the world adds to every result, None where it depends on the arguments."""
+
+
+class Judge:
+    """The rules under one policy. Raises ValueError for a policy with a pattern or a host that is none."""
+
+    def __init__(self, policy: Policy, rules: Sequence[Prepare] = RULES) -> None:
+        self.setting = Setting(policy)
+        self._rules = tuple(rules)
+        self._declassify = policy.declassify
+        self._prepared: dict[str, _Prepared] = {}
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that calls are held against."""
+        return self.setting.policy
+
+    def judge(self, call: CallView) -> Judgement:
+        """What the policy says of a call, the label of its result included.
+
+        >>> from callsheet.policy.calls import Argument
+        >>> call = CallView("S1", "FETCH_PAGE", (Argument("url", ("http://localhost/",)),))
+        >>> [objection.rule.value for objection in Judge(Policy()).judge(call).objections]
+        ['address']
+        """
+        prepared = self.prepared(call.tool)
+        result = self._result(prepared, call)
+        if not prepared.checks:
+            return Judgement(result=result)
+        notes = Notes()
+        for check in prepared.checks:
+            check(call, notes)
+        if notes.is_empty:
+            return Judgement(result=result)
+        return Judgement(tuple(notes.objections), tuple(notes.approvals), tuple(notes.obligations), result)
+
+    def result(self, call: CallView) -> Label:
+        """The label of what a call gives: of what the world adds, of its arguments, and of the way to it."""
+        return self._result(self.prepared(call.tool), call)
+
+    def source(self, call: CallView) -> Label:
+        """The label of what the world adds to the result, by the tool and the places it names."""
+        prepared = self.prepared(call.tool)
+        return self._source(prepared, call) if prepared.source is None else prepared.source
+
+    def traits(self, tool: str) -> Traits | None:
+        """What is known of a tool, however it is spelled."""
+        return self.prepared(tool).traits
+
+    def prepared(self, tool: str) -> _Prepared:
+        """The rules for a tool."""
+        found = self._prepared.get(tool)
+        if found is None:
+            name = fold(tool)
+            traits = self.setting.traits(name)
+            checks = [prepare(self.setting, name, traits) for prepare in self._rules]
+            found = _Prepared(
+                name, traits, tuple(c for c in checks if c is not None), self._fixed_source(name, traits)
+            )
+            self._prepared[tool] = found
+        return found
+
+    def _result(self, prepared: _Prepared, call: CallView) -> Label:
+        source = self._source(prepared, call) if prepared.source is None else prepared.source
+        data = flowing(call)
+        if prepared.tool == "ASK_HUMAN":
+            return source.join(call.pc)
+        result = source if data is source else source.join(data)
+        if call.pc is not result:
+            result = result.join(call.pc)
+        traits = prepared.traits
+        if traits is not None and traits.composes and not result.is_public and self.makes_links(traits, call):
+            result = self.unshown(result)
+        if self._declassify and call.step in self._declassify:
+            result = Label(result.untrusted, None)
+        return result
+
+    def links_data(self, call: CallView) -> bool:
+        """Whether the arguments hold an address with data that its host may not have."""
+        return links_data(self.setting, call)
+
+    def makes_links(self, traits: Traits, call: CallView) -> bool:
+        """Whether what is made of the arguments may be an address that carries private data."""
+        if self.links_data(call):
+            return True
+        if not traits.runs_code and traits.reach is not Reach.MODEL:
+            return False
+        data = flowing(call)
+        if data.is_public:
+            return False
+        named = [
+            host for argument in call.arguments for text in texts(argument) for host in hosts_named(text)
+        ]
+        return any(host is None or not data.may_reach(self.setting.audiences.of_host(host)) for host in named)
+
+    @staticmethod
+    def unshown(label: Label) -> Label:
+        """The label of what is made of data in such a way that showing it would send it out.
+
+        >>> str(Judge.unshown(UNKNOWN))
+        'U/model+trusted'
+        """
+        return label if label.readers is None else Label(label.untrusted, label.readers - {USER})
+
+    def _fixed_source(self, tool: str, traits: Traits | None) -> Label | None:
+        named = self.setting.sources.tool(tool)
+        if named is not None:
+            return named
+        if traits is None:
+            return UNKNOWN
+        asks = tool == "ASK_HUMAN"
+        if asks or traits.address is not None or (traits.path is not None and tool != "EDIT_FILE"):
+            return None
+        return traits.returns
+
+    def _source(self, prepared: _Prepared, call: CallView) -> Label:
+        traits = prepared.traits
+        assert traits is not None
+        if prepared.tool == "ASK_HUMAN":
+            return LITERAL if is_choice(call) else traits.returns
+        if traits.path is not None:
+            return self._file_source(traits, call)
+        assert traits.address is not None
+        argument = of_name(call, traits.address)
+        authority = None if argument is None else authority_of(argument)
+        if authority is None or authority.host is None:
+            chosen_by_plan = authority is not None and not authority.chosen_by.untrusted
+            some = self.setting.audiences.has_hosts and chosen_by_plan
+            return self.setting.sources.host("", frozenset({TRUSTED}) if some else NOBODY_KNOWN)
+        return self.setting.sources.host(authority.host, self.setting.audiences.of_host(authority.host))
+
+    def _file_source(self, traits: Traits, call: CallView) -> Label:
+        if traits.path_use is PathUse.WRITE:
+            return LITERAL
+        argument = of_name(call, traits.path or "")
+        text = None if argument is None else argument.text
+        if not text:
+            return traits.returns
+        on_host = traits.path_use is PathUse.HOST
+        try:
+            path = host_path(text) if on_host else workspace_path(text)
+        except PathRefused:
+            return traits.returns
+        return self.setting.sources.file(path, on_host)
+
+
+def is_choice(call: CallView) -> bool:
+    """Whether a question leaves a person nothing but to choose: they decide, and say nothing else."""
+    options = of_name(call, "options")
+    return options is not None and not options.label.untrusted and options.label.is_public
+
+
+def judge(policy: Policy, call: CallView) -> Judgement:
+    """What a policy says of one call; a Judge is quicker for many."""
+    return Judge(policy).judge(call)

@@ -1,0 +1,90 @@
+"""Text that a reader's program would turn into a request: links, images, bare addresses, with data in them.
+
+In: texts with holes. Out: whether data stands in an address of a host that may not have it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from callsheet.policy.addresses import AddressRefused, parse_url
+from callsheet.policy.calls import Hole, Part
+from callsheet.policy.urls import MARK
+
+_DATA = "\ufffb"
+"""Stands for data that is not public."""
+_BARE = re.compile(
+    r"(?:[a-z][a-z0-9+.-]*://|(?<![:\w/])//|www\.|mailto:|data:|javascript:|tel:|sms:)[^\s<>\"'`]*\Z", re.I
+)
+_DOMAIN = re.compile(r"(?<![\w@./-])(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?[/?#][^\s<>\"'`]*\Z", re.I)
+_MARKDOWN = re.compile(r"\]\(\s*<?[^)>]*\Z|^[ \t]*\[[^\]\n]+\]:\s*\S*\Z", re.M)
+_TAG = re.compile(r"<[a-z!/][^>]*\Z|url\(\s*[^)]*\Z", re.I)
+_GLUED = re.compile(rf"{MARK}(?:[^\s]*[/?#&=])?\Z")
+_AFTER = re.compile(r"[\w.%-]*\.(?:[\w-]+\.)+[a-z]{2,}[/?#]", re.I)
+_WHOLE = re.compile(r"[a-z][a-z0-9+.-]*://[^\s<>\"'`)\]]+", re.I)
+_IMAGE = re.compile(
+    r"!\[[^\]]*\]\(|<img\b|<iframe\b|<script\b|<link\b|<video\b|<audio\b|<source\b|url\(", re.I
+)
+_NAMED_HOST = re.compile(r"https?://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", re.I)
+
+
+def carries_data(
+    parts: Iterable[Part], may_have: Callable[[str | None, Hole | None], bool], literal_is_public: bool
+) -> bool:
+    """Whether data that not everybody may read stands in an address.
+
+    `may_have(host, hole)` says whether a host may have the data of a hole, or the plan's own text (None).
+    """
+    text = ""
+    parts = list(parts)
+    for number, part in enumerate(parts):
+        if isinstance(part, str):
+            text += part
+            continue
+        if part.label.is_public:
+            text += MARK if part.text is None else part.text
+            continue
+        after = "".join(p if isinstance(p, str) else MARK for p in parts[number + 1 :])[:300]
+        if _is_address(text, after) and not may_have(_host_before(text), part):
+            return True
+        text += _DATA
+    return not literal_is_public and any(
+        not may_have(_host_of(found.group()), None) for found in _WHOLE.finditer(text)
+    )
+
+
+def _is_address(before: str, after: str) -> bool:
+    tail = before[-2_000:]
+    return any(pattern.search(tail) for pattern in (_BARE, _DOMAIN, _MARKDOWN, _TAG, _GLUED)) or (
+        _AFTER.match(after) is not None
+    )
+
+
+def _host_before(text: str) -> str | None:
+    """The host of the address that the text ends in, where all of it is there."""
+    start = text.rfind("://")
+    if start < 0:
+        return None
+    scheme = re.search(r"[A-Za-z][A-Za-z0-9+.-]*\Z", text[:start])
+    url = text[start - len(scheme[0]) if scheme else start :]
+    if re.search(r"[\s<>\"'`]", url) or not re.search(r"://[^/?#]+[/?#]", url):
+        return None
+    return _host_of(url)
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        return parse_url(url.replace(MARK, "x").replace(_DATA, "x")).host
+    except AddressRefused:
+        return None
+
+
+def images(text: str) -> bool:
+    """Whether showing the text makes a request by itself."""
+    return _IMAGE.search(text) is not None
+
+
+def hosts_named(text: str) -> list[str | None]:
+    """The hosts of the web addresses in a text, None for one that is none."""
+    return [_host_of(found.group()) for found in _NAMED_HOST.finditer(text)]

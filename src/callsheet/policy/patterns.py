@@ -1,0 +1,37 @@
+"""Forbidden patterns on RE2: one pass over a text for all of them, in time linear in the text.
+
+In: patterns as a policy writes them. Out: the patterns that a text matches. Loaded when a policy has some.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_MEMORY = 64 << 20
+
+
+class Patterns:
+    """Patterns ready to be looked for. Raises ValueError for a text that is no RE2 pattern."""
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        re2: Any = import_module("re2")  # by its name: it has no types that a checker could find
+        options = re2.Options()
+        options.log_errors = False
+        options.max_mem = _MEMORY
+        self._patterns = patterns
+        self._set: Any = re2.Set.SearchSet(options)
+        for pattern in patterns:
+            try:
+                re2.compile(pattern, options)
+                self._set.Add(pattern)
+            except re2.error as error:
+                said: Any = next(iter(error.args), "")
+                text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+                raise ValueError(f"{pattern!r} cannot be read as a pattern: {text}") from None
+        self._set.Compile()
+
+    def found_in(self, text: str) -> list[str]:
+        """The patterns that match somewhere in the text."""
+        clean = text if text.isascii() else text.encode(errors="replace").decode()
+        return [self._patterns[number] for number in self._set.Match(clean) or ()]

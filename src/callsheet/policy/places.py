@@ -1,0 +1,65 @@
+"""Where the keys of a TOML text stand, so that what is wrong with one can be shown with a caret.
+
+In: a text that is TOML. Out: the span of a key by its path; of a path that is not found, that of the nearest
+key above it. tomllib reads the text and tells no places; this looks for the keys alone and decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+from callsheet.diagnostics import Span
+
+Path: TypeAlias = "tuple[str | int, ...]"
+
+_KEY = r"""(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[A-Za-z0-9_-]+)"""
+_DOTTED = rf"{_KEY}(?:[ \t]*\.[ \t]*{_KEY})*"
+_HEADER = re.compile(rf"^[ \t]*(\[\[?)[ \t]*({_DOTTED})[ \t]*\]\]?", re.MULTILINE)
+_ENTRY = re.compile(rf"^[ \t]*({_DOTTED})[ \t]*=", re.MULTILINE)
+_PART = re.compile(_KEY)
+
+
+def key_spans(text: str) -> dict[Path, Span]:
+    """The span of every key and table header that stands at the start of a line.
+
+    >>> key_spans("a = 1\\n[b.c]\\n'd' = 2\\n")[("b", "c", "d")]
+    Span(start=12, end=15)
+    """
+    spans: dict[Path, Span] = {}
+    counts: dict[Path, int] = {}
+    table: Path = ()
+    marks = sorted([*_HEADER.finditer(text), *_ENTRY.finditer(text)], key=lambda match: match.start())
+    for match in marks:
+        if match.re is _HEADER:
+            table = _parts(match[2])
+            if match[1] == "[[":
+                number = counts.get(table, 0)
+                counts[table] = number + 1
+                table = (*table, number)
+            spans.setdefault(table, Span(match.start(2), match.end(2)))
+        else:
+            spans.setdefault((*table, *_parts(match[1])), Span(match.start(1), match.end(1)))
+    return spans
+
+
+def place_of(text: str, spans: dict[Path, Span], path: Path) -> Span | None:
+    """The span of the key at the path, or of the nearest above it; one within a line is looked for there."""
+    for length in range(len(path), 0, -1):
+        span = spans.get(path[:length])
+        if span is None:
+            continue
+        return span if length == len(path) else _within(text, span, str(path[-1]))
+    return None
+
+
+def _within(text: str, span: Span, key: str) -> Span:
+    """The key where it stands behind another, in an inline table; else the other."""
+    following = re.search(r"\n[ \t]*(?:\[|[^\s\[\]{},#=]+[ \t]*=)", text[span.end :])
+    end = len(text) if following is None else span.end + following.start()
+    found = re.compile(rf"[\"']?{re.escape(key)}[\"']?(?=[ \t]*[=\]\",'}}])").search(text, span.end, end)
+    return span if found is None else Span(found.start(), found.end())
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip("\"'") for part in _PART.findall(dotted))

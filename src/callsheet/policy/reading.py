@@ -1,0 +1,146 @@
+"""A policy file becomes a policy: TOML, versioned, every key known and of its type.
+
+In: the text of a file, and a way to the files it extends. Out: a Policy, or CallsheetError with all that is
+wrong, each with its place (POL001 to POL005). Nothing that is written is passed over.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
+from callsheet.ir.labels import MODEL, TRUSTED, USER
+from callsheet.policy.model import Audience, Policy
+from callsheet.policy.tables import KEYS, Faults, Table, read_table
+
+SCHEMA = 1
+"""The version of the format."""
+
+Find = Callable[[str], Source | None]
+"""Gives the text of a policy that another one extends, by the name it is called there."""
+
+_MOST_EXTENDED = 8
+
+
+def read_policy(source: Source, find: Find | None = None) -> Policy:
+    """The policy of a text; what it extends is asked of `find`.
+
+    Raises CallsheetError with all that is wrong in the first file that is.
+
+    >>> read_policy(Source("policy.toml", "schema = 1\\n[budgets]\\nmax_steps = 9")).max_steps
+    9
+    """
+    return _read(source, find or (lambda name: None), ())
+
+
+def _read(source: Source, find: Find, above: tuple[str, ...]) -> Policy:
+    data = _parsed(source)
+    faults = Faults(source)
+    table = read_table(data, KEYS, (), faults)
+    _check_schema(data, faults)
+    base = Policy()
+    extended = table.get("extends")
+    if isinstance(extended, str):
+        found = None if len(above) >= _MOST_EXTENDED or extended in above else find(extended)
+        if found is None:
+            why = f"it extends {extended!r}, which extends it" if extended in above else _no_policy(extended)
+            faults.add("POL005", why, ("extends",), "the shipped ones are strict, workspace and open")
+        else:
+            base = _read(found, find, (*above, extended))
+    policy = _merged(base, table, faults)
+    faults.raise_if_any()
+    return policy
+
+
+def _no_policy(name: str) -> str:
+    return f"there is no policy {name!r} to extend"
+
+
+def _parsed(source: Source) -> dict[str, Any]:
+    try:
+        return tomllib.loads(source.text)
+    except tomllib.TOMLDecodeError as error:
+        line = source.text.count("\n") + 1
+        said = str(error)
+        head, _, place = said.rpartition(" (at ")
+        numbers = [int(word) for word in place.replace(",", " ").replace(")", " ").split() if word.isdigit()]
+        line, column = (numbers[0], numbers[1]) if len(numbers) == 2 else (line, 1)
+        start = sum(len(text) + 1 for text in source.text.split("\n")[: line - 1]) + column - 1
+        diagnostic = Diagnostic(
+            "POL001",
+            Severity.ERROR,
+            f"the policy is not TOML: {head or said}",
+            Span(start, start + 1),
+            "a policy is a TOML file; `callsheet policy init` writes one",
+        )
+        raise CallsheetError([diagnostic], source) from None
+
+
+def _check_schema(data: Mapping[str, Any], faults: Faults) -> None:
+    given: object = data.get("schema")
+    if given is None:
+        faults.add("POL004", "the policy does not say its version", (), "write `schema = 1` at its top")
+    elif type(given) is not int or given != SCHEMA:
+        message = f"the policy is of version {given!r}; this callsheet reads version {SCHEMA}"
+        faults.add("POL004", message, ("schema",))
+
+
+def _merged(base: Policy, table: Table, faults: Faults) -> Policy:
+    """The base with what the table says in its place; tools, sources and audiences are put before its own."""
+    changes: dict[str, Any] = {}
+    for (*sections, key), name in _FIELDS.items():
+        inner: Any = table
+        for section in sections:
+            inner = inner.get(section, {})
+        if key in inner:
+            changes[name] = inner[key]
+    changes["sources"] = (*cast("tuple[Any, ...]", table.get("sources", ())), *base.sources)
+    tools: Any = table.get("tools", {})
+    changes["tools"] = {**base.tools, **tools}
+    changes["rules"] = (*cast("tuple[Any, ...]", table.get("rule", ())), *base.rules)
+    audiences: Any = table.get("audience", {})
+    changes["audiences"] = _audiences(base.audiences, audiences)
+    changes["forbidden"] = tuple(dict.fromkeys((*base.forbidden, *changes.get("forbidden", ()))))
+    policy = replace(base, **changes)
+    _check_audiences(policy, faults)
+    return policy
+
+
+_FIELDS: dict[tuple[str, ...], str] = {
+    ("name",): "name",
+    ("defaults", "unknown_tool"): "refuse_unknown_tools",
+    ("defaults", "memory"): "memory",
+    ("defaults", "implicit"): "implicit",
+    ("defaults", "planner"): "planner",
+    ("defaults", "inputs"): "inputs",
+    ("defaults", "allow"): "allowed_tools",
+    ("defaults", "deny"): "denied_tools",
+    ("network", "hosts"): "egress_hosts",
+    ("host", "read"): "host_read",
+    ("execution", "network"): "exec_network",
+    ("dynamic", "agent"): "agent",
+    ("dynamic", "replan"): "replan",
+    ("secrets", "patterns"): "forbidden",
+    ("budgets", "max_steps"): "max_steps",
+    ("budgets", "max_calls"): "max_calls",
+    ("budgets", "max_retries"): "max_retries",
+}
+"""Which key of the file is which field of the policy."""
+
+
+def _audiences(base: tuple[Audience, ...], given: Mapping[str, Audience]) -> tuple[Audience, ...]:
+    named = {audience.name: audience for audience in base} | dict(given)
+    named.setdefault(TRUSTED, Audience(name=TRUSTED))
+    return tuple(named.values())
+
+
+def _check_audiences(policy: Policy, faults: Faults) -> None:
+    """POL003 for readers of whom nobody has said who they are."""
+    known = {audience.name for audience in policy.audiences} | {USER, MODEL}
+    for path, readers in faults.readers:
+        for name in sorted(readers - known):
+            message = f"{name!r} is no audience of this policy"
+            faults.add("POL003", message, path, f"write [audience.{name}] with its hosts or mail addresses")

@@ -1,0 +1,40 @@
+"""The rules, one a file: each looks at a call and notes what speaks against it.
+
+A rule is prepared once for a tool under a policy, and says then whether there is anything to look at.
+"""
+
+from callsheet.policy.rules import (
+    addresses,
+    agent,
+    answers,
+    approval,
+    control,
+    executable,
+    flow,
+    forbidden,
+    names,
+    paths,
+    replan,
+    retry,
+    storing,
+)
+from callsheet.policy.rules.base import Check, Notes, Prepare, Setting
+
+RULES: tuple[Prepare, ...] = (
+    names.prepare,
+    flow.prepare,
+    control.prepare,
+    approval.prepare,
+    addresses.prepare,
+    paths.prepare,
+    executable.prepare,
+    forbidden.prepare,
+    retry.prepare,
+    storing.prepare,
+    answers.prepare,
+    agent.prepare,
+    replan.prepare,
+)
+"""Every rule, in the order in which objections are told."""
+
+__all__ = ["RULES", "Check", "Notes", "Prepare", "Setting"]

@@ -1,0 +1,111 @@
+"""Which addresses are fetched: public ones, and those that the policy trusts; the runtime guards the rest."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from functools import lru_cache
+
+from callsheet.policy.addresses import AllowedHosts, host_address, is_public
+from callsheet.policy.builtins import Traits
+from callsheet.policy.calls import CallView, Rule
+from callsheet.policy.rules.base import Check, Notes, Setting, of_name
+from callsheet.policy.urls import MARK, Authority, authority_of
+
+_INSIDE = (
+    ".localhost", ".local", ".localdomain", ".internal", ".intranet", ".lan", ".home", ".corp", ".private",
+    ".home.arpa", ".localtest.me", ".lvh.me", ".vcap.me", ".lacolhost.com", ".test.invalid",
+)  # fmt: skip
+_INSIDE_NAMES = frozenset(name.removeprefix(".") for name in _INSIDE)
+_EMBEDDED = re.compile(
+    r"(?:^|[.-])(\d{1,3})[.-](\d{1,3})[.-](\d{1,3})[.-](\d{1,3})\.(?:nip|sslip|xip|ipq)\.\w+$"
+)
+_HEX_EMBEDDED = re.compile(r"(?:^|[.-])([0-9a-f]{8})\.(?:nip|sslip|xip)\.\w+$")
+_NUMBERS = re.compile(r"[\d.x]*\d\.[\d.]*\Z")
+
+
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+    """ADDRESS for what is no public address; an obligation to guard every connection."""
+    if traits is None or traits.address is None:
+        return None
+    name = traits.address
+    only = None if setting.policy.egress_hosts is None else AllowedHosts.parse(setting.policy.egress_hosts)
+
+    def check(call: CallView, notes: Notes) -> None:
+        argument = of_name(call, name)
+        if argument is None:
+            notes.object(Rule.ADDRESS, f"@{tool} is given no {name}", name)
+            return
+        authority = authority_of(argument)
+        refusal = _refusal(setting, authority, only)
+        if refusal is not None:
+            notes.object(Rule.ADDRESS, refusal, name, "fetch a public https:// address")
+            return
+        detail = "strangers choose the host" if authority.chosen_by.untrusted else authority.host or ""
+        notes.oblige("ssrf-guard", call, detail)
+
+    return check
+
+
+def _refusal(setting: Setting, authority: Authority, only: AllowedHosts | None) -> str | None:
+    if authority.error is not None:
+        return authority.error
+    host = authority.host
+    if host is None:
+        if only is not None:
+            return "the policy names the hosts that may be reached, and this one is not known before the run"
+        return _refusal_of_pieces(authority.written)
+    audiences = setting.audiences.of_host(host)
+    if audiences and authority.chosen_by.untrusted:
+        return f"untrusted data chooses {host}, which the policy trusts"
+    if only is not None and not only.allow_name(host) and not _in_network(only, host):
+        return f"{host} is not among the hosts that the policy allows"
+    return None if audiences else inside(host)
+
+
+def _in_network(allowed: AllowedHosts, host: str) -> bool:
+    address = host_address(host)
+    return address is not None and allowed.allow_network(address)
+
+
+@lru_cache(maxsize=1_024)
+def inside(host: str) -> str | None:
+    """Why a host is none of the public internet by its name alone, None if it may be one.
+
+    >>> inside("example.org"), inside("localhost")
+    (None, 'localhost is a name of this machine or network')
+    """
+    address = host_address(host)
+    if address is not None:
+        return None if is_public(address) else f"{host} is no public address"
+    if host in _INSIDE_NAMES or host.endswith(_INSIDE) or "." not in host:
+        return f"{host} is a name of this machine or network"
+    embedded = _EMBEDDED.search(host)
+    if embedded is not None and not _public_text(".".join(embedded.groups())):
+        return f"{host} stands for an address that is not public"
+    in_hex = _HEX_EMBEDDED.search(host)
+    if in_hex is not None and not is_public(ipaddress.IPv4Address(int(in_hex[1], 16))):
+        return f"{host} stands for an address that is not public"
+    return None
+
+
+def _public_text(text: str) -> bool:
+    address = host_address(text)
+    return address is not None and is_public(address)
+
+
+def _refusal_of_pieces(written: str) -> str | None:
+    """What speaks against a host of which only some is known: that it looks like one inside."""
+    _, _, rest = written.partition("://")
+    before, _, after = rest.rpartition(MARK)
+    tail = re.split(r":\d*\Z", after)[0].lower().rstrip(".")
+    if tail.startswith(".") and inside(f"x{tail}") is not None:
+        return f"a host that ends in {tail} is inside this network"
+    head = before.replace(MARK, "1")
+    if "@" in rest or "\\" in rest:
+        return "an address with a user name in it is refused"
+    if _NUMBERS.match(head) or head.lower() in ("localhost", "[::", "[fe80:", "[fc00:", "[fd00:"):
+        guess = head.rstrip(".") + ".1" * max(0, 3 - head.rstrip(".").count("."))
+        if not _public_text(guess):
+            return "the host begins like an address that is not public"
+    return None

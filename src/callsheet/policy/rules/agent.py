@@ -1,0 +1,110 @@
+"""What an agent is given: tools of the policy's list, and never private data together with a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from callsheet.policy.builtins import PathUse, Reach, Traits, fold
+from callsheet.policy.calls import CallView, Rule
+from callsheet.policy.model import AgentRule
+from callsheet.policy.rules.base import Check, Notes, Setting, flowing, leaves, of_name, shown
+
+_OUTSIDE = frozenset({Reach.WORLD, Reach.ADDRESS, Reach.RECIPIENT})
+
+
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+    """AGENT for more than the policy gives, FLOW and IMPLICIT for private data with a way out."""
+    if tool != "AGENT_SOLVE":
+        return None
+    given = setting.policy.agent
+
+    def check(call: CallView, notes: Notes) -> None:
+        if given is None:
+            notes.object(Rule.AGENT, "the policy lets no agent work")
+            return
+        tools = _tools(setting, call, notes)
+        for refusal in _refusals(setting, tools):
+            notes.object(Rule.AGENT, refusal, "tools")
+        _numbers(given, call, notes)
+        _together(setting, call, tools, notes)
+
+    return check
+
+
+def _tools(setting: Setting, call: CallView, notes: Notes) -> frozenset[str]:
+    """The tools that the agent may use: those it is called with, or all that the policy gives."""
+    wanted = of_name(call, "tools")
+    if wanted is None:
+        return setting.agent_tools
+    names: set[str] = set()
+    for leaf in leaves(wanted):
+        if leaf.text is None:
+            notes.object(Rule.AGENT, "the tools of the agent are not known before the run", "tools")
+            return setting.agent_tools
+        names.update(fold(name) for name in leaf.text.replace(",", " ").split())
+    more = sorted(names - setting.agent_tools)
+    if more:
+        listed = ", ".join(f"@{name}" for name in more)
+        notes.object(Rule.AGENT, f"the policy does not give an agent {listed}", "tools")
+    return frozenset(names)
+
+
+def _refusals(setting: Setting, tools: frozenset[str]) -> Iterator[str]:
+    for name in sorted(tools):
+        traits = setting.traits(name)
+        if traits is None:
+            yield f"nobody has said what @{name} does, which the agent would have"
+        elif traits.destructive or (traits.on_host and traits.path is None):
+            yield f"@{name} cannot be undone, so no agent may decide about it"
+        elif name == "AGENT_SOLVE":
+            yield "an agent may not start agents"
+        elif name in setting.denied or (name == "SHELL_EXEC" and "EXEC_CODE" in setting.denied):
+            yield f"the policy denies @{name}"
+
+
+def _numbers(given: AgentRule, call: CallView, notes: Notes) -> None:
+    for name, most in (("max_turns", given.max_turns), ("max_calls", given.max_calls)):
+        argument = of_name(call, name)
+        if argument is None:
+            continue
+        try:
+            is_too_many = argument.text is None or float(argument.text) > most
+        except ValueError:
+            is_too_many = True
+        if is_too_many:
+            notes.object(Rule.AGENT, f"the policy gives an agent {name} of at most {most}", name)
+
+
+def _together(setting: Setting, call: CallView, tools: frozenset[str], notes: Notes) -> None:
+    """What only one token with everything in it could do."""
+    data = flowing(call)
+    known = {name: traits for name in sorted(tools) if (traits := setting.traits(name)) is not None}
+    ways_out = [name for name, traits in known.items() if traits.reach in _OUTSIDE]
+    private = [name for name, traits in known.items() if not traits.returns.is_public]
+    strangers = data.untrusted or any(
+        traits.returns.untrusted and n in ways_out for n, traits in known.items()
+    )
+    changes = [
+        name
+        for name, traits in known.items()
+        if (traits.path is not None and traits.path_use is PathUse.WRITE)
+        or (traits.control and traits.path is None and not traits.runs_code and traits.address is None)
+    ]
+    if ways_out and not data.is_public:
+        guilty = next((a.name for a in call.arguments if not a.label.is_public), None)
+        notes.object(
+            Rule.FLOW,
+            f"{shown(data)} goes to an agent that can send it out with @{ways_out[0]}",
+            None if guilty is None or guilty.isdigit() else guilty,
+            "give the agent no tool that reaches outside, or public data alone",
+        )
+    elif ways_out and not call.pc.is_public:
+        notes.object(Rule.IMPLICIT, f"private data decides whether an agent with @{ways_out[0]} starts")
+    if ways_out and private:
+        notes.object(
+            Rule.AGENT,
+            f"the agent could read private data with @{private[0]} and send it out with @{ways_out[0]}",
+            "tools",
+        )
+    if changes and strangers:
+        notes.object(Rule.AGENT, f"untrusted text could make the agent misuse @{changes[0]}", "tools")

@@ -1,0 +1,59 @@
+"""An answer that is shown carries no private data away: in no link, no image, no address."""
+
+from __future__ import annotations
+
+from callsheet.policy.builtins import ANSWERS, Traits
+from callsheet.policy.calls import CallView, Hole, Part, Rule
+from callsheet.policy.links import carries_data, hosts_named, images
+from callsheet.policy.rules.base import Check, Notes, Setting, is_nameless, leaves, texts
+
+
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+    """ANSWER for private data in an address, and for an image that tells what private data decided."""
+    if tool not in ANSWERS:
+        return None
+
+    def check(call: CallView, notes: Notes) -> None:
+        if links_data(setting, call):
+            notes.object(
+                Rule.ANSWER,
+                f"{tool} would put private data into the address of a link or an image",
+                help="show the data beside the link",
+            )
+        elif not call.pc.is_public and _tells_by_image(setting, call):
+            notes.object(Rule.ANSWER, f"{tool} would show an image from outside only if private data says so")
+
+    return check
+
+
+def links_data(setting: Setting, call: CallView) -> bool:
+    """Whether the call's text holds an address with data that its host may not have."""
+    planner = setting.policy.planner
+    if planner.is_public and all(argument.label.is_public for argument in call.arguments):
+        return False
+
+    def may_have(host: str | None, hole: Hole | None) -> bool:
+        label = planner if hole is None else hole.label
+        return host is not None and label.may_reach(setting.audiences.of_host(host))
+
+    return carries_data(parts_of(call), may_have, planner.is_public)
+
+
+def parts_of(call: CallView) -> list[Part]:
+    """The text that is shown: values one after another with a blank between them."""
+    parts: list[Part] = []
+    for argument in call.arguments:
+        if parts:
+            parts.append(" " if is_nameless(argument) else "\n")
+        for leaf in leaves(argument):
+            parts.extend(leaf.parts)
+            if leaf is not argument:
+                parts.append(" ")
+    return parts
+
+
+def _tells_by_image(setting: Setting, call: CallView) -> bool:
+    text = " ".join(text for argument in call.arguments for text in texts(argument))
+    return images(text) and any(
+        host is None or not call.pc.may_reach(setting.audiences.of_host(host)) for host in hosts_named(text)
+    )

@@ -1,0 +1,32 @@
+"""What cannot be undone is done only if somebody has said yes, and no stranger decides when."""
+
+from __future__ import annotations
+
+from callsheet.policy.builtins import Traits
+from callsheet.policy.calls import CallView, Rule
+from callsheet.policy.model import When
+from callsheet.policy.rules.base import Check, Notes, Setting
+
+
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+    """Asks for a yes; CONSEQUENTIAL where untrusted data decides whether the call is made, yes or no."""
+    if traits is None and setting.policy.refuse_unknown_tools:
+        return None
+    is_destructive = traits is None or traits.destructive
+    always = traits is not None and traits.approval is When.ALWAYS
+    if not is_destructive and not always:
+        return None
+
+    def check(call: CallView, notes: Notes) -> None:
+        if is_destructive and call.pc.untrusted:
+            notes.object(
+                Rule.CONSEQUENTIAL,
+                f"untrusted data decides whether @{tool} is done, which cannot be undone",
+                help="decide by something trusted, or ask a person before it",
+            )
+        if not setting.is_approved(call):
+            notes.ask(
+                f"@{tool} cannot be undone" if is_destructive else f"the policy asks for a yes to @{tool}"
+            )
+
+    return check

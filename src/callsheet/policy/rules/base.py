@@ -1,0 +1,140 @@
+"""What rules are given and where they write: a policy made ready, and the notes on one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from callsheet.ir.labels import LITERAL, Label
+from callsheet.policy.audiences import Audiences
+from callsheet.policy.builtins import Traits, fold, traits_of
+from callsheet.policy.calls import Argument, CallView, Hole, Objection, Obligation, Part, Rule
+from callsheet.policy.model import Policy
+from callsheet.policy.sources import Sources
+
+
+class Notes:
+    """What the rules have to say of one call, in their order."""
+
+    __slots__ = ("approvals", "objections", "obligations")
+
+    def __init__(self) -> None:
+        self.objections: list[Objection] = []
+        self.approvals: list[str] = []
+        self.obligations: list[Obligation] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no rule has said anything."""
+        return not (self.objections or self.approvals or self.obligations)
+
+    def object(
+        self,
+        rule: Rule,
+        message: str,
+        argument: str | None = None,
+        help: str | None = None,  # noqa: A002 - the objection's own word
+    ) -> None:
+        """Something refuses the call."""
+        self.objections.append(Objection(rule, message, argument, help))
+
+    def ask(self, why: str) -> None:
+        """A person has to say yes first."""
+        self.approvals.append(why)
+
+    def oblige(self, kind: str, call: CallView, detail: str = "") -> None:
+        """The runtime has to see to something."""
+        self.obligations.append(Obligation(kind, call.step, detail))
+
+
+class Setting:
+    """A policy made ready for rules: names folded, patterns compiled."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.audiences = Audiences(policy.audiences)
+        self.sources = Sources(policy)
+        self.allowed = None if policy.allowed_tools is None else {fold(n) for n in policy.allowed_tools}
+        self.denied = {fold(name) for name in policy.denied_tools}
+        self.agent_tools = (
+            frozenset(fold(n) for n in policy.agent.tools) if policy.agent else frozenset[str]()
+        )
+        self._traits: dict[str, Traits | None] = {}
+
+    def traits(self, tool: str) -> Traits | None:
+        """What is known of a folded name."""
+        if tool not in self._traits:
+            self._traits[tool] = traits_of(self.policy, tool)
+        return self._traits[tool]
+
+    def is_approved(self, call: CallView) -> bool:
+        """Whether somebody has said yes to the call."""
+        return call.approved or call.step in self.policy.approved
+
+
+Check: TypeAlias = Callable[[CallView, Notes], None]
+Prepare: TypeAlias = Callable[[Setting, str, "Traits | None"], "Check | None"]
+
+
+def of_name(call: CallView, name: str) -> Argument | None:
+    """The argument of that name, in any case."""
+    for argument in call.arguments:
+        if argument.name == name:
+            return argument
+    folded = name.casefold()
+    return next((a for a in call.arguments if a.name.casefold() == folded), None)
+
+
+def controlling(call: CallView, traits: Traits) -> Iterator[Argument]:
+    """The arguments that decide what is done; one without a known name may be any of them."""
+    if not traits.control:
+        return
+    names = {name.casefold() for name in traits.control}
+    for argument in call.arguments:
+        if argument.name.casefold() in names or is_nameless(argument):
+            yield argument
+
+
+def is_nameless(argument: Argument) -> bool:
+    """Whether nobody knows which parameter the argument fills."""
+    return argument.name[:1].isdigit()
+
+
+def flowing(call: CallView) -> Label:
+    """The label of all that the arguments hold."""
+    label = LITERAL
+    for argument in call.arguments:
+        if argument.label is not label:
+            label = label.join(argument.label)
+    return label
+
+
+def leaves(argument: Argument) -> Iterator[Argument]:
+    """The argument itself, or all that stands in its members."""
+    stack = [argument]
+    while stack:
+        current = stack.pop()
+        if current.items:
+            stack.extend(reversed(current.items))
+        else:
+            yield current
+
+
+def texts(argument: Argument) -> Iterator[str]:
+    """The texts in an argument, as far as they are known, with nothing in the place of holes."""
+    for leaf in leaves(argument):
+        yield "".join(known(part) for part in leaf.parts)
+
+
+def known(part: Part, unknown: str = "") -> str:
+    """The text of a part, or what is to stand for it where it is not known."""
+    if isinstance(part, Hole):
+        return unknown if part.text is None else part.text
+    return part
+
+
+def shown(label: Label) -> str:
+    """Who may read it, in words."""
+    if label.is_secret:
+        return "secret data"
+    return "private data" if not label.is_public else "public data"

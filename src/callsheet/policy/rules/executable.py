@@ -1,0 +1,100 @@
+"""What strangers wrote goes into no file that somebody will execute."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from callsheet.ir.labels import Label, join
+from callsheet.policy.builtins import PathUse, Traits
+from callsheet.policy.calls import Argument, CallView, Rule
+from callsheet.policy.globs import glob
+from callsheet.policy.paths import PathRefused, readings_of, workspace_path
+from callsheet.policy.rules.base import Check, Notes, Setting, known, of_name
+
+_NAMES = (
+    ".bash*", ".profile", ".login", ".logout", ".zsh*", ".zprofile", ".zlogin", ".cshrc", ".tcshrc",
+    ".kshrc", ".inputrc", ".vimrc", ".exrc", ".emacs", ".envrc", ".xinitrc", ".xsession*", ".gitconfig",
+    ".gitmodules", ".gitattributes", ".npmrc", ".yarnrc*", ".pypirc", ".condarc", "pip.conf", ".netrc",
+    ".curlrc", ".wgetrc", ".irbrc", ".pythonrc*", ".pdbrc", ".gdbinit", ".lldbinit", ".tmux.conf",
+    ".screenrc", ".nanorc", ".env*", "makefile*", "gnumakefile", "*.mk", "*.mak", "cmakelists.txt",
+    "*.cmake", "dockerfile*", "containerfile*", "*.dockerfile", "docker-compose*", "compose.y*ml",
+    "jenkinsfile*", ".gitlab-ci*", ".travis.yml", "appveyor.yml", ".drone.yml", "azure-pipelines*",
+    "bitbucket-pipelines*", "cloudbuild.y*ml", "buildspec.y*ml", ".pre-commit-*", "rakefile", "gemfile",
+    "*.gemspec", "justfile", ".justfile", "taskfile.y*ml", "tox.ini", "noxfile.py", "setup.py", "setup.cfg",
+    "conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth", "manage.py", "fabfile.py", "tasks.py",
+    "dodo.py", "sconstruct", "wscript", "pyproject.toml", "pipfile", "requirements*.txt", "package.json",
+    "package-lock.json", "gruntfile*", "gulpfile*", "webpack.config.*", "vite.config.*", "*.gradle",
+    "*.gradle.kts", "gradlew*", "mvnw*", "pom.xml", "build.xml", "build.rs", "cargo.toml", "go.mod",
+    "build.sbt", "mix.exs", "composer.json", "vagrantfile", "procfile", "crontab*", "authorized_keys*",
+    "sudoers*", "rc.local", "*.service", "*.timer", "*.socket", "*.desktop", "*.plist", "*.sh", "*.bash",
+    "*.zsh", "*.ksh", "*.csh", "*.fish", "*.command", "*.ps1", "*.psm1", "*.psd1", "*.bat", "*.cmd",
+    "*.com", "*.exe", "*.msi", "*.dll", "*.so", "*.so.*", "*.dylib", "*.vbs", "*.wsf", "*.hta", "*.scr",
+    "*.lnk", "*.reg", "*.app", "*.appimage", "*.deb", "*.rpm", "*.jar", "*.war", "*.tf", "*.nomad",
+    "pre-commit*", "post-commit*", "pre-push*", "pre-receive*", "post-receive*", "post-merge*",
+    "post-checkout*", "pre-rebase*", "prepare-commit-msg*", "commit-msg*", "update-hook*", "claude.md",
+    "agents.md", ".cursorrules", "mcp.json", ".mcp.json",
+)  # fmt: skip
+_FOLDERS = (
+    ".git", ".hg", ".svn", ".github", ".gitlab", ".gitea", ".forgejo", ".circleci", ".buildkite",
+    ".woodpecker", ".husky", ".githooks", "git-hooks", "hooks", ".vscode", ".idea", ".devcontainer",
+    ".cargo", ".ssh", ".gnupg", ".claude", ".cursor", ".codex", "autostart", "systemd", "launchagents",
+    "launchdaemons", "bin", "sbin", "cron.d", "cron.daily", "cron.hourly", "cron.weekly", "cron.monthly",
+    "init.d", "profile.d", "site-packages",
+)  # fmt: skip
+_FOLDERS_SET = frozenset(_FOLDERS)
+_PATTERN = re.compile("|".join(f"(?:{glob(name).pattern})" for name in _NAMES), re.DOTALL)
+
+
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+    """EXECUTABLE for untrusted content in a file that a shell, a build, an editor or a system runs."""
+    if traits is None or traits.path is None or traits.path_use is not PathUse.WRITE:
+        return None
+    held, name = traits, traits.path
+
+    def check(call: CallView, notes: Notes) -> None:
+        argument = of_name(call, name)
+        if argument is None or not content_label(call, held).untrusted:
+            return
+        if may_be_executed(argument):
+            notes.object(
+                Rule.EXECUTABLE,
+                f"@{tool} would put untrusted content where it is executed",
+                name,
+                "write it to a file that nothing runs, such as .md or .txt",
+            )
+
+    return check
+
+
+def content_label(call: CallView, traits: Traits) -> Label:
+    """The label of what is put into the file: of everything but the path."""
+    return join(a.label for a in call.arguments if a.name.casefold() != traits.path)
+
+
+def may_be_executed(argument: Argument) -> bool:
+    """Whether the file of that path may be one that is executed; an end that is not known may be anything."""
+    if argument.items or not argument.parts:
+        return True
+    end = argument.parts[-1]
+    if not isinstance(end, str) and end.text is None:
+        return True
+    return is_executable("".join(known(part, "x") for part in argument.parts))
+
+
+@lru_cache(maxsize=4_096)
+def is_executable(text: str) -> bool:
+    """Whether something executes the file of this path sooner or later.
+
+    >>> is_executable("docs/notes.md"), is_executable(".github/workflows/ci.yml"), is_executable("RUN.SH")
+    (False, True, True)
+    """
+    try:
+        path = workspace_path(text)
+    except PathRefused:
+        return True
+    for reading in readings_of(path):
+        *folders, name = reading.casefold().split("/")
+        if not _FOLDERS_SET.isdisjoint(folders) or _PATTERN.fullmatch(name):
+            return True
+    return False

@@ -1,0 +1,138 @@
+"""Who learns what: arguments, and the fact that a call is made, reach only those who may read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from callsheet.ir.labels import MODEL, TRUSTED, USER, Label
+from callsheet.policy.audiences import NOBODY_KNOWN
+from callsheet.policy.builtins import ANSWERS, Reach, Traits
+from callsheet.policy.calls import Argument, CallView, Rule
+from callsheet.policy.model import When
+from callsheet.policy.rules.base import (
+    Check,
+    Notes,
+    Setting,
+    flowing,
+    is_nameless,
+    leaves,
+    of_name,
+    shown,
+)
+from callsheet.policy.urls import authority_of
+
+_RECIPIENTS = frozenset(
+    {"to", "cc", "bcc", "recipient", "recipients", "receiver", "also_to", "forward_to", "reply_to", "copy_to"}
+)
+_FIXED = {
+    Reach.MODEL: ("the language model", frozenset({MODEL})),
+    Reach.USER: ("the user", frozenset({USER})),
+    Reach.MEMORY: ("the memory of later runs", frozenset({USER, MODEL, TRUSTED})),
+    Reach.WORLD: ("outside", NOBODY_KNOWN),
+}
+
+
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+    """FLOW for arguments that reach somebody who may not read them, IMPLICIT for what made the plan call."""
+    if traits is None:
+        traits = Traits(reach=Reach.WORLD)
+    if traits.reach is Reach.NOBODY:
+        return None
+    held = traits
+
+    def check(call: CallView, notes: Notes) -> None:
+        data = flowing(call)
+        if data.is_public and call.pc.is_public:
+            return
+        for who, audiences in receivers(setting, held, call):
+            if not data.may_reach(audiences):
+                _flow(setting, tool, held, call, who, audiences, notes)
+                return
+            if not call.pc.may_reach(audiences):
+                notes.object(
+                    Rule.IMPLICIT,
+                    f"whether {_called(tool)} is done tells {who} about {shown(call.pc)}",
+                    help="decide by something public, or do it whatever the data says",
+                )
+                return
+
+    return check
+
+
+def receivers(setting: Setting, traits: Traits, call: CallView) -> Iterator[tuple[str, frozenset[str]]]:
+    """Everybody who learns of the call, in words, with the audiences that they belong to."""
+    match traits.reach:
+        case Reach.NOBODY:
+            return
+        case Reach.ADDRESS:
+            assert traits.address is not None
+            argument = of_name(call, traits.address)
+            authority = authority_of(argument) if argument is not None else None
+            if authority is None or authority.host is None:
+                yield "outside", NOBODY_KNOWN
+            else:
+                yield authority.host, setting.audiences.of_host(authority.host)
+        case Reach.RECIPIENT:
+            yield from _recipients(setting, traits, call)
+        case reach:
+            yield _FIXED[reach]
+
+
+def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[tuple[str, frozenset[str]]]:
+    assert traits.audience is not None
+    named = {traits.audience.casefold(), *_RECIPIENTS}
+    seen = False
+    for argument in call.arguments:
+        if is_nameless(argument):
+            yield "outside", NOBODY_KNOWN
+        if argument.name.casefold() not in named:
+            continue
+        seen = seen or argument.name.casefold() == traits.audience.casefold()
+        for leaf in leaves(argument):
+            if leaf.text is None:
+                yield "recipients that are not known before the run", NOBODY_KNOWN
+            else:
+                yield from setting.audiences.of_recipients(leaf.text, traits.trusted_audience)
+    if not seen:
+        yield "recipients that the call does not name", NOBODY_KNOWN
+
+
+def _flow(
+    setting: Setting,
+    tool: str,
+    traits: Traits,
+    call: CallView,
+    who: str,
+    audiences: frozenset[str],
+    notes: Notes,
+) -> None:
+    guilty = next(a for a in call.arguments if not _whole(call, a).may_reach(audiences))
+    what = shown(_whole(call, guilty))
+    if traits.approval is When.IF_UNTRUSTED_OR_OUTSIDE and not _whole(call, guilty).is_secret:
+        if not setting.is_approved(call):
+            notes.ask(f"@{tool} sends {what} to {who}")
+        return
+    rule = Rule.ANSWER if tool in ANSWERS and not _whole(call, guilty).is_secret else Rule.FLOW
+    notes.object(
+        rule,
+        f"{what} in {_place(guilty)} of {_called(tool)} would reach {who}",
+        guilty.name,
+        "send public data, send it to a host or address that the policy trusts, or declassify what is sent",
+    )
+
+
+def _whole(call: CallView, argument: Argument) -> Label:
+    """The label of an argument, or of all of them where only together they are too much."""
+    if not argument.label.is_public:
+        return argument.label
+    return argument.label if len(call.arguments) > 1 else flowing(call)
+
+
+def _place(argument: Argument) -> str:
+    holes = [part.name for leaf in leaves(argument) for part in leaf.parts if not isinstance(part, str)]
+    name = "the text" if is_nameless(argument) else argument.name
+    return f"{name} (${', $'.join(dict.fromkeys(holes))})" if holes else name
+
+
+def _called(tool: str) -> str:
+    return tool if tool in ("TERMINATE", "RE-PLAN") else f"@{tool}"

@@ -1,0 +1,97 @@
+"""Which tools may be called: known, on the list of what is allowed, on no list of what is denied."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from callsheet.policy.builtins import CONTROL_WORDS, Traits, is_shell
+from callsheet.policy.calls import CallView, Rule
+from callsheet.policy.rules.base import Check, Notes, Setting, is_nameless, of_name
+
+_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+
+
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+    """UNKNOWN_TOOL and DENIED_TOOL; code whose language may be a shell's is also judged as a shell's."""
+    if tool in CONTROL_WORDS:
+        return None
+    fixed = _refusal(setting, tool, traits)
+    if tool == "EXEC_CODE":
+        return _code_check(fixed, _refusal(setting, "SHELL_EXEC", setting.traits("SHELL_EXEC")))
+    if fixed is None:
+        return _agent_check(setting, tool)
+
+    def refuse(_call: CallView, notes: Notes) -> None:
+        notes.object(fixed.rule, fixed.message, help=fixed.help)
+
+    return refuse
+
+
+def _code_check(as_code: _Refusal | None, as_shell: _Refusal | None) -> Check | None:
+    """The same for code: a program that is a shell's is judged as one, and one that may be as both."""
+    if as_code is None and as_shell is None:
+        return None
+
+    def check(call: CallView, notes: Notes) -> None:
+        if as_shell is not None and may_be_shell(call):
+            notes.object(
+                as_shell.rule, f"the program may be a shell's: {as_shell.message}", "language", as_shell.help
+            )
+        elif as_code is not None and not is_surely_shell(call):
+            notes.object(as_code.rule, as_code.message, help=as_code.help)
+
+    return check
+
+
+def is_surely_shell(call: CallView) -> bool:
+    """Whether the program of an EXEC_CODE is a shell script, beyond doubt."""
+    language = of_name(call, "language")
+    return language is not None and language.text is not None and is_shell(language.text)
+
+
+def may_be_shell(call: CallView) -> bool:
+    """Whether the program of an EXEC_CODE may be a shell script."""
+    language = of_name(call, "language")
+    if language is not None:
+        return is_shell(language.text)
+    return any(is_nameless(argument) for argument in call.arguments)
+
+
+def _agent_check(setting: Setting, tool: str) -> Check | None:
+    if tool in setting.agent_tools:
+        return None
+
+    def only_for_plans(call: CallView, notes: Notes) -> None:
+        if call.in_agent:
+            notes.object(Rule.AGENT, f"no agent may call @{tool} under this policy")
+
+    return only_for_plans
+
+
+class _Refusal(NamedTuple):
+    """Why a tool may not be called."""
+
+    rule: Rule
+    message: str
+    help: str | None = None
+
+
+def _refusal(setting: Setting, tool: str, traits: Traits | None) -> _Refusal | None:
+    policy = setting.policy
+    if _NAME.fullmatch(tool) is None:
+        return _Refusal(Rule.UNKNOWN_TOOL, f"{tool!r} is no name of a tool")
+    if tool in setting.denied or (tool == "SHELL_EXEC" and "EXEC_CODE" in setting.denied):
+        return _Refusal(Rule.DENIED_TOOL, f"the policy denies @{tool}")
+    if setting.allowed is not None and tool not in setting.allowed:
+        named = ", ".join(f"@{name}" for name in sorted(setting.allowed)) or "none"
+        return _Refusal(
+            Rule.DENIED_TOOL, f"@{tool} is not among the tools that the policy allows", f"allowed: {named}"
+        )
+    if traits is None and policy.refuse_unknown_tools:
+        return _Refusal(
+            Rule.UNKNOWN_TOOL,
+            f"the policy says nothing of @{tool}, so it may send, change and destroy anything",
+            f"describe it in the policy, under tools: @{tool}",
+        )
+    return None

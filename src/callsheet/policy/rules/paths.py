@@ -1,0 +1,116 @@
+"""Which paths are opened: inside the workspace, on the host only what is allowed, secrets on a yes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from callsheet.policy.builtins import PathUse, Traits
+from callsheet.policy.calls import Argument, CallView, Rule
+from callsheet.policy.globs import covers, matches
+from callsheet.policy.paths import PathRefused, host_path, readings_of, workspace_path
+from callsheet.policy.rules.base import Check, Notes, Setting, known, of_name
+
+_SENSITIVE = (
+    "/etc/shadow*", "/etc/gshadow*", "/etc/passwd*", "/etc/sudoers", "/etc/sudoers.d/**", "/etc/ssh/**",
+    "/proc/**", "/dev/**", "/sys/**", "/root/**", "/run/secrets/**", "/var/run/secrets/**", "/boot/**",
+    "**/.ssh/**", "**/.aws/**", "**/.gnupg/**", "**/.kube/**", "**/.docker/**",
+)  # fmt: skip
+_GLOB_WORDS = re.compile(r"[*?\[\]!]")
+
+
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+    """PATH for a path outside, or that is not known; a yes for a secret by its name."""
+    if traits is None or traits.path is None:
+        return None
+    name, use = traits.path, traits.path_use
+    is_search = tool == "SEARCH_FILES"
+
+    def check(call: CallView, notes: Notes) -> None:
+        argument = of_name(call, name)
+        if is_search:
+            _search(setting, call, notes)
+            if argument is None or argument.text in ("", "."):
+                return
+        if argument is None:
+            notes.object(Rule.PATH, f"@{tool} is given no {name}", name)
+        elif use is PathUse.HOST:
+            _host(setting, tool, call, argument, notes)
+        elif argument.text is not None:
+            _workspace(setting, tool, call, argument.text, notes)
+        else:
+            _unknown(setting, tool, call, argument, use, notes)
+
+    return check
+
+
+def _host(setting: Setting, tool: str, call: CallView, argument: Argument, notes: Notes) -> None:
+    if argument.text is None:
+        notes.object(Rule.PATH, f"the path of @{tool} is not known before the run", argument.name)
+        return
+    try:
+        path = host_path(argument.text)
+    except PathRefused as error:
+        notes.object(Rule.PATH, str(error), argument.name)
+        return
+    if any(covers(pattern, path) for pattern in _SENSITIVE):
+        notes.object(Rule.PATH, f"{path} holds what no plan may read", argument.name)
+    elif not any(matches(pattern, path) for pattern in setting.policy.host_read):
+        if not setting.is_approved(call):
+            notes.object(
+                Rule.PATH,
+                f"{path} is not among the paths of the host that the policy lets a plan read",
+                argument.name,
+                "name it in the policy, or let somebody approve the step",
+            )
+    elif setting.sources.file(path, True).is_secret and not setting.is_approved(call):
+        notes.ask(f"{path} is a secret")
+
+
+def _workspace(setting: Setting, tool: str, call: CallView, text: str, notes: Notes) -> None:
+    try:
+        path = workspace_path(text)
+    except PathRefused as error:
+        notes.object(Rule.PATH, f"{error}: {text!r}", "path", "name a file inside the workspace")
+        return
+    if setting.sources.file(path).is_secret and not setting.is_approved(call):
+        notes.ask(f"@{tool} opens {path}, which is a secret by its name")
+
+
+def _unknown(
+    setting: Setting, tool: str, call: CallView, argument: Argument, use: PathUse, notes: Notes
+) -> None:
+    """A path that is known in part: it may not look like one outside, and reading asks for some of it."""
+    if not argument.items and use is PathUse.WRITE and not any(isinstance(p, str) for p in argument.parts):
+        return
+    for guess in guesses(argument):
+        if guess:
+            _workspace(setting, tool, call, guess, notes)
+            if notes.objections or notes.approvals:
+                return
+    is_open = use is PathUse.READ and not any(isinstance(part, str) for part in argument.parts)
+    if is_open and not setting.is_approved(call) and not call.in_agent:
+        notes.object(
+            Rule.PATH,
+            f"nothing is known of the path that @{tool} reads",
+            argument.name,
+            "write at least its folder in the plan",
+        )
+
+
+def guesses(argument: Argument) -> Iterator[str]:
+    """What a path that is known in part may look like."""
+    for filling in ("x", ""):
+        yield "".join(known(part, filling) for part in argument.parts)
+
+
+def _search(setting: Setting, call: CallView, notes: Notes) -> None:
+    """A search for secret files by their names."""
+    glob = of_name(call, "glob")
+    text = None if glob is None else glob.text
+    if not text or setting.is_approved(call):
+        return
+    for bare in {text, _GLOB_WORDS.sub("", text), _GLOB_WORDS.sub("x", text)} - {""}:
+        if any(setting.sources.file(reading).is_secret for reading in readings_of(bare.strip("/"))):
+            notes.ask(f"@SEARCH_FILES looks into {text}, which names secrets")
+            return

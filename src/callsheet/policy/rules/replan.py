@@ -1,0 +1,29 @@
+"""A new plan is made only where the policy says so, and of nothing that a stranger has written."""
+
+from __future__ import annotations
+
+from callsheet.policy.builtins import Traits
+from callsheet.policy.calls import CallView, Rule
+from callsheet.policy.rules.base import Check, Notes, Setting, flowing
+
+
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+    """REPLAN where the policy allows none, or where untrusted data would reach the planner."""
+    if tool != "RE-PLAN":
+        return None
+    rule = setting.policy.replan
+
+    def check(call: CallView, notes: Notes) -> None:
+        if rule is None:
+            notes.object(Rule.REPLAN, "the policy lets no run be planned anew")
+            return
+        reason = flowing(call)
+        if reason.untrusted and rule.context != "any":
+            notes.object(
+                Rule.REPLAN,
+                "the reason that the planner is told holds what a stranger may have written",
+                help="give a reason that stands in the plan",
+            )
+        notes.oblige("verify-again", call, str(reason.join(call.pc)))
+
+    return check

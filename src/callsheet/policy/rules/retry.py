@@ -1,0 +1,41 @@
+"""What must not be done twice is not tried again."""
+
+from __future__ import annotations
+
+from callsheet.policy.builtins import Traits
+from callsheet.policy.calls import CallView, Rule
+from callsheet.policy.rules.base import Check, Notes, Setting, of_name
+
+
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+    """RETRY for more attempts than the policy allows, or for any of a call that may not be made twice."""
+    most = setting.policy.max_retries
+    repeatable = traits is not None and traits.repeatable
+    if most is None and repeatable:
+        return None
+
+    def check(call: CallView, notes: Notes) -> None:
+        if not call.retries and not call.repeats:
+            return
+        if most is not None and call.retries > most:
+            notes.object(
+                Rule.RETRY,
+                f"@{tool} is tried {call.retries} times more, the policy allows {most}",
+                help=f"write @RETRY({most}) or less",
+            )
+        if not repeatable and not has_key(call, traits):
+            notes.object(
+                Rule.RETRY,
+                f"@{tool} may be done twice: it is tried again without an idempotency key",
+                help="give it an idempotency key, or take the retry away",
+            )
+
+    return check
+
+
+def has_key(call: CallView, traits: Traits | None) -> bool:
+    """Whether the call has a key under which its tool knows it again."""
+    if traits is None or traits.key is None:
+        return False
+    key = of_name(call, traits.key)
+    return key is not None and key.text != ""

@@ -1,0 +1,51 @@
+"""The labels of places: files, hosts, tools and memory, as a policy says.
+
+In: a policy. Out: the label of what is read at a place. Rules that restrict hold for all below a folder
+and in any case; others for exactly what they name.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from callsheet.ir.labels import UNKNOWN, Label
+from callsheet.policy.addresses import AllowedHosts
+from callsheet.policy.builtins import PUBLIC_WORLD, fold
+from callsheet.policy.globs import covers, matches
+from callsheet.policy.model import Policy
+from callsheet.policy.paths import readings_of
+
+
+class Sources:
+    """The sources of a policy, ready to be asked."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._files = [(r.pattern, r.label) for r in policy.sources if r.kind == "file"]
+        self._host_files = [(r.pattern, r.label) for r in policy.sources if r.kind in ("host", "file")]
+        self._urls = [(AllowedHosts.parse([r.pattern]), r.label) for r in policy.sources if r.kind == "url"]
+        self._tools = {fold(r.pattern): r.label for r in policy.sources if r.kind == "tool"}
+        self._memory = next((r.label for r in policy.sources if r.kind == "memory"), None)
+        self.file = lru_cache(maxsize=4_096)(self._file)
+
+    def _file(self, path: str, on_host: bool = False) -> Label:
+        """The label of a file by its normal path; what nobody has named is private and untrusted."""
+        for pattern, label in self._host_files if on_host else self._files:
+            if label.is_secret:
+                if any(covers(pattern, reading) for reading in readings_of(path)):
+                    return label
+            elif matches(pattern, path):
+                return label
+        return UNKNOWN
+
+    def tool(self, tool: str) -> Label | None:
+        """The label that the policy gives to what a tool returns, None if it says nothing."""
+        if tool in ("QUERY_MEMORY", "MEMORY_STATS") and self._memory is not None:
+            return self._memory
+        return self._tools.get(tool)
+
+    def host(self, host: str, audiences: frozenset[str]) -> Label:
+        """The label of what a host answers; one that the policy knows has private things to say."""
+        for allowed, label in self._urls:
+            if allowed.allow_name(host):
+                return label
+        return Label(True, (UNKNOWN.readers or frozenset()) | audiences) if audiences else PUBLIC_WORLD

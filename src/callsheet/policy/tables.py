@@ -1,0 +1,353 @@
+"""What may stand in a policy file: its tables, their keys, and how each value is read.
+
+In: the parsed TOML. Out: the same tables with values of the model, and everything that is wrong with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from importlib import import_module
+from typing import Any, TypeAlias, cast
+
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
+from callsheet.ir.labels import Label, read_label, read_readers
+from callsheet.ir.operations import canonical_tool_name
+from callsheet.policy.model import (
+    AgentRule,
+    Audience,
+    CallRule,
+    Implicit,
+    ReplanRule,
+    SourceRule,
+    ToolRule,
+    When,
+)
+from callsheet.policy.places import Path, key_spans, place_of
+
+Table: TypeAlias = "dict[str, Any]"
+_SOURCE_KINDS = ("file", "url", "host", "tool", "memory")
+
+
+class Faults:
+    """All that is wrong with a policy file, in the order in which it was found.
+
+    `readers` are the audiences that its labels name, with the places that do.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._spans = key_spans(source.text)
+        self._found: list[Diagnostic] = []
+        self.readers: list[tuple[Path, frozenset[str]]] = []
+
+    def add(self, code: str, message: str, path: Path, way_out: str | None = None) -> None:
+        """Note that what stands at the path is wrong."""
+        span = place_of(self._source.text, self._spans, path)
+        self._found.append(Diagnostic(code, Severity.ERROR, message, span, way_out))
+
+    def raise_if_any(self) -> None:
+        """Raise CallsheetError with what was noted, in the order of the text."""
+        if self._found:
+            found = sorted(self._found, key=lambda d: d.span.start if d.span is not None else -1)
+            raise CallsheetError(found, self._source)
+
+
+Reader: TypeAlias = "Callable[[object, Path, Faults], Any]"
+"""Reads one value; gives it, or raises ValueError with what it must be."""
+
+
+def read_table(data: object, keys: Mapping[str, Reader], path: Path, faults: Faults) -> Table:
+    """The values of a table by key; what cannot be read is noted and left out."""
+    if not isinstance(data, Mapping):
+        raise ValueError("a table")
+    values: Table = {}
+    for key, value in cast("Mapping[str, object]", data).items():
+        here = (*path, key)
+        reader = keys.get(key)
+        if reader is None:
+            near = did_you_mean(key, keys)
+            way_out = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(keys)}"
+            faults.add("POL002", f"a policy has no key {_dotted(here)}", here, way_out)
+            continue
+        try:
+            values[key] = reader(value, here, faults)
+        except ValueError as error:
+            faults.add("POL003", f"{_dotted(here)} must be {error}", here)
+    return values
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(f'"{part}"' if set(str(part)) - _PLAIN else str(part) for part in path)
+
+
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+# ---------------------------------------------------------------- single values
+
+
+def _text(value: object, path: Path, faults: Faults) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("a text")
+    return value
+
+
+def _flag(value: object, path: Path, faults: Faults) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def _count(value: object, path: Path, faults: Faults) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError("a whole number of at least 0")
+    return value
+
+
+def _seconds(value: object, path: Path, faults: Faults) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e9:
+        raise ValueError("a number of seconds above 0")
+    return float(value)
+
+
+def _texts(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(v, str) and v for v in cast("list[object]", value)):
+        raise ValueError("a list of texts")
+    return tuple(cast("list[str]", value))
+
+
+def _hosts(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
+    hosts = _texts(value, path, faults)
+    for host in hosts:
+        name = host.removeprefix("*.")
+        is_bare_number = ":" in name and not name.startswith("[")
+        if not name or "/" in name or "*" in name or is_bare_number:
+            raise ValueError(f"a list of hosts such as api.internal or *.corp.example; {host!r} is none")
+    return tuple(host.lower().removesuffix(".") for host in hosts)
+
+
+def _addresses(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
+    addresses = _texts(value, path, faults)
+    for address in addresses:
+        if address.count("@") != 1 or "*" in address.replace("*@", "", 1):
+            raise ValueError(f"a list of mail addresses such as *@corp.example; {address!r} is none")
+    return tuple(address.lower() for address in addresses)
+
+
+def _names(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
+    return tuple(tool_key(name) for name in _texts(value, path, faults))
+
+
+def _name_set(value: object, path: Path, faults: Faults) -> frozenset[str]:
+    return frozenset(_names(value, path, faults))
+
+
+def _label(value: object, path: Path, faults: Faults) -> Label:
+    try:
+        label = read_label(_text(value, path, faults))
+    except ValueError:
+        raise ValueError("a label: T/ or U/ and who may read it, such as U/priv") from None
+    faults.readers.append((path, label.readers or frozenset()))
+    return label
+
+
+def _patterns(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
+    re2: Any = import_module("re2")  # by its name: it has no types that a checker could find
+    patterns = _texts(value, path, faults)
+    options = re2.Options()
+    options.log_errors = False
+    for pattern in patterns:
+        try:
+            re2.compile(pattern, options)
+        except re2.error as error:
+            said = error.args[0]
+            reason = said.decode() if isinstance(said, bytes) else str(said)
+            raise ValueError(f"a list of patterns that RE2 knows; {pattern!r}: {reason}") from None
+    return patterns
+
+
+def _one_of(kind: type[StrEnum]) -> Reader:
+    def read(value: object, path: Path, faults: Faults) -> StrEnum:
+        words = [str(member) for member in kind]
+        if value not in words:
+            raise ValueError(f"one of {', '.join(words)}")
+        return kind(cast("str", value))
+
+    return read
+
+
+def _word(words: Mapping[str, Any]) -> Reader:
+    def read(value: object, path: Path, faults: Faults) -> object:
+        if not isinstance(value, str) or value not in words:
+            raise ValueError(f"one of {', '.join(words)}")
+        return words[value]
+
+    return read
+
+
+def tool_key(name: str) -> str:
+    """The name of a tool as policies hold it: canonical, or `mcp:SERVER/TOOL` as it is written.
+
+    >>> tool_key("@send_email"), tool_key("mcp:fs/delete")
+    ('SEND_EMAIL', 'mcp:fs/delete')
+    """
+    return name if name.startswith("mcp:") else canonical_tool_name(name)
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _made(make: Callable[..., Any], keys: Mapping[str, Reader]) -> Reader:
+    """Reads a table into what `make` makes of its values."""
+
+    def read(value: object, path: Path, faults: Faults) -> object:
+        return make(**read_table(value, keys, path, faults))
+
+    return read
+
+
+def _section(keys: Mapping[str, Reader]) -> Reader:
+    return lambda value, path, faults: read_table(value, keys, path, faults)
+
+
+def _tools(value: object, path: Path, faults: Faults) -> dict[str, ToolRule]:
+    if not isinstance(value, Mapping):
+        raise ValueError("a table")
+    rules: dict[str, ToolRule] = {}
+    for name, table in cast("Mapping[str, object]", value).items():
+        here = (*path, name)
+        key = tool_key(name)
+        if key in rules:
+            faults.add("POL003", f"there are two entries for {name}, which is one tool", here)
+        try:
+            values = read_table(table, _TOOL, here, faults)
+        except ValueError as error:
+            faults.add("POL003", f"{_dotted(here)} must be {error}", here)
+            continue
+        values.pop("annotations", None)
+        rules[key] = ToolRule(**values)
+    return rules
+
+
+def _sources(value: object, path: Path, faults: Faults) -> tuple[SourceRule, ...]:
+    if not isinstance(value, Mapping):
+        raise ValueError("a table")
+    rules: list[SourceRule] = []
+    for place, table in cast("Mapping[str, object]", value).items():
+        here = (*path, place)
+        kind, colon, pattern = place.partition(":")
+        if kind not in _SOURCE_KINDS or (not pattern if kind != "memory" else bool(colon and not pattern)):
+            known = "file:GLOB, url:HOST, host:GLOB, tool:@NAME and memory"
+            faults.add("POL003", f"{place!r} is no source", here, f"sources are {known}")
+            continue
+        try:
+            values = read_table(table, _SOURCE, here, faults)
+        except ValueError as error:
+            faults.add("POL003", f"{_dotted(here)} must be {error}", here)
+            continue
+        label = Label(values.get("integrity", True), values.get("conf", read_readers("priv")))
+        name = tool_key(pattern) if kind == "tool" else pattern.lower() if kind == "url" else pattern
+        rules.append(SourceRule(kind=kind, pattern=name, label=label))
+    return tuple(rules)
+
+
+def _conf(value: object, path: Path, faults: Faults) -> object:
+    if isinstance(value, list):
+        value = "+".join(_texts(cast("object", value), path, faults))
+    try:
+        readers = read_readers(_text(value, path, faults))
+    except ValueError:
+        raise ValueError("pub, priv, secret or a list of audiences") from None
+    faults.readers.append((path, readers or frozenset()))
+    return readers
+
+
+def _audiences(value: object, path: Path, faults: Faults) -> dict[str, Audience]:
+    if not isinstance(value, Mapping):
+        raise ValueError("a table")
+    found: dict[str, Audience] = {}
+    for name, table in cast("Mapping[str, object]", value).items():
+        here = (*path, name)
+        try:
+            if read_readers(name) != frozenset({name}) or name in ("user", "model"):
+                raise ValueError
+        except ValueError:
+            faults.add("POL003", f"an audience cannot be called {name!r}", here)
+            continue
+        try:
+            found[name] = Audience(name=name, **read_table(table, _AUDIENCE, here, faults))
+        except ValueError as error:
+            faults.add("POL003", f"{_dotted(here)} must be {error}", here)
+    return found
+
+
+def _rules(value: object, path: Path, faults: Faults) -> tuple[CallRule, ...]:
+    if not isinstance(value, list):
+        raise ValueError("a list of tables, each [[rule]]")
+    rules: list[CallRule] = []
+    for number, table in enumerate(cast("list[object]", value)):
+        here = (*path, number)
+        try:
+            values = read_table(table, _RULE, here, faults)
+        except ValueError as error:
+            faults.add("POL003", f"{_dotted(here)} must be {error}", here)
+            continue
+        missing = [key for key in _RULE if key not in values]
+        if missing:
+            faults.add("POL003", f"rule {number + 1} lacks {' and '.join(missing)}", here)
+            continue
+        rules.append(CallRule(tool=tool_key(values["tool"]), when=values["when"], then=values["then"]))
+    return tuple(rules)
+
+
+_TOOL: dict[str, Reader] = {
+    "egress": _flag,
+    "control": _texts,
+    "audience_arg": _text,
+    "trusted_audience": _texts,
+    "destructive": _flag,
+    "idempotent": _flag,
+    "key_arg": _text,
+    "approval": _one_of(When),
+    "returns": _label,
+    "pin": _text,
+    "annotations": _word({"ignored": True}),
+}
+_SOURCE: dict[str, Reader] = {"conf": _conf, "integrity": _word({"T": False, "U": True})}
+_AUDIENCE: dict[str, Reader] = {"hosts": _hosts, "mail": _addresses}
+_RULE: dict[str, Reader] = {
+    "tool": _text,
+    "when": _text,
+    "then": _word({"approve": "approve", "refuse": "refuse"}),
+}
+_AGENT: dict[str, Reader] = {"tools": _names, "max_turns": _count, "max_calls": _count, "seconds": _seconds}
+_REPLAN: dict[str, Reader] = {"max": _count, "context": _word({"trusted": "trusted", "any": "any"})}
+
+KEYS: dict[str, Reader] = {
+    "schema": lambda value, path, faults: value,
+    "name": _text,
+    "extends": _text,
+    "defaults": _section(
+        {
+            "unknown_tool": _word({"refuse": True, "ask": False}),
+            "memory": _label,
+            "implicit": _one_of(Implicit),
+            "planner": _label,
+            "inputs": _label,
+            "allow": _name_set,
+            "deny": _name_set,
+        }
+    ),
+    "sources": _sources,
+    "audience": _audiences,
+    "network": _section({"hosts": _hosts}),
+    "host": _section({"read": _texts}),
+    "execution": _section({"network": _flag}),
+    "tools": _tools,
+    "dynamic": _section({"agent": _made(AgentRule, _AGENT), "replan": _made(ReplanRule, _REPLAN)}),
+    "secrets": _section({"patterns": _patterns}),
+    "budgets": _section({"max_steps": _count, "max_calls": _count, "max_retries": _count}),
+    "rule": _rules,
+}
+"""The tables of a policy file."""

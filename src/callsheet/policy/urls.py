@@ -1,0 +1,82 @@
+"""The host of an address as far as it is known before a run, read as a browser would.
+
+In: an argument with its holes. Out: the authority and how much of it is written in the plan. Data behind the
+authority (`https://host/?q=$x`) leaves the host as it stands; data before its end may choose another one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from callsheet.ir.labels import LITERAL, Label
+from callsheet.policy.addresses import AddressRefused, parse_url
+from callsheet.policy.calls import Argument, Hole
+
+_END = re.compile(r"[/?#]")
+_SCHEME = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*):")
+MARK = "\ufffc"
+"""Stands for data that is not known."""
+
+
+class Authority(NamedTuple):
+    """What is known of the host of an address.
+
+    `host` is its name where all of it is known, `error` says why it is no address. `chosen_by` is the label
+    of the data that the host is made of; that of a literal if it is written in the plan. `written` is the
+    text of scheme and authority with a mark for unknown data.
+    """
+
+    host: str | None
+    error: str | None
+    chosen_by: Label
+    is_written: bool
+    written: str
+
+
+def authority_of(argument: Argument) -> Authority:
+    """What is known of the host of an address.
+
+    >>> authority_of(Argument("url", ("https://Api.Internal:8443/?d=", Hole("a", LITERAL)))).host
+    'api.internal'
+    >>> authority_of(Argument("url", ("https://api.internal", Hole("a", LITERAL)))).host is None
+    True
+    """
+    if argument.items:
+        return Authority(None, "a list is no address", argument.label, False, "")
+    text, chosen_by, is_written = "", LITERAL, True
+    ended = False
+    for part in argument.parts:
+        piece = part if isinstance(part, str) else (MARK if part.text is None else part.text)
+        if isinstance(part, Hole):
+            chosen_by = chosen_by.join(part.label)
+            is_written = False
+        text += piece
+        ended = _ended(text) is not None
+        if ended:
+            break
+    head = text if not ended else text[: _ended(text)]
+    if MARK in head:
+        return Authority(None, _wrong_scheme(head), chosen_by, False, head)
+    try:
+        parse_url(text.replace(MARK, "x"))
+        host = parse_url(head + "/").host
+    except AddressRefused as error:
+        return Authority(None, str(error), chosen_by, is_written, head)
+    return Authority(host, None, chosen_by, is_written, head)
+
+
+def _ended(text: str) -> int | None:
+    """Where the authority ends, None if it may go on."""
+    _, separator, rest = text.partition("://")
+    if not separator:
+        return None
+    end = _END.search(rest)
+    return None if end is None else len(text) - len(rest) + end.start()
+
+
+def _wrong_scheme(head: str) -> str | None:
+    scheme = _SCHEME.match(head.partition(MARK)[0])
+    if scheme is not None and scheme[1].lower() not in ("http", "https"):
+        return "only http:// and https:// addresses can be fetched"
+    return None

@@ -1,0 +1,92 @@
+"""What one agent may do, as a token that the gateway signs and checks: not the agent, and nobody else.
+
+In: the step of an agent, the policy, the clock. Out: a text that names its tools, its turns, its calls and
+its end, under a key that never leaves the process; or TokenRefused for a call that it does not cover.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+
+class TokenRefused(Exception):
+    """The token does not cover the call; the text says why."""
+
+
+class Capability(NamedTuple):
+    """What one agent of one run may do.
+
+    `talk` is the key of its call, `plan_hash` the plan's; `labels_in` is the label of what it was given and
+    `readers` are those who may see what it makes of that. `expires` is a wall time in seconds since 1970.
+    """
+
+    run_id: str
+    plan_hash: str
+    step: str
+    talk: str
+    tools: tuple[str, ...]
+    max_turns: int
+    max_calls: int
+    expires: float
+    labels_in: str
+    readers: str
+
+
+@dataclass(slots=True)
+class Signer:
+    """Makes tokens and takes them back; the key is that of this process."""
+
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+
+    def sign(self, capability: Capability) -> str:
+        """The token of a capability."""
+        body = urlsafe_b64encode(json.dumps(capability._asdict(), sort_keys=True).encode())
+        return f"{body.decode()}.{self._seal(body)}"
+
+    def read(self, token: str) -> Capability:
+        """The capability of a token; raises TokenRefused for one that this process has not signed."""
+        body, _, seal = token.partition(".")
+        if not hmac.compare_digest(self._seal(body.encode()).encode(), seal.encode()):
+            raise TokenRefused("it was not signed here")
+        data: dict[str, Any] = json.loads(urlsafe_b64decode(body))
+        return Capability(tools=tuple(data.pop("tools")), **data)
+
+    def _seal(self, body: bytes) -> str:
+        return hmac.new(self.key, body, sha256).hexdigest()
+
+
+@dataclass(slots=True)
+class Ledger:
+    """How much of a token has been used, by the keys of the turns and calls that it was used for."""
+
+    turns: set[str] = field(default_factory=set[str])
+    calls: set[str] = field(default_factory=set[str])
+
+    def turn(self, capability: Capability, key: str, now: float) -> None:
+        """A turn of the agent begins; raises TokenRefused where it may have no more."""
+        _in_time(capability, now)
+        if len(self.turns | {key}) > capability.max_turns:
+            raise TokenRefused(f"it is for {capability.max_turns} turns")
+        self.turns.add(key)
+
+    def call(self, capability: Capability, talk: str, tool: str, key: str, now: float) -> None:
+        """The agent makes a call; raises TokenRefused for one that the token does not cover."""
+        _in_time(capability, now)
+        if talk != capability.talk:
+            raise TokenRefused("it is that of another agent")
+        if tool not in capability.tools:
+            raise TokenRefused(f"it does not name @{tool}")
+        if len(self.calls | {key}) > capability.max_calls:
+            raise TokenRefused(f"it is for {capability.max_calls} calls")
+        self.calls.add(key)
+
+
+def _in_time(capability: Capability, now: float) -> None:
+    if now >= capability.expires:
+        raise TokenRefused("it has expired")

@@ -1,0 +1,230 @@
+"""The gateway of a run under a policy: labels of files and facts, tokens of agents, new plans verified.
+
+In: a command of the run, and the policy that it is under. Out: its outcome, with the label that the world
+knows of it. What is checked here stands behind the machine's own checks, which know nothing of the world.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir.labels import LITERAL, Label, join, readers_text
+from callsheet.machine import (
+    AgentTurn,
+    CallTool,
+    Compile,
+    Failed,
+    Limits,
+    PlanCompiled,
+    RunAgent,
+    Succeeded,
+    ToolFacts,
+)
+from callsheet.machine.keys import parse_key
+from callsheet.passes.verify import verify
+from callsheet.policy.model import Policy
+from callsheet.policy.sources import Sources
+from callsheet.runtime.capabilities import Capability, Ledger, Signer, TokenRefused
+from callsheet.runtime.gateway import Gateway, Outcome, Ports, Remote
+from callsheet.runtime.places import ANYWHERE, Kept, kept_by, read_by
+from callsheet.store.labels import EVERYWHERE, LabelStore, Writing
+
+Reverify: TypeAlias = "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label], CallsheetError | None]"
+"""What a policy says against a new plan, by the labels of the variables and of what its planner was told."""
+_MOST_TOLD = 10
+
+
+def by_proof(
+    compiled: PlanCompiled, policy: Policy, labels: Mapping[str, Label], context: Label
+) -> CallsheetError | None:
+    """Prove a new plan under the policy that the run is under; gives what speaks against it (RUN051).
+
+    All that the plan itself says has the label of what its planner was told. What was approved or
+    declassified by the id of a step was meant for the first plan.
+    """
+    held = replace(policy.without_steps(), planner=policy.planner.join(context))
+    parameters = {name: fact.parameters for name, fact in compiled.facts.items()}
+    verdict = verify(compiled.plan, held, inputs=labels, parameters=parameters, can_ask=True)
+    if verdict.ok:
+        return None
+    told = "; ".join(str(violation) for violation in verdict.violations[:_MOST_TOLD])
+    return CallsheetError.single("RUN051", told, help="plan what the policy allows")
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What a run under a policy is held to by its gateway.
+
+    `plan` is the hash of the plan that was verified, `labels` are those of files and facts.
+    """
+
+    policy: Policy
+    plan: str
+    labels: LabelStore
+    reverify: Reverify = by_proof
+    clock: Callable[[], float] = time.time
+
+
+def bounded(limits: Limits, policy: Policy | None) -> Limits:
+    """The limits of a run with those that its policy sets."""
+    if policy is None:
+        return limits
+    calls = [most for most in (limits.max_calls, policy.max_calls) if most is not None]
+    replans = 0 if policy.replan is None else min(limits.max_replans, policy.replan.max)
+    return replace(limits, max_calls=min(calls, default=None), max_replans=replans)
+
+
+class GuardedGateway(Gateway):
+    """The one way from a run under a policy to the world."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        run_id: str,
+        guard: Guard,
+        facts: Mapping[str, ToolFacts] | None = None,
+        at_once: Mapping[str, int] | None = None,
+    ) -> None:
+        super().__init__(ports, run_id, facts, at_once)
+        self._guard = guard
+        self._root = ports.workspace
+        self._notes = f"run {run_id}"
+        self._sources = Sources(guard.policy)
+        self._signer = Signer()
+        self._tokens: dict[str, tuple[str, Ledger]] = {}
+
+    async def carry_out(self, command: Remote) -> Outcome:
+        """As Gateway does, and within what the policy gives."""
+        match command:
+            case CallTool():
+                return await self._call(command)
+            case AgentTurn():
+                try:
+                    self._begin_turn(command)
+                except TokenRefused as refused:
+                    return Failed(command.key, f"the agent has no right to go on: {refused}")
+                return await super().carry_out(command)
+            case RunAgent():
+                return Failed(command.key, "under a policy no agent works unseen")
+            case Compile():
+                return self._verified(command, await super().carry_out(command))
+            case _:
+                return await super().carry_out(command)
+
+    # ------------------------------------------------------------ new plans
+
+    def _verified(self, command: Compile, outcome: Outcome) -> Outcome:
+        if not isinstance(outcome, PlanCompiled):
+            return outcome
+        shown = outcome.context
+        if shown is None:  # nobody has said what the planner was shown: then it was everything
+            shown = join((command.labels or {}).values())
+        context = shown.join(command.context)
+        wrong = self._guard.reverify(outcome, self._guard.policy, command.labels or {}, context)
+        if wrong is not None:
+            return Failed(command.key, f"the policy refuses the new plan: {wrong}", spent=outcome.spent)
+        return outcome._replace(context=shown)
+
+    # ------------------------------------------------------------ agents
+
+    def _begin_turn(self, command: AgentTurn) -> None:
+        """Give an agent its token with its first turn, and count the turn; raises TokenRefused."""
+        talk = command.key.rpartition("/")[0]
+        if talk not in self._tokens:
+            self._tokens[talk] = self._signer.sign(self._capability(command, talk)), Ledger()
+        token, used = self._tokens[talk]
+        used.turn(self._signer.read(token), command.key, self._guard.clock())
+
+    def _capability(self, command: AgentTurn, talk: str) -> Capability:
+        rule = self._guard.policy.agent
+        if rule is None:
+            raise TokenRefused("the policy lets no agent work")
+        allowed, label = command.allowed, command.label or LITERAL
+        calls = rule.max_calls if allowed.calls is None else min(rule.max_calls, allowed.calls)
+        return Capability(
+            self._run_id,
+            self._guard.plan,
+            command.step,
+            talk,
+            allowed.tools,
+            min(rule.max_turns, allowed.turns),
+            calls,
+            self._guard.clock() + rule.seconds,
+            str(label),
+            readers_text(label.readers),
+        )
+
+    def _check_token(self, command: CallTool) -> None:
+        """Raise TokenRefused for a call of an agent that its token does not cover."""
+        if "/t" not in command.key or not parse_key(command.key).call:
+            return
+        talk = command.key.rpartition("/")[0]
+        held = self._tokens.get(talk)
+        if held is None:
+            raise TokenRefused("the agent has none")
+        token, used = held
+        used.call(self._signer.read(token), talk, command.tool, command.key, self._guard.clock())
+
+    # ------------------------------------------------------------ what is left behind
+
+    async def _call(self, command: CallTool) -> Outcome:
+        try:
+            self._check_token(command)
+        except TokenRefused as refused:
+            return Failed(command.key, f"the agent may not call @{command.tool}: {refused}")
+        kept = kept_by(command.tool, command.args)
+        writing = None if kept is None else self._leaving(kept, command.label)
+        outcome = await super().carry_out(command)
+        if kept is not None and writing is not None:
+            self._has_left(kept, writing, outcome)
+        if isinstance(outcome, Succeeded):
+            return self._labelled(command, outcome)
+        return outcome
+
+    def _leaving(self, kept: Kept, label: Label | None) -> Writing | None:
+        """Note what a call is about to leave behind, before it leaves."""
+        store, taken = self._guard.labels, label or LITERAL
+        if kept.facts:
+            store.add("", kept.facts, taken)
+            return None
+        if kept.path == ANYWHERE:
+            store.add(self._root, (EVERYWHERE,), taken)
+            return None
+        if kept.note is not None:
+            return store.begin(self._notes, kept.note, taken)
+        return store.begin(self._root, kept.path, taken)
+
+    def _has_left(self, kept: Kept, writing: Writing, outcome: Outcome) -> None:
+        """What a call has written is there; a call of which nobody knows keeps its place marked."""
+        is_known = isinstance(outcome, Succeeded) or (isinstance(outcome, Failed) and not outcome.unsettled)
+        if is_known:
+            replaced = kept.replaces and isinstance(outcome, Succeeded) and writing.root != ""
+            self._guard.labels.end(writing, replaced=replaced)
+
+    def _labelled(self, command: CallTool, outcome: Succeeded) -> Succeeded:
+        """An outcome with the label that is known of the places which it was read from."""
+        read = read_by(command.tool, command.args, outcome.value)
+        if read is None:
+            return outcome
+        store = self._guard.labels
+        if read.facts is not None:
+            return outcome._replace(label=self._remembered("", read.facts))
+        if read.note is not None:
+            return outcome._replace(label=self._remembered(self._notes, (read.note,)))
+        found = store.below(self._root, read.path) if read.is_folder else store.of(self._root, (read.path,))
+        by_name = [self._sources.file(path, on_host=False) for path in read.files]
+        everywhere = store.of(self._root, (EVERYWHERE,))
+        known = [label for label in (found, everywhere, *by_name) if label is not None]
+        return outcome._replace(label=join(known)) if known else outcome
+
+    def _remembered(self, root: str, names: tuple[str, ...]) -> Label:
+        """The label of facts and notes: what the policy says of memory where nothing is known of one."""
+        store, labels = self._guard.labels, [LITERAL]
+        for name in names:
+            label = store.of(root, (name,))
+            labels.append(self._guard.policy.memory if label is None else label)
+        return join(labels)

@@ -1,0 +1,153 @@
+"""The labels of what runs leave behind: files of a workspace, facts of the memory; kept beside the journal.
+
+A write is noted before it leaves, joined with what the place had, so that a process that dies leaves no file
+that looks more harmless than it is. Only a write that was alone with its place, and is known to have put
+something else there, takes the old label away.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from callsheet.ir.labels import LITERAL, Label, join, read_label
+
+EVERYWHERE = ""
+"""The name of a whole workspace: what may have been written anywhere in it."""
+_TABLE = """
+CREATE TABLE IF NOT EXISTS label (
+    root TEXT NOT NULL, name TEXT NOT NULL, label TEXT NOT NULL,
+    open INTEGER NOT NULL DEFAULT 0, writes INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (root, name)
+) WITHOUT ROWID
+"""
+_PATIENCE = 10.0
+"""Seconds that another process may take for its own write."""
+_AT_ONCE = 500
+
+
+class Writing(NamedTuple):
+    """A write under way: where, of which label, and the number that it has at its place.
+
+    `was_alone` says that no other write was under way there when it began.
+    """
+
+    root: str
+    name: str
+    label: Label
+    number: int
+    was_alone: bool
+
+
+class LabelStore:
+    """The labels in one file. For one thread; several processes may have it open. Raises sqlite3.Error."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        connection.execute(_TABLE)
+
+    @classmethod
+    def beside(cls, journal: Path) -> Self:
+        """The store that belongs to the journal in this file; it is made if need be."""
+        path = journal.with_name(f"{journal.name}-labels")
+        connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        connection.execute("PRAGMA synchronous = FULL")
+        return cls(connection)
+
+    @classmethod
+    def in_memory(cls) -> Self:
+        """A store that ends with the process."""
+        return cls(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
+
+    def begin(self, root: str, name: str, label: Label) -> Writing:
+        """Something of this label is about to be written to a place; durable when this returns."""
+        with _Change(self._connection) as connection:
+            row = connection.execute(
+                "SELECT label, open, writes FROM label WHERE root = ? AND name = ?", (root, name)
+            ).fetchone()
+            before, under_way, writes = (
+                (LITERAL, 0, 0) if row is None else (read_label(row[0]), row[1], row[2])
+            )
+            connection.execute(
+                "INSERT INTO label VALUES (?, ?, ?, 1, 1) ON CONFLICT DO UPDATE"
+                " SET label = excluded.label, open = open + 1, writes = writes + 1",
+                (root, name, str(before.join(label))),
+            )
+        return Writing(root, name, label, writes + 1, under_way == 0)
+
+    def end(self, writing: Writing, *, replaced: bool) -> None:
+        """The write has ended; `replaced` says that nothing of what was there before is left."""
+        with _Change(self._connection) as connection:
+            place = writing.root, writing.name
+            if replaced and writing.was_alone:
+                connection.execute(
+                    "UPDATE label SET label = ? WHERE root = ? AND name = ? AND open = 1 AND writes = ?",
+                    (str(writing.label), *place, writing.number),
+                )
+            connection.execute("UPDATE label SET open = open - 1 WHERE root = ? AND name = ?", place)
+
+    def add(self, root: str, names: Iterable[str], label: Label) -> None:
+        """Something of this label may stand at these places from now on; durable when this returns."""
+        for name in names:
+            known = self.of(root, (name,))
+            if known is None or not label.flows_to(known):
+                self.end(self.begin(root, name, label), replaced=False)
+
+    def of(self, root: str, names: Iterable[str]) -> Label | None:
+        """The join of what is known of these places; None where nothing is known of any."""
+        asked = list(dict.fromkeys(names))
+        found: list[Label] = []
+        for start in range(0, len(asked), _AT_ONCE):
+            some = asked[start : start + _AT_ONCE]
+            marks = ", ".join("?" * len(some))
+            rows = self._connection.execute(
+                f"SELECT label FROM label WHERE root = ? AND name IN ({marks})",
+                (root, *some),
+            )
+            found += [read_label(label) for (label,) in rows]
+        return join(found) if found else None
+
+    def below(self, root: str, folder: str) -> Label | None:
+        """The join of what is known of a folder's files, at every depth; None where nothing is."""
+        prefix = f"{folder}/" if folder else ""
+        rows = self._connection.execute(
+            "SELECT label FROM label WHERE root = ? AND substr(name, 1, ?) = ?", (root, len(prefix), prefix)
+        )
+        found = [read_label(label) for (label,) in rows]
+        return join(found) if found else None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Change:
+    """A transaction that holds others off from its start: what it has read stays so until it has written."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._connection.execute("BEGIN IMMEDIATE")
+        return self._connection
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self._connection.execute("ROLLBACK" if kind is not None else "COMMIT")
+
+
+def fact_name(text: str) -> str:
+    """Under which name a line of a fact is kept: its words stay where they are."""
+    return sha256(text.strip().encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,60 @@
+"""A policy speaks of tools by server, name and pin; plans find what it says under every name they may use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callsheet.api.binding import bind_policy
+from callsheet.policy.model import CallRule, Policy, ToolRule
+from callsheet.ports.tools import CallContext, Registry, Tool, ToolSpec
+
+RULE = ToolRule(destructive=False, pin="sha256:1")
+
+
+async def _nothing(args: dict[str, Any], context: CallContext) -> None:
+    return None
+
+
+def registry(*servers: str, pin: str = "sha256:1") -> Registry:
+    made = Registry()
+    for server in servers:
+        spec = ToolSpec("DELETE", "delete", origin=f"mcp:{server}", pin=pin)
+        made.add(Tool(spec, _nothing), alias=f"{server.upper()}__DELETE")
+    return made
+
+
+def test_an_entry_for_a_tool_of_a_server_holds_under_all_its_names() -> None:
+    policy, found = bind_policy(Policy(tools={"mcp:fs/delete": RULE}), registry("fs"))
+    assert not found
+    assert policy.tools == {"DELETE": RULE, "FS__DELETE": RULE}
+
+
+def test_of_two_servers_with_one_name_each_has_its_own_entry() -> None:
+    policy, _ = bind_policy(Policy(tools={"mcp:fs/delete": RULE}), registry("fs", "db"))
+    assert policy.tools == {"FS__DELETE": RULE}
+
+
+def test_what_is_denied_is_denied_under_all_its_names() -> None:
+    for key in ("mcp:fs/delete", "DELETE", "FS__DELETE"):
+        policy, _ = bind_policy(Policy(denied_tools=frozenset({key})), registry("fs"))
+        assert policy.denied_tools == {"DELETE", "FS__DELETE"}, key
+
+
+def test_rules_follow_their_tool() -> None:
+    rule = CallRule(tool="mcp:fs/delete", when="true", then="approve")
+    policy, _ = bind_policy(Policy(rules=(rule,)), registry("fs"))
+    assert {each.tool for each in policy.rules} == {"DELETE", "FS__DELETE"}
+
+
+def test_an_entry_with_another_pin_counts_for_nothing() -> None:
+    policy, found = bind_policy(Policy(tools={"mcp:fs/delete": RULE}), registry("fs", pin="sha256:2"))
+    assert [d.code for d in found] == ["POL007"]
+    assert not policy.tools
+    assert "sha256:2" in (found[0].help or "")
+
+
+def test_an_entry_for_no_tool_is_a_warning_with_the_nearest_names() -> None:
+    policy, found = bind_policy(Policy(tools={"DELTE": RULE}), registry("fs"))
+    assert [(d.code, d.is_error) for d in found] == [("POL008", False)]
+    assert "@DELETE" in (found[0].help or "")
+    assert "DELTE" in policy.tools

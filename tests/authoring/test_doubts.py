@@ -1,0 +1,160 @@
+"""What speaks against a plan that may run, and the one time that a model is asked again because of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from benchmarks.compiling.goals import goals, signatures_of
+
+from callsheet.authoring.compiler.catalogue import Catalogue, catalogue_for
+from callsheet.authoring.compiler.compile import compile_goal
+from callsheet.authoring.compiler.doubts import doubts_of
+from callsheet.authoring.compiler.request import Options, Request
+from callsheet.authoring.compiler.result import Draft
+from callsheet.diagnostics import Diagnostic
+from callsheet.frontends.ltp import parse
+from callsheet.ir import Plan, canonical_tool_name
+from callsheet.passes import check
+from callsheet.ports.models.model import Syntax
+from callsheet.ports.tools import ToolSpec
+from scripted_models import Scripted
+
+ALL = {goal.id: goal for goal in goals()}
+SPECS = tuple(
+    ToolSpec(canonical_tool_name(tool.name), tool.name, tool.description, tool.parameters)
+    for tool in ALL["all-60/01"].tools
+)
+
+
+def told(goal: str) -> Catalogue:
+    return catalogue_for(goal, SPECS)
+
+
+def doubts(goal: str, *lines: str) -> tuple[str, ...]:
+    catalogue = told(goal)
+    about = {offer.name: offer.line for offer in catalogue.offers if offer.parameters is not None}
+    return doubts_of(parse("\n".join(lines)).require(), goal, catalogue.parts, about)
+
+
+@pytest.mark.parametrize("goal", ALL.values(), ids=list(ALL))
+def test_nothing_speaks_against_the_plans_that_reach_a_goal(goal) -> None:
+    specs = (ToolSpec(canonical_tool_name(t.name), t.name, t.description, t.parameters) for t in goal.tools)
+    catalogue = catalogue_for(goal.goal, specs)
+    about = {offer.name: offer.line for offer in catalogue.offers if offer.parameters is not None}
+    plans = [parse(gold.text).require() for gold in goal.plans]
+    assert () in [doubts_of(plan, goal.goal, catalogue.parts, about) for plan in plans]
+
+
+@pytest.mark.parametrize(
+    ("goal", "lines", "doubt"),
+    [
+        (
+            "Read the mail m17 and post it to #team",
+            ['S1: @READ_MAIL (message_id="m17") > $m', 'S2: @POST_MESSAGE (channel="team", text=$m)'],
+            'the goal says "#team": write that',
+        ),
+        (
+            "Deploy the service shop in version 2.1.0",
+            ['S1: @DEPLOY_SERVICE (service="shop", version=">=2.1.0")'],
+            'the goal says "2.1.0": write that',
+        ),
+        (
+            'Search the web for "tax" and make a note "Tax" with the results',
+            ['S1: @SEARCH_NOTES (query="tax") > $r', 'S2: @CREATE_NOTE (title="Tax", content=$r)'],
+            'for "Search the web for "tax"" call @web_search',
+        ),
+        (
+            'List the events of 2026-09-01 and search the notes for "budget"',
+            [
+                'S1: @LIST_EVENTS (date="2026-09-01") > $a',
+                'S2: @SEARCH_NOTES (query="budget") > $b',
+                'S3: @LIST_EVENTS (date="2026-09-01") > $c',
+            ],
+            "call @list_events once",
+        ),
+        (
+            "Read a.txt and b.txt, and write both texts into both.txt",
+            [
+                'S1: @READ_FILE (path="a.txt") > $a',
+                'S2: @READ_FILE (path="b.txt") > $b',
+                'S3: @WRITE_FILE (path="both.txt", content=$a)',
+            ],
+            'use all results of @read_file, as in "$v1 $v2"',
+        ),
+        (
+            "List the issues of acme/web and close each",
+            [
+                'S1: @LIST_ISSUES (repo="acme/web") > $i',
+                "S2: ?FOREACH ($x IN $i) THEN @CLOSE_ISSUE (repo=$x.repo, number=$x.number)",
+            ],
+            "@list_issues gives no repo",
+        ),
+        (
+            "Move every file in downloads that matches *.pdf into papers",
+            [
+                'S1: @MOVE_FILE (source="*.pdf", destination="papers") > $m',
+                'S2: ?FOREACH ($x IN $m) THEN @MOVE_FILE (source=$x, destination="papers")',
+            ],
+            "@move_file gives no list: call @search_files first",
+        ),
+        (
+            "Describe the table customers and tell me its columns",
+            ['S1: @DESCRIBE_TABLE (table="context") > $c'],
+            'the goal does not say "context": give @describe_table its words',
+        ),
+    ],
+)
+def test_what_a_plan_leaves_out_of_its_goal_is_said(goal: str, lines: list[str], doubt: str) -> None:
+    assert doubt in doubts(goal, *lines)
+
+
+GOAL = "Read the mail m17 and post it to #team"
+DOUBTFUL = (
+    'S1: @read_mail (message_id="m17") > $v1\n'
+    'S2: @post_message (channel="team", text=$v1) > $v2\n'
+    'S3: @respond ("Posted:", $v1)'
+)
+GOOD = DOUBTFUL.replace('"team"', '"#team"')
+WORSE = DOUBTFUL.replace('"m17"', '"m1"')
+
+
+def drafted(model: Scripted, options: Options | None = None) -> Draft:
+    def checked(plan: Plan) -> tuple[Diagnostic, ...]:
+        return tuple(check(plan, tools=signatures_of("all-60")))
+
+    return asyncio.run(compile_goal(Request(GOAL, SPECS), model, checked, options))
+
+
+def test_a_small_model_is_asked_once_more_with_what_its_plan_leaves_out() -> None:
+    model = Scripted([DOUBTFUL, GOOD], accepts=[Syntax.LARK])
+    draft = drafted(model)
+    assert draft.plan is not None
+    assert 'channel="#team"' in draft.source.text
+    assert (draft.accounting.calls, draft.accounting.repaired) == (2, False)
+    assert "the second plan is taken" in str(draft.accounting.remarks)
+    assert model.asked[1][-1]["content"].startswith('Mind:\n- the goal says "#team": write that\n')
+    assert [message["role"] for message in model.asked[1]] == [m["role"] for m in model.asked[0]]
+
+
+@pytest.mark.parametrize("second", [DOUBTFUL, WORSE, "S1: @nothing", ""])
+def test_the_first_plan_stays_where_the_second_is_no_better(second: str) -> None:
+    draft = drafted(Scripted([DOUBTFUL, second], accepts=[Syntax.LARK]))
+    assert draft.plan is not None
+    assert 'message_id="m17"' in draft.source.text
+    assert (draft.accounting.calls, draft.errors) == (2, ())
+
+
+def test_who_takes_no_grammar_is_not_asked_twice_nor_who_may_not_repair() -> None:
+    assert drafted(Scripted([DOUBTFUL, GOOD])).accounting.calls == 1
+    once = Scripted([DOUBTFUL, GOOD], accepts=[Syntax.LARK])
+    assert drafted(once, Options(repairs=False)).accounting.calls == 1
+    assert drafted(once, Options(second_look=False)).accounting.calls == 1
+
+
+def test_what_the_context_says_is_not_made_up() -> None:
+    goal, line = "Describe the table", 'S1: @DESCRIBE_TABLE (table="tickets") > $c'
+    about = {offer.name: offer.line for offer in told(goal).offers}
+    plan, parts = parse(line).require(), told(goal).parts
+    assert doubts_of(plan, goal, parts, about) != ()
+    assert doubts_of(plan, goal, parts, about, "The tables are tickets and decisions.") == ()

@@ -1,0 +1,20 @@
+"""Every case of `cases/security.jsonl`: what must be refused is, and what is harmless is not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.conformance.security import SecurityCase, differences, read_security_cases
+
+CASES = read_security_cases(Path(__file__).with_name("cases") / "security.jsonl")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_case_is_met(case: SecurityCase) -> None:
+    assert differences(case) == []
+
+
+def test_each_case_has_an_id_of_its_own() -> None:
+    assert [name for name, count in Counter(case.id for case in CASES).items() if count > 1] == []

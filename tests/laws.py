@@ -1,0 +1,41 @@
+"""How often a law is tried: few times in the suite, always the same; many times where there is time.
+
+The profile is chosen with `--hypothesis-profile`; CONTRIBUTING.md says when which is used. What a
+test says of its examples is what it takes in the profile `default`, which is pytest's own choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import is_hypothesis_test, settings
+
+LEAST = 25
+"""Examples that no profile goes below, where a test asks for as many."""
+SHARES = {"ci": 0.4, "thorough": 10.0}
+"""Of the examples that a test asks for, those it is given in a profile."""
+
+settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+settings.register_profile("thorough", deadline=None)
+
+
+def examples(asked: int, profile: str | None) -> int:
+    """How many examples a test is given that asks for so many."""
+    return max(min(asked, LEAST), round(asked * SHARES.get(profile or "", 1.0)))
+
+
+def give_examples(items: Iterable[pytest.Item]) -> None:
+    """Change the settings of the laws among the tests to what the profile gives them."""
+    profile = settings.get_current_profile_name()
+    laws: dict[int, Any] = {id(test): test for item in items if is_hypothesis_test(test := _test(item))}
+    for law in laws.values():
+        given = law._hypothesis_internal_use_settings  # the decorator itself refuses to be used twice
+        law._hypothesis_internal_use_settings = settings(
+            given, max_examples=examples(given.max_examples, profile)
+        )
+
+
+def _test(item: pytest.Item) -> Any:
+    return getattr(item, "obj", None)

@@ -1,0 +1,197 @@
+"""Every value of a run under a policy carries the label of all that it may tell of."""
+
+from __future__ import annotations
+
+import pytest
+from tests.machine.driving import plan_of
+from tests.machine.monitor.guarding import FACTS, PRIVATE, Guarded
+
+from callsheet.ir.labels import LITERAL, read_label
+from callsheet.machine import AgentTurn, CallTool, Compile, PlanCompiled, Status, Succeeded, ToolFacts
+from callsheet.machine.program import Loop
+
+
+def test_a_result_has_the_label_of_what_it_was_made_of() -> None:
+    bench = Guarded(
+        'S1: @READ ("a") > $a\nS2: @KEEP ("so: $a") > $b\nS3: @KEEP ("c") > $c\nS4: @KEEP ({"k": [$b]}) > $d'
+    )
+    for key in ("S1.0.1", "S2.0.1", "S3.0.1", "S4.0.1"):
+        bench.ok(key, "x")
+    assert [bench.label(name) for name in "abcd"] == ["U/priv", "U/priv", "T/pub", "U/priv"]
+    assert bench.origins("d") == ("S1", "S2", "S4")
+
+
+def test_a_cast_and_a_path_keep_the_label() -> None:
+    bench = Guarded('S1: @READ ("a") > $a:json\nS2: @KEEP ($a.k.0) > $n:int')
+    bench.ok("S1.0.1", '{"k": [1]}')
+    bench.ok("S2.0.1", "1")
+    assert bench.label("n") == "U/priv"
+
+
+def test_a_call_tells_the_world_the_label_of_what_it_takes_along() -> None:
+    bench = Guarded('S1: @READ ("a") > $a\nS2: @KEEP ($a, "b")')
+    first = bench.waiting["S1.0.1"]
+    bench.ok("S1.0.1", "x")
+    second = bench.waiting["S2.0.1"]
+    assert isinstance(first, CallTool)
+    assert isinstance(second, CallTool)
+    assert (first.label, second.label) == (LITERAL, PRIVATE)
+
+
+def test_what_the_world_reports_is_joined_to_what_the_rules_say() -> None:
+    bench = Guarded('S1: @SEARCH ("a") > $a')
+    bench.feed(Succeeded("S1.0.1", "x", label=read_label("T/secret")))
+    assert bench.label("a") == "U/secret"
+
+
+def test_an_error_in_a_variable_tells_of_the_arguments() -> None:
+    bench = Guarded('S1: @READ ("a") > $a\nS2: @KEEP ($a) > $b\nS3: @SEND ("x")')
+    bench.ok("S1.0.1", "x")
+    bench.fail("S2.0.1", "cannot keep x")
+    assert bench.label("b") == "U/priv"
+
+
+def test_the_answer_of_a_person_is_the_users_own() -> None:
+    bench = Guarded('S1: @ASK_HUMAN ("which?") > $a', facts={**FACTS, "ASK_HUMAN": ToolFacts()})
+    assert bench.keys == ["S1.0.1"]
+
+
+def test_inputs_are_plain_unless_it_is_said_what_they_are() -> None:
+    bench = Guarded(
+        "S1: @KEEP ($p) > $a\nS2: @KEEP ($q) > $b", inputs={"p": 1, "q": 2}, labels={"p": PRIVATE}
+    )
+    bench.ok("S1.0.1", 1)
+    bench.ok("S2.0.1", 1)
+    assert (bench.label("a"), bench.label("b")) == ("U/priv", "T/pub")
+
+
+# ---------------------------------------------------------------- what decides
+
+
+def test_a_guard_is_told_by_what_its_step_does_and_by_what_it_leaves_undone() -> None:
+    text = 'S1: @READ ("a") > $a\nS2: ?IF ($a == 1) THEN @KEEP ("yes") > $b\nS3: @KEEP ("z") > $c'
+    for value in (1, 2):
+        bench = Guarded(text)
+        bench.ok("S1.0.1", value)
+        if value == 1:
+            bench.ok("S2.0.1", "yes")
+        bench.ok("S3.0.1", "z")
+        assert (bench.label("b"), bench.label("c")) == ("U/priv", "T/pub")
+
+
+def test_a_jump_is_told_by_all_that_it_passes_over_and_by_nothing_behind() -> None:
+    text = (
+        'S1: @READ ("a") > $a\nS2: ?IF ($a == 1) THEN GOTO S5\nS3: @KEEP ("x") > $b\nS4: @KEEP ("x") > $c\n'
+        'S5: @KEEP ("z") > $d'
+    )
+    for value in (1, 2):
+        bench = Guarded(text)
+        bench.ok("S1.0.1", value)
+        for key in list(bench.keys) if value == 1 else ["S3.0.1", "S4.0.1", "S5.0.1"]:
+            bench.ok(key, "x")
+        assert [bench.label(name) for name in "bcd"] == ["U/priv", "U/priv", "T/pub"]
+
+
+def test_after_an_early_end_that_data_decided_everything_tells_of_it() -> None:
+    bench = Guarded('S1: @READ ("a") > $a\nS2: ?IF ($a == 1) THEN TERMINATE ("x")\nS3: @SEND ("hello")')
+    bench.ok("S1.0.1", 2)
+    assert bench.result.status is Status.REFUSED
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_whether_something_is_empty_counts_where_every_bit_does(strict: bool) -> None:
+    bench = Guarded('S1: @READ ("a") > $a\nS2: ?IF (NOT_EMPTY($a)) THEN @SEND ("found one")', strict=strict)
+    bench.ok("S1.0.1", "x")
+    assert bench.keys == ([] if strict else ["S2.0.1"])
+
+
+def test_in_a_circle_emptiness_counts_in_full() -> None:
+    text = 'S1: @READ ("a") > $a\nS2: ?IF (IS_EMPTY($a)) THEN @SEND ("bit")\nS3: ?IF ($n != 1) THEN GOTO S1'
+    bench = Guarded(text, inputs={"n": 2})
+    bench.ok("S1.0.1", "")
+    assert bench.result.status is Status.REFUSED
+
+
+def test_how_often_a_loop_goes_round_tells_of_its_source() -> None:
+    bench = Guarded('S1: @READ ("a") > $a\nS2: ?FOREACH ($i IN $a) THEN @SEND ("tick")')
+    bench.ok("S1.0.1", [1, 2])
+    assert bench.result.status is Status.REFUSED
+    assert bench.result.objection is not None
+    assert bench.result.objection.decided_by == "U/priv"
+
+
+def test_items_have_the_label_of_their_source_and_a_loops_variable_has_its_own_back_afterwards() -> None:
+    text = 'S1: @READ ("a") > $i\nS2: ?FOREACH ($i IN [1, 2]) THEN @KEEP ($i) > $b\nS3: @KEEP ($i) > $c'
+    bench = Guarded(text)
+    bench.ok("S1.0.1", "private")
+    bench.ok("S2.0.1", 1)
+    bench.ok("S2.1.1", 2)
+    bench.ok("S3.0.1", "private")
+    assert [bench.label(name) for name in "ibc"] == ["U/priv", "T/pub", "U/priv"]
+
+
+def test_the_members_of_a_group_are_labelled_each_by_itself() -> None:
+    text = '@PARALLEL {\n S1: @READ ("a") > $a\n S2: @KEEP ("b") > $b\n}\nS3: @KEEP ("$a$b") > $c'
+    bench = Guarded(text)
+    bench.ok("S2.0.1", "b")
+    bench.ok("S1.0.1", "a")
+    bench.ok("S3.0.1", "ab")
+    assert [bench.label(name) for name in "abc"] == ["U/priv", "T/pub", "U/priv"]
+
+
+# ---------------------------------------------------------------- agents and new plans
+
+_AGENT = {**FACTS, "AGENT_SOLVE": ToolFacts(loop=Loop(("READ", "SEARCH", "SEND")))}
+
+
+def test_an_agents_calls_may_hold_all_that_its_model_has_seen() -> None:
+    bench = Guarded('S1: @AGENT_SOLVE ("find it") > $a', facts=_AGENT)
+    assert isinstance(bench.waiting["S1.0.1/t1"], AgentTurn)
+    bench.ok("S1.0.1/t1", {"tool": "SEARCH", "args": {"x": "q"}})
+    bench.ok("S1.0.1/t1c1", "from the web")
+    bench.ok("S1.0.1/t2", {"tool": "SEND", "args": {"x": "q"}})
+    bench.ok("S1.0.1/t2c1", "sent")
+    bench.ok("S1.0.1/t3", {"tool": "READ", "args": {"x": "q"}})
+    bench.ok("S1.0.1/t3c1", "private")
+    assert bench.machine.result is None
+    bench.ok("S1.0.1/t4", {"tool": "SEND", "args": {"x": "innocent"}})
+    assert bench.result.status is Status.REFUSED
+    assert bench.result.objection is not None
+    assert (bench.result.objection.tool, bench.result.objection.step) == ("SEND", "S1")
+
+
+def test_what_an_agent_found_has_the_label_of_all_that_it_saw() -> None:
+    bench = Guarded('S1: @AGENT_SOLVE ("find it") > $a', facts=_AGENT)
+    bench.ok("S1.0.1/t1", {"tool": "READ", "args": {"x": "q"}})
+    bench.ok("S1.0.1/t1c1", "private")
+    bench.ok("S1.0.1/t2", {"finish": "done"})
+    assert bench.label("a") == "U/priv"
+
+
+def test_a_new_plan_says_nothing_that_its_planner_was_not_told() -> None:
+    text = 'S1: @READ ("a") > $a\nS2: RE-PLAN ("go on")'
+    for context, status in ((LITERAL, None), (PRIVATE, Status.REFUSED), (None, Status.REFUSED)):
+        bench = Guarded(text)
+        bench.ok("S1.0.1", "x")
+        command = bench.waiting["S2.0.1"]
+        assert isinstance(command, Compile)
+        assert command.labels == {"a": PRIVATE}
+        assert command.context == LITERAL
+        bench.feed(PlanCompiled("S2.0.1", plan_of('S1: @SEND ("x")'), FACTS, context=context))
+        assert (None if bench.machine.result is None else bench.result.status) is status
+
+
+def test_variables_keep_their_labels_under_a_new_plan() -> None:
+    bench = Guarded('S1: @READ ("a") > $a\nS2: RE-PLAN ("go on")')
+    bench.ok("S1.0.1", "x")
+    bench.feed(PlanCompiled("S2.0.1", plan_of("S1: @SEND ($a)"), FACTS, context=LITERAL))
+    assert bench.result.status is Status.REFUSED
+    assert bench.result.objection is not None
+    assert bench.result.objection.flow == ("S1", "S1")
+
+
+def test_a_reason_made_of_data_is_in_all_that_the_new_plan_says() -> None:
+    bench = Guarded('S1: @READ ("a") > $a\nS2: RE-PLAN ("because $a")')
+    bench.ok("S1.0.1", "x")
+    bench.feed(PlanCompiled("S2.0.1", plan_of('S1: @SEND ("x")'), FACTS, context=LITERAL))
+    assert bench.result.status is Status.REFUSED

@@ -1,0 +1,114 @@
+"""What a policy objects to ends the run, before anything leaves and whatever the plan says."""
+
+from __future__ import annotations
+
+from tests.machine.driving import plan_of
+from tests.machine.monitor.guarding import FACTS, Guarded
+
+from callsheet.frontends.dag import to_dag
+from callsheet.machine import Answered, Approval, Ask, CallTool, Finish, Limits, Status, Verdict
+from callsheet.machine.limits import AUTO
+
+LEAK = 'S1: @READ ("a") > $a\nS2: @SEND ("see $a"{})\nS3: @RESPOND ("done")'
+
+
+def test_a_refusal_says_which_call_which_rule_and_how_the_data_came_there() -> None:
+    bench = Guarded(LEAK.format(""))
+    commands = bench.ok("S1.0.1", "x")
+    assert [type(command) for command in commands] == [Finish]
+    result = bench.result
+    assert result.status is Status.REFUSED
+    assert result.ended_at == "S2"
+    assert result.refusal is None
+    found = result.objection
+    assert found is not None
+    assert (found.step, found.tool, found.rule, found.argument) == ("S2", "SEND", "flow", "x")
+    assert (found.label, found.flow, found.help) == ("U/priv", ("S1", "S2"), "ask first")
+    assert result.error == "the policy refuses S2 @SEND: private data would reach the outside"
+
+
+def test_nothing_in_a_plan_catches_it() -> None:
+    for then in (" ON_FAIL GOTO S3", " ON_FAIL @RETRY(3)", ' ON_FAIL TERMINATE ("x")'):
+        bench = Guarded(LEAK.format("").replace(")\nS3", f"){then}\nS3"))
+        bench.ok("S1.0.1", "x")
+        assert bench.result.status is Status.REFUSED
+
+
+def test_members_of_a_group_that_have_not_left_do_not_leave() -> None:
+    text = 'S1: @READ ("a") > $a\n@PARALLEL {\n S2: @KEEP ("x")\n S3: @SEND ($a)\n}'
+    bench = Guarded(text)
+    commands = bench.ok("S1.0.1", "x")
+    assert [type(command) for command in commands] == [Finish]
+    assert bench.result.usage.calls == 1
+
+
+def test_a_refused_call_is_not_among_what_the_run_has_used() -> None:
+    bench = Guarded(LEAK.format(""))
+    bench.ok("S1.0.1", "x")
+    assert bench.result.usage.calls == 1
+
+
+def test_a_run_that_was_refused_hears_of_nothing_any_more() -> None:
+    bench = Guarded(LEAK.format(""))
+    bench.ok("S1.0.1", "x")
+    assert bench.ok("S1.0.1", "y") == []
+
+
+def test_the_message_that_ends_a_plan_is_judged_with_the_error_in_it() -> None:
+    text = 'S1: @VAULT ("k") > $k ON_FAIL TERMINATE ("it said $k")'
+    bench = Guarded(text)
+    bench.fail("S1.0.1", "the key is 123")
+    assert bench.result.status is Status.REFUSED
+    assert "123" not in bench.result.response
+
+
+def test_an_answer_is_judged_also_where_the_plan_gives_none() -> None:
+    for text in ('S1: @VAULT ("k") > $k', 'S1: @VAULT ("k") > $k\nS2: @RESPOND ("$k")'):
+        bench = Guarded(text)
+        bench.ok("S1.0.1", "123")
+        assert bench.result.status is Status.REFUSED
+        assert "123" not in bench.result.response
+
+
+def test_a_call_that_needs_a_yes_is_asked_about_with_the_labels_of_what_it_takes() -> None:
+    bench = Guarded('S1: @READ ("a") > $a\nS2: @PAY ($a, 5) > $b')
+    bench.ok("S1.0.1", "ada")
+    asked = bench.waiting["S2.0.1"]
+    assert isinstance(asked, Ask)
+    assert isinstance(asked.asked, Approval)
+    assert asked.asked.why == ("it pays",)
+    assert asked.asked.labels == {"x": {"label": "U/priv", "from": ["S1"]}}
+    (command,) = bench.feed(Answered("S2.0.1", asked.asked.digest, Verdict.APPROVE))
+    assert isinstance(command, CallTool)
+    assert bench.feed(Answered("S2.0.1", asked.asked.digest, Verdict.APPROVE)) == []
+
+
+def test_the_digest_binds_the_labels() -> None:
+    digests: set[str] = set()
+    for tool in ("READ", "SEARCH", "KEEP"):
+        bench = Guarded(f'S1: @{tool} ("a") > $a\nS2: @PAY ($a)')
+        bench.ok("S1.0.1", "ada")
+        asked = bench.waiting["S2.0.1"]
+        assert isinstance(asked, Ask)
+        digests.add(asked.asked.digest)
+    assert len(digests) == 3
+
+
+def test_what_would_be_refused_after_a_yes_is_not_asked() -> None:
+    bench = Guarded('S1: @SEARCH ("a") > $a\nS2: ?IF ($a == 1) THEN @PAY (5)')
+    bench.ok("S1.0.1", 1)
+    assert bench.result.status is Status.REFUSED
+
+
+def test_under_a_policy_no_call_leaves_before_its_turn() -> None:
+    text = "S1: @KEEP (1) > $a\nS2: @READ (2) > $b\nS3: @READ (3) > $c"
+    bench = Guarded(text, limits=Limits(schedule=AUTO))
+    assert bench.keys == ["S1.0.1"]
+
+
+def test_a_graph_is_refused_like_any_plan_and_is_not_reopened() -> None:
+    text = 'S1: @READ (x="a") > $a\nS2: @SEND (x=$a)'
+    bench = Guarded(to_dag(plan_of(text)).plan, facts=FACTS)
+    bench.ok(bench.keys[0], "x")
+    assert bench.result.status is Status.REFUSED
+    assert not bench.machine.may_reopen

@@ -1,0 +1,250 @@
+"""The analysis with one rule switched off or weakened: some plan of the corpus shows each of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+from tests.passes.verify.held import Held, held, seen
+
+from callsheet.ir.flow import Flow
+from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
+from callsheet.passes.verify import analysis, labels, places, structure, subject, values, views
+from callsheet.passes.verify.labels import Labels
+from callsheet.policy import audiences, globs, judge, links, paths, urls
+from callsheet.policy.calls import CallView
+from callsheet.policy.judge import Judge
+from callsheet.policy.rules import RULES, addresses, agent, answers, executable, flow, forbidden, names, retry
+
+Patch = tuple[object, str, Any]
+
+
+def off(*_: Any, **__: Any) -> Any:
+    return iter(())
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    return None
+
+
+def no(*_: Any, **__: Any) -> bool:
+    return False
+
+
+def yes(*_: Any, **__: Any) -> bool:
+    return True
+
+
+def never(*_: Any, **__: Any) -> Label:
+    return LITERAL
+
+
+def without_rule(index: int) -> list[Patch]:
+    """The judge without one of its rules."""
+    made = Judge.__init__
+    rules = RULES[:index] + RULES[index + 1 :]
+    return [(Judge, "__init__", lambda self, policy: made(self, policy, rules))]
+
+
+def straight(of: Callable[[Any], Flow]) -> Callable[[Any], Flow]:
+    """A flow that goes on from each step to the next and nowhere else."""
+
+    def flow_of(plan: Any) -> Flow:
+        found = of(plan)
+        count = len(plan.steps)
+        following = [[n + 1] for n in range(count)] + [[], [0]]
+        before: list[list[int]] = [[] for _ in following]
+        for node, nodes in enumerate(following):
+            for other in nodes:
+                before[other].append(node)
+        return replace(found, successors=following, predecessors=before)
+
+    return flow_of
+
+
+def last_writer_wins(self: Any, end: int, pushed: list[str]) -> None:
+    for member in self._members(end):
+        for write in self.writes[member]:
+            self._push(write.name, self.web.made[member, write.kind, write.name], pushed)
+
+
+def always_sure(*arguments: Any) -> Any:
+    return [write._replace(sure=True) for write in WRITES(*arguments)]
+
+
+def result_without(change: Callable[[Any, int, Label], Label]) -> Any:
+    return lambda self, number, way: change(self, number, RESULT(self, number, way))
+
+
+def lowered_by_cast(self: Any, number: int, label: Label) -> Label:
+    output = self.labels.subject.plan.steps[number].output
+    return LITERAL if output is not None and output.cast is not None else label
+
+
+def lowered_by_composing(self: Any, number: int, label: Label) -> Label:
+    subject_ = self.labels.subject
+    traits = subject_.judge.traits(views.tool_of(subject_.plan.steps[number]))
+    return LITERAL if traits is not None and traits.composes else label
+
+
+def trusted_by_declassifying(self: Any, number: int, label: Label) -> Label:
+    subject_ = self.labels.subject
+    return LITERAL if subject_.plan.steps[number].id in subject_.judge.policy.declassify else label
+
+
+def counts_without(part: str) -> Any:
+    def counts(self: Labels, step: int) -> bool:
+        strict = self.subject.judge.policy.implicit.value == "strict" and part != "strict"
+        return strict or (bool(self.subject.control.in_cycle[step]) and part != "cycle")
+
+    return counts
+
+
+def contains_trusted(self: Any, host: str) -> frozenset[str]:
+    return frozenset({TRUSTED}) if "api.internal" in host or "corp.example" in host else frozenset()
+
+
+def anywhere(argument: Any) -> Any:
+    """The host that stands anywhere in the address, as a careless pattern finds it."""
+    text = "".join(part if isinstance(part, str) else (part.text or urls.MARK) for part in argument.parts)
+    host = "api.internal" if "api.internal" in text else AUTHORITY(argument).host
+    return AUTHORITY(argument)._replace(host=host, error=None)
+
+
+def only_the_named(setting: Any, traits: Any, call: CallView) -> Any:
+    short = CallView(
+        call.step, call.tool, tuple(a for a in call.arguments if a.name == traits.audience), call.pc
+    )
+    return RECIPIENTS(setting, traits, short)
+
+
+def first_recipient(self: Any, text: str, trusted: Any) -> Any:
+    return OF_RECIPIENTS(self, text, trusted)[:1]
+
+
+def raw_path(call: CallView, name: str) -> str | None:
+    argument = call.argument(name)
+    return None if argument is None else argument.text
+
+
+def known_paths_only(*arguments: Any) -> Any:
+    access = ACCESS(*arguments)
+    return access._replace(reads=tuple(read for read in access.reads if read != places.SOME_FILE))
+
+
+def one_reading(text: str) -> list[str]:
+    return [text]
+
+
+def no_end(argument: Any) -> bool:
+    return argument.text is not None and executable.is_executable(argument.text)
+
+
+def covers_exactly(pattern: str, path: str) -> bool:
+    return globs.matches(pattern, path)
+
+
+def never_matches() -> re.Pattern[str]:
+    return re.compile(r"(?!)")
+
+
+RESULT: Any = labels._Propagation._result
+WRITES: Any = subject._writes
+AUTHORITY: Any = urls.authority_of
+RECIPIENTS: Any = flow._recipients
+OF_RECIPIENTS: Any = audiences.Audiences.of_recipients
+ACCESS: Any = places._access
+
+MUTANTS: dict[str, list[Patch]] = {
+    **{
+        f"without the rule of {rule.__module__.rpartition('.')[2]}": without_rule(index)
+        for index, rule in enumerate(RULES)
+    },
+    "guards are not looked at": [(Labels, "guard", never)],
+    "jumps decide nothing": [(Labels, "decision", never)],
+    "what decides is forgotten on the way": [(labels._Propagation, "_decide", nothing)],
+    "the way to a call does not count": [(Labels, "way", never)],
+    "one bit never counts": [(Labels, "counts", no)],
+    "one bit always counts": [(Labels, "counts", yes)],
+    "one bit does not count in a circle": [(Labels, "counts", counts_without("cycle"))],
+    "one bit does not count in a strict policy": [(Labels, "counts", counts_without("strict"))],
+    "the way to a message of failure does not count": [(Labels, "failure_way", never)],
+    "a cast lowers": [(labels._Propagation, "_result", result_without(lowered_by_cast))],
+    "a model lowers": [(labels._Propagation, "_result", result_without(lowered_by_composing))],
+    "declassifying trusts": [(labels._Propagation, "_result", result_without(trusted_by_declassifying))],
+    "every result is private": [(labels._Propagation, "_result", lambda *_: UNKNOWN)],
+    "the world adds nothing": [(labels._Propagation, "_source", never)],
+    "what is stored is public": [(labels._Propagation, "_stored", never)],
+    "unknown hosts are looked at too early": [(labels._Propagation, "_settle", nothing)],
+    "files and memory forget": [(subject, "access_of", lambda *_: places.NOTHING)],
+    "a path is its spelling": [(places, "_path", raw_path)],
+    "a file at an unknown path is no other": [(places, "_access", known_paths_only)],
+    "two writers leave the last value": [(values._Linking, "_write", last_writer_wins)],
+    "members of a block do not see each other's files": [(values._Linking, "_stored_by", lambda *_: {})],
+    "a guarded value replaces the old one": [(subject, "_writes", always_sure)],
+    "the order of the text is that of the run": [(subject, "flow_of", straight(subject.flow_of))],
+    "lists in the plan are not looked into": [(views, "_items", lambda *_: [{}])],
+    "initial values are unknown": [(subject, "_constants", lambda *_: {})],
+    "trusted hosts are found anywhere in a name": [(audiences.Audiences, "_of_host", contains_trusted)],
+    "trusted hosts are found anywhere in an address": [
+        (flow, "authority_of", anywhere),
+        (addresses, "authority_of", anywhere),
+        (judge, "authority_of", anywhere),
+    ],
+    "only the first recipient counts": [(audiences.Audiences, "of_recipients", first_recipient)],
+    "copies do not count": [(flow, "_recipients", only_the_named)],
+    "names of inside are not known": [(addresses, "inside", nothing)],
+    "parts of addresses are not looked at": [(addresses, "_refusal_of_pieces", nothing)],
+    "an encoded path is taken as it is": [
+        (paths, "_readings", one_reading),
+        (paths, "workspace_path", paths.workspace_path.__wrapped__),
+    ],
+    "secrets are found by their exact names": [("callsheet.policy.sources", "covers", covers_exactly)],
+    "nothing is executable": [(executable, "is_executable", no)],
+    "an unknown end is not executable": [(executable, "may_be_executed", no_end)],
+    "everything is executable": [(executable, "may_be_executed", yes)],
+    **{
+        f"links of the kind {name} are not seen": [(links, name, never_matches())]
+        for name in ("_BARE", "_MARKDOWN", "_TAG", "_DOMAIN", "_GLUED")
+    },
+    "images tell nothing": [(answers, "_tells_by_image", no)],
+    "links that are put together are not seen": [(Judge, "makes_links", no)],
+    "links in files are not seen": [(Judge, "links_data", no)],
+    "every call has a key": [(retry, "has_key", yes)],
+    "shells have one name": [(names, "is_shell", lambda language: language == "shell")],
+    "names are taken as they stand": [(judge, "fold", lambda name: name.removeprefix("@").upper())],
+    "agents may have any number of turns": [(agent, "_numbers", nothing)],
+    "agents may have any tool": [(agent, "_refusals", off)],
+    "agents may have everything at once": [(agent, "_together", nothing)],
+    "letters have one form": [(forbidden, "_plain", lambda text: text)],
+    "errors of the ordinary checks do not count": [(structure, "_errors", off), (structure, "_endless", off)],
+    "control flow may stand in blocks": [(structure, "_blocks", off)],
+    "arguments may be given twice": [(structure, "_twice", off)],
+    "plans may be of any length": [(structure, "_limits", off)],
+    "a yes that is needed does not count": [(analysis, "_approvals", nothing)],
+}  # fmt: skip
+
+
+@cache
+def sound() -> dict[str, tuple[bool, frozenset[str]]]:
+    """What the whole analysis says."""
+    return {case.name: seen(case) for case in held()}
+
+
+def shows(case: Held) -> bool:
+    return seen(case) != sound()[case.name]
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_plan_of_the_corpus_shows_the_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sound()
+    for place, attribute, replacement in MUTANTS[name]:
+        if isinstance(place, str):
+            monkeypatch.setattr(f"{place}.{attribute}", replacement)
+        else:
+            monkeypatch.setattr(place, attribute, replacement)
+    assert any(shows(case) for case in held())

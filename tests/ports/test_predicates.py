@@ -1,0 +1,44 @@
+"""Predicates of policies: decided on real arguments, and closed where they cannot be decided."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.policy.model import CallRule
+from callsheet.ports.predicates import compile_rules
+
+
+def holds(when: str, **args: object) -> bool:
+    rule = CallRule(tool="SEND_MONEY", when=when, then="approve")
+    return compile_rules([rule])[rule](args)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_predicate_is_decided_on_the_arguments() -> None:
+    assert holds("args.amount > 100.0", amount=150)
+    assert not holds("args.amount > 100.0", amount=10)
+    assert holds("args.to.endsWith('@corp.example') == false", to="eve@evil.example")
+
+
+@pytest.mark.parametrize("args", [{}, {"amount": "150"}, {"amount": None}, {"amount": [1]}])
+def test_what_cannot_be_decided_holds(args: dict[str, object]) -> None:
+    assert holds("args.amount > 100.0", **args)
+    assert holds("args.amount <= 100.0", **args)
+
+
+def test_a_predicate_that_gives_no_truth_value_holds() -> None:
+    assert holds("args.amount", amount=0)
+
+
+def test_a_predicate_that_is_none_refuses_the_policy() -> None:
+    with pytest.raises(CallsheetError, match="POL003") as caught:
+        holds("args.amount >")
+    assert "args.amount >" in caught.value.diagnostics[0].message
+
+
+def test_without_the_extra_the_policy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cel", None)
+    with pytest.raises(CallsheetError, match="POL009"):
+        holds("true")

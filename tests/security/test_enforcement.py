@@ -1,0 +1,364 @@
+"""A run under a policy, with real tools and a real journal: what is refused never reaches its tool."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.runtime.tools import plan_of
+from tests.security.world import FACTS, POLICY, World
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON, plan_hash
+from callsheet.ir.labels import LITERAL, Label, read_label
+from callsheet.machine import PolicyRefusal, Status, ToolFacts
+from callsheet.machine.program import Loop
+from callsheet.policy.canon import policy_hash
+from callsheet.policy.model import AgentRule, ReplanRule
+from callsheet.ports.tools import CallContext
+from callsheet.runtime.answers import Answer
+from callsheet.runtime.asking import Respondents
+from callsheet.runtime.doubt import RunOutcome, fold_run
+from callsheet.runtime.inbox import answer_run, inbox
+from callsheet.runtime.runs import GivenPolicy, start_run
+from callsheet.store import EventType, JournalError, RunStatus
+
+YES = Respondents(lambda ask: True)
+LEAK = 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WEB_SEARCH ("about $n"{}) > $r{}\nS3: @RESPOND ("done")'
+
+
+def refusal(outcome: RunOutcome) -> PolicyRefusal:
+    assert outcome.result is not None
+    assert outcome.result.status is Status.REFUSED
+    assert outcome.result.objection is not None
+    return outcome.result.objection
+
+
+def labels_of(world: World, run_id: str = "run") -> dict[str, str]:
+    info = world.journal.find_run(run_id)
+    folded = fold_run(world.journal, run_id, world.journal.plan(info.plan_hash)[0])
+    assert folded.machine.monitor is not None
+    return {name: str(label) for name, (label, _) in folded.machine.monitor.variables().items()}
+
+
+@pytest.mark.parametrize("then", ["", " ON_FAIL GOTO S3", " ON_FAIL @RETRY(2)", ' ON_FAIL TERMINATE ("x")'])
+async def test_private_data_never_reaches_the_outside_whatever_the_plan_says(world: World, then: str) -> None:
+    world.write("notes.txt", "private")
+    found = refusal(await world.run(LEAK.format("", then)))
+    assert world.sent == []
+    assert (found.step, found.tool, found.rule, found.argument) == ("S2", "WEB_SEARCH", "flow", "query")
+    assert (found.label, found.flow) == ("U/priv", ("S1", "S2"))
+    assert world.journal.find_run("run").status is RunStatus.REFUSED
+
+
+async def test_public_data_passes(world: World) -> None:
+    world.write("docs/a.txt", "public")
+    outcome = await world.run('S1: @READ_FILE ("docs/a.txt") > $n\nS2: @WEB_SEARCH ("$n") > $r')
+    assert outcome.result is not None
+    assert outcome.result.status is Status.DONE
+    assert world.sent == [{"query": "public"}]
+
+
+async def test_the_journal_says_why_and_a_resumed_run_gives_the_same_end(world: World) -> None:
+    world.write("notes.txt", "private")
+    first = await world.run(LEAK.format("", ""))
+    end = list(world.journal.events("run"))[-1]
+    assert end.body is not None
+    assert end.body["objection"]["rule"] == "flow"
+    assert (await world.resume()).result == first.result
+
+
+async def test_only_the_verified_plan_is_run(world: World) -> None:
+    plan = plan_of('S1: @NOTE ("x")')
+    launch = replace(world.launch(plan, {}, {}), verified=plan_hash(plan_of('S1: @NOTE ("y")')))
+    with pytest.raises(CallsheetError) as caught:
+        await start_run(plan, world.ports(), launch, world.journal, "run")
+    assert caught.value.diagnostics[0].code == "RUN050"
+
+
+# ---------------------------------------------------------------- the policy of a run
+
+
+async def interrupted(world: World, text: str) -> None:
+    """A run whose process ends while @NOTE is under way."""
+    reached = asyncio.Event()
+
+    async def hang(args: dict[str, Any], context: CallContext) -> JSON:
+        reached.set()
+        await asyncio.sleep(60)
+        return None
+
+    kept, world.tools["NOTE"] = world.tools["NOTE"], hang
+    driving = asyncio.create_task(world.run(text, facts={"NOTE": ToolFacts(parameters=("text",))}))
+    async with asyncio.timeout(5):
+        await reached.wait()
+    driving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await driving
+    world.tools["NOTE"] = kept
+
+
+INTERRUPTED = 'S1: @READ_FILE ("notes.txt") > $n\nS2: @NOTE ("x") > $m\nS3: @WEB_SEARCH ("$n")'
+
+
+async def test_a_run_goes_on_under_the_policy_that_it_was_started_with(world: World) -> None:
+    from callsheet.machine import Decision
+
+    world.write("notes.txt", "private")
+    await interrupted(world, INTERRUPTED)
+    start = next(iter(world.journal.events("run")))
+    assert start.body is not None
+    assert start.body["policy_hash"] == policy_hash(POLICY)
+    assert labels_of(world) == {"n": "U/priv", "m": "T/pub"}
+    assert refusal(await world.resume(in_doubt=Decision.SKIP)).step == "S3"
+    assert world.sent == []
+
+
+async def test_another_policy_is_refused_unless_somebody_accepts_it(world: World) -> None:
+    from callsheet.machine import Decision
+
+    world.write("notes.txt", "private")
+    await interrupted(world, INTERRUPTED)
+    other = replace(POLICY, declassify=frozenset({"S1"}), denied_tools=frozenset({"WEB_SEARCH"}))
+    with pytest.raises(JournalError) as caught:
+        await world.resume(in_doubt=Decision.SKIP, given=GivenPolicy(other))
+    assert caught.value.diagnostics[0].code == "JRN023"
+    outcome = await world.resume(in_doubt=Decision.SKIP, given=GivenPolicy(other, is_accepted=True))
+    assert refusal(outcome).rule == "denied-tool"
+    assert EventType.POLICY in [event.type for event in world.journal.events("run")]
+    assert (await world.resume()).result == outcome.result
+
+
+async def test_the_same_policy_may_be_given_again(world: World) -> None:
+    from callsheet.machine import Decision
+
+    world.write("notes.txt", "private")
+    await interrupted(world, INTERRUPTED)
+    assert (
+        refusal(await world.resume(in_doubt=Decision.SKIP, given=GivenPolicy(replace(POLICY)))).step == "S3"
+    )
+
+
+async def test_a_run_without_a_policy_is_put_under_none(world: World) -> None:
+    plan = plan_of('S1: @NOTE ("x")')
+    launch = replace(world.launch(plan, {}, {}), policy=None)
+    gone: dict[str, Any] = {"NOTE": None}
+    world.tools.pop("NOTE")
+    del gone
+    await start_run(plan, world.ports(), launch, world.journal, "run")
+    assert world.journal.find_run("run").status is RunStatus.DONE
+    await _stopped(world)
+    with pytest.raises(JournalError) as caught:
+        await world.resume("other", given=GivenPolicy(POLICY))
+    assert caught.value.diagnostics[0].code == "JRN023"
+
+
+async def _stopped(world: World) -> None:
+    """A run without a policy that waits for a person."""
+    plan = plan_of('S1: @ASK_HUMAN ("go?") > $a')
+    launch = replace(world.launch(plan, {}, {}), policy=None)
+    await start_run(plan, world.ports(), launch, world.journal, "other")
+
+
+async def test_the_budgets_of_the_policy_hold(world: World) -> None:
+    world.policy = replace(POLICY, max_calls=2)
+    outcome = await world.run('S1: @NOTE ("a")\nS2: @NOTE ("b")\nS3: @NOTE ("c")')
+    assert outcome.result is not None
+    assert outcome.result.refusal is not None
+    assert (outcome.result.refusal.budget, outcome.result.usage.calls) == ("max_calls", 2)
+
+
+# ---------------------------------------------------------------- a person's yes
+
+PAYS = 'S1: @NOTE ("ada") > $who\nS2: @PAY ($who, 5) > $p\nS3: @RESPOND ($p)'
+
+
+async def test_a_yes_is_for_the_resolved_call_with_its_labels_and_is_used_once(world: World) -> None:
+    outcome = await world.run(PAYS)
+    assert outcome.result is None
+    (ask,) = outcome.waiting
+    assert ask.key == "S2.0.1"
+    assert world.paid == []
+    (pending,) = inbox(world.journal)
+    assert pending.digest == ask.digest
+    assert ask.why == ("@PAY cannot be undone",)
+    answer_run(world.journal, "run", Answer.approve())
+    done = await world.resume()
+    assert done.result is not None
+    assert done.result.response == "paid"
+    assert world.paid == [{"to": "ada", "amount": 5}]
+
+
+async def test_what_a_stranger_chose_is_not_paid(world: World) -> None:
+    found = refusal(await world.run('S1: @WEB_SEARCH ("who") > $w\nS2: @PAY ($w, 5)'))
+    assert (found.step, found.argument) == ("S2", "to")
+    assert world.paid == []
+
+
+# ---------------------------------------------------------------- files and facts, from run to run
+
+
+async def test_a_file_keeps_its_label_for_later_runs(world: World) -> None:
+    world.write("box/k.txt", "KEY=1")
+    await world.run(
+        'S1: @READ_FILE ("box/k.txt") > $k\nS2: @WRITE_FILE ("docs/out.txt", $k)', "first", present=YES
+    )
+    found = await world.run('S1: @READ_FILE ("./docs//out.txt") > $k\nS2: @WEB_SEARCH ("$k")', "second")
+    assert refusal(found).label.endswith("/secret")
+    found = await world.run('S1: @SEARCH_FILES ("KEY", "docs") > $k\nS2: @WEB_SEARCH ("$k")', "third")
+    assert refusal(found).label.endswith("/secret")
+    assert world.sent == []
+
+
+async def test_what_is_put_in_a_files_place_takes_its_label_away(world: World) -> None:
+    world.write("box/k.txt", "KEY=1")
+    await world.run(
+        'S1: @READ_FILE ("box/k.txt") > $k\nS2: @WRITE_FILE ("docs/out.txt", $k)', "first", present=YES
+    )
+    await world.run('S1: @WRITE_FILE ("docs/out.txt", "hello")', "second")
+    outcome = await world.run('S1: @READ_FILE ("docs/out.txt") > $k\nS2: @WEB_SEARCH ("$k")', "third")
+    assert outcome.result is not None
+    assert outcome.result.status is Status.DONE
+    assert world.sent == [{"query": "hello"}]
+
+
+async def test_facts_have_the_labels_of_their_words(world: World) -> None:
+    await world.run('S1: @STORE_FACT ("the office opens at nine")', "first")
+    outcome = await world.run('S1: @QUERY_MEMORY ("office opens") > $f\nS2: @WEB_SEARCH ("$f")', "second")
+    assert outcome.result is not None
+    assert outcome.result.status is Status.DONE
+    world.write("notes.txt", "the vault opens with 1234")
+    await world.run('S1: @READ_FILE ("notes.txt") > $n\nS2: @STORE_FACT ($n)', "third")
+    refusal(await world.run('S1: @QUERY_MEMORY ("vault opens") > $f\nS2: @WEB_SEARCH ("$f")', "fourth"))
+
+
+async def test_a_resumed_run_has_the_labels_that_were_told_then(world: World) -> None:
+    from callsheet.machine import Decision
+
+    world.write("box/k.txt", "KEY=1")
+    await world.run(
+        'S1: @READ_FILE ("box/k.txt") > $k\nS2: @WRITE_FILE ("docs/out.txt", $k)', "first", present=YES
+    )
+    await interrupted(
+        world, 'S1: @READ_FILE ("docs/out.txt") > $n\nS2: @NOTE ("x") > $m\nS3: @WEB_SEARCH ("$n")'
+    )
+    world.journal.path.with_name(f"{world.journal.path.name}-labels").unlink()
+    assert refusal(await world.resume(in_doubt=Decision.SKIP)).label.endswith("/secret")
+
+
+async def test_a_search_that_finds_a_secret_file_has_its_label(world: World) -> None:
+    world.write("box/k.txt", "KEY=1")
+    found = refusal(await world.run('S1: @SEARCH_FILES ("KEY") > $k\nS2: @WEB_SEARCH ("$k")'))
+    assert found.label.endswith("/secret")
+
+
+async def test_notes_have_the_labels_of_what_was_noted(world: World) -> None:
+    world.write("notes.txt", "private")
+    reads = 'S2: @GET_WM ("k") > $g\nS3: @WEB_SEARCH ("$g")'
+    text = f'S1: @READ_FILE ("notes.txt") > $n\nS0: @SET_WM ("k", $n)\n{reads}'
+    assert refusal(await world.run(text)).step == "S3"
+    outcome = await world.run(
+        'S1: @SET_WM ("k", "hello")\nS2: @GET_WM ("k") > $g\nS3: @WEB_SEARCH ("$g")', "b"
+    )
+    assert outcome.result is not None
+    assert outcome.result.status is Status.DONE
+
+
+# ---------------------------------------------------------------- agents and new plans
+
+AGENT = {"AGENT_SOLVE": ToolFacts(loop=Loop(("NOTE", "WEB_SEARCH", "READ_FILE")))}
+
+
+def saying(*answers: JSON) -> Any:
+    left = list(answers)
+
+    async def turn(command: Any, context: CallContext) -> JSON:
+        return left.pop(0)
+
+    return turn
+
+
+async def test_an_agent_has_no_more_than_the_policy_gives(world: World) -> None:
+    world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), max_turns=3, max_calls=1))
+    world.more["turn"] = saying(
+        {"tool": "web_search", "args": {"query": "x"}},
+        {"calls": [{"tool": "note", "args": {"text": "a"}}]},
+        {"finish": "done"},
+    )
+    outcome = await world.run('S1: @AGENT_SOLVE ("go") > $a', facts=AGENT)
+    assert outcome.result is not None
+    assert outcome.result.status is Status.DONE
+    assert world.sent == []
+    assert labels_of(world)["a"] == "U/priv"
+
+
+async def test_an_agents_token_expires(world: World) -> None:
+    world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), seconds=0.0))
+    world.more["turn"] = saying({"tool": "note", "args": {"text": "a"}})
+    outcome = await world.run('S1: @AGENT_SOLVE ("go") > $a ON_FAIL TERMINATE ("$a")', facts=AGENT)
+    assert outcome.result is not None
+    assert "expired" in outcome.result.response
+
+
+async def test_an_agent_that_works_unseen_does_not_work_under_a_policy(world: World) -> None:
+    world.policy = replace(POLICY, agent=AgentRule())
+
+    async def solve(command: Any, context: CallContext) -> JSON:
+        raise AssertionError("it must not be asked")
+
+    world.more["agent"] = solve
+    assert refusal(await world.run('S1: @AGENT_SOLVE ("go") > $a')).rule == "agent"
+
+
+def planning(text: str, shown: Label | None = LITERAL) -> Any:
+    async def compiler(command: Any, context: CallContext) -> Any:
+        context.shown = shown
+        return plan_of(text), FACTS
+
+    return compiler
+
+
+REPLANS = 'S1: @READ_FILE ("notes.txt") > $n\nS2: RE-PLAN ("go on")'
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('S1: @WEB_SEARCH ("$n")', LITERAL),
+        ('S1: @WEB_SEARCH ("x")', read_label("U/priv")),
+        ('S1: @WEB_SEARCH ("x")', None),
+    ],
+)
+async def test_a_new_plan_that_leaks_is_not_taken(world: World, text: str, shown: Label | None) -> None:
+    world.write("notes.txt", "private")
+    world.policy = replace(POLICY, replan=ReplanRule())
+    world.more["compiler"] = planning(text, shown)
+    outcome = await world.run(REPLANS)
+    assert outcome.result is not None
+    assert outcome.result.status is Status.FAILED
+    assert "the policy refuses the new plan" in (outcome.result.error or "")
+    assert world.sent == []
+
+
+async def test_a_new_plan_that_was_proved_is_run_under_what_is_left(world: World) -> None:
+    world.write("notes.txt", "private")
+    world.policy = replace(POLICY, replan=ReplanRule(max=1))
+    world.more["compiler"] = planning('S1: @WEB_SEARCH ("x") > $r\nS2: RE-PLAN ("again")')
+    outcome = await world.run(REPLANS)
+    assert world.sent == [{"query": "x"}]
+    assert outcome.result is not None
+    assert outcome.result.refusal is not None
+    assert outcome.result.refusal.budget == "max_replans"
+    assert (await world.resume()).result == outcome.result
+
+
+async def test_what_was_said_of_steps_of_the_first_plan_says_nothing_of_the_next(world: World) -> None:
+    world.write("notes.txt", "private")
+    world.policy = replace(POLICY, replan=ReplanRule(), declassify=frozenset({"S9"}))
+    world.more["compiler"] = planning('S9: @READ_FILE ("notes.txt") > $n\nS2: @WEB_SEARCH ("$n")')
+    outcome = await world.run('S1: RE-PLAN ("go on")')
+    assert outcome.result is not None
+    assert outcome.result.status is Status.FAILED
+    assert world.sent == []
