@@ -131,7 +131,7 @@ def test_under_pinned_only_what_was_approved_is_called(user, changeling):
     plan = user.plan(PLAN)
     said = user("run", "--pinned", plan)
     assert said.exit_code == 3
-    assert "TOL021: the tool 'look' of the MCP server 'hall' was never approved" in said.stderr
+    assert "TOL021: the tool 'look' of the MCP server 'hall' is not approved" in said.stderr
     assert user("run", plan).exit_code == 0  # seen and kept, which is no approval
     assert user("run", "--pinned", plan).exit_code == 3
     assert user("check", "--pinned", plan).exit_code == 3
@@ -265,7 +265,7 @@ async def test_a_refused_tool_is_refused_by_every_part_that_could_call_or_tell_o
         await pool.connect()
         for tool, alias in pool.tools():
             take_in(registry, tool, alias)
-        with pytest.raises(ToolFailed, match="was never approved"):
+        with pytest.raises(ToolFailed, match="is not approved"):
             await registry.require("LOOK").handler({}, CallContext("r", "k"))
     assert changeling.calls == []
     assert spec_lookup(registry)("LOOK") is None
