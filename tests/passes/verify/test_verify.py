@@ -1,4 +1,4 @@
-"""What the proof tells: ways of data, obligations, labels of steps; and that it stays sound where it is coarse."""
+"""What the proof tells: ways of data, obligations, labels of steps; and that its coarse form is sound."""
 
 from __future__ import annotations
 
