@@ -167,7 +167,7 @@ def _misread(plan: Plan, parts: Parts, lines: Mapping[str, str]) -> Iterator[str
 
 
 def _has_word(line: str, field: str) -> bool:
-    return any(word.startswith(field.casefold()) for word in re.findall(r"\w+", line.casefold()))
+    return bool({field.casefold(), f"{field.casefold()}s"} & set(re.findall(r"\w+", line.casefold())))
 
 
 def _refs(step: Step) -> Iterator[Ref]:
