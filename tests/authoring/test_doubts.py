@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from benchmarks.compiling.goals import goals, signatures_of
 
 from callsheet.authoring.compiler.catalogue import Catalogue, catalogue_for
-from callsheet.authoring.compiler.compile import compile_goal
+from callsheet.authoring.compiler.compile import MAX_GOAL, compile_goal
 from callsheet.authoring.compiler.doubts import doubts_of
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.authoring.compiler.result import Draft
+from callsheet.authoring.compiler.spelling import as_spelled
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Plan, canonical_tool_name
@@ -163,3 +165,13 @@ def test_what_the_context_says_is_not_made_up() -> None:
     plan, parts = parse(line).require(), told(goal).parts
     assert doubts_of(plan, goal, parts, about) != ()
     assert doubts_of(plan, goal, parts, about, "The tables are tickets and decisions.") == ()
+
+
+@pytest.mark.parametrize("repeated", ["a", "-", "*", "a.", "a/", "#a ", '"a" ', "12 ", "a@", "if a "])
+def test_the_longest_goals_are_looked_at_in_no_time(repeated: str) -> None:
+    goal = (repeated * MAX_GOAL)[:MAX_GOAL]
+    plan = parse('S1: @READ_FILE (path="a") > $v1').require()
+    began = time.process_time()
+    catalogue = catalogue_for(goal, SPECS[:5])
+    doubts_of(as_spelled(plan, goal), goal, catalogue.parts, {})
+    assert time.process_time() - began < 2

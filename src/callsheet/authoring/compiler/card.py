@@ -149,7 +149,9 @@ _CONDITIONS = (
     (EQUAL, re.compile(r"\b(?:is|are|equals?)\s+(?:exactly\s+|equal to\s+)?\d+\b(?!\s+or\b)", re.IGNORECASE)),
     (
         NUMBER,
-        re.compile(r"\d|\b(?:more|less|fewer|over|under|above|below|at least|at most)\b", re.IGNORECASE),
+        re.compile(
+            r"\d|\b(?:any|some|more|less|fewer|over|under|above|below|at least|at most)\b", re.IGNORECASE
+        ),
     ),
 )
 """Which condition a goal has, by its words behind the `if`; else it is one of equality."""

@@ -34,9 +34,10 @@ Parts: TypeAlias = "Sequence[tuple[str, Sequence[str]]]"
 
 _EACH = re.compile(
     r"\b(?:each|every)\b(?: \w+)?"
-    r"|\b(?:delete|remove|archive|close|move|copy|label|cancel|assign|rename|delete)\s+all\b(?: \w+)*",
+    r"|\b(?:delete|remove|archive|close|move|copy|label|cancel|assign|rename)\s+all\b(?: \w+)*",
     re.IGNORECASE,
 )
+"""How a goal asks for something to be done to several things one by one."""
 _GIVES = re.compile(r"\b(?:gives?|returns?|each with)\b", re.IGNORECASE)
 _MANY = re.compile(
     r"\b(?:list|lists|search|find|query|read|get|fetch|each|all|rows|lines|items|results|any)\b",
@@ -52,9 +53,9 @@ _ROOT = 5
 _SAID = re.compile(
     r"""
     "(?P<quoted>[^"\n]+)"
-    | (?P<address>https?://[^\s,;"]+ | [\w.+-]+@[\w-]+(?:\.\w+)+)
+    | (?P<address>https?://[^\s,;"]+ | (?<![\w.+-])[\w.+-]+@[\w-]+(?:\.\w+)+)
     | (?P<channel>(?<!\w)\#[A-Za-z][\w-]*)
-    | (?P<path>(?<![\w/])/?[\w*~-]+(?:[/.][\w*~-]+)+)
+    | (?P<path>(?<![\w/*~-])/?[\w*~-]+(?:[/.][\w*~-]+)+)
     | (?P<name>\b(?=\w*\d)(?=\w*[A-Za-z])[\w-]+\b)
     | (?P<number>\b\d+\b)
     """,
@@ -167,7 +168,7 @@ def _misread(plan: Plan, parts: Parts, lines: Mapping[str, str]) -> Iterator[str
 
 
 def _has_word(line: str, field: str) -> bool:
-    return any(word.startswith(field.casefold()) for word in re.findall(r"\w+", line.casefold()))
+    return bool({field.casefold(), f"{field.casefold()}s"} & set(re.findall(r"\w+", line.casefold())))
 
 
 def _refs(step: Step) -> Iterator[Ref]:

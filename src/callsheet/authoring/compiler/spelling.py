@@ -15,8 +15,8 @@ from callsheet.ir import Call, ListExpr, Literal, Plan, Step, Value
 _NAMED = re.compile(
     r"""
     \#[A-Za-z][\w-]*                                # channels
-    | (?<![\w/.*])[\w~-]*\*[\w*.-]*                 # patterns
-    | (?<![\w/.])/?[\w~-]+(?:[/.][\w~-]+)+          # paths, files, repositories, versions
+    | (?<![\w/.*~-])[\w~-]*\*[\w*.-]*               # patterns
+    | (?<![\w/.~-])/?[\w~-]+(?:[/.][\w~-]+)+        # paths, files, repositories, versions
     """,
     re.VERBOSE,
 )
