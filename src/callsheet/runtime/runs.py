@@ -284,7 +284,7 @@ def _labels(journal: Journal) -> LabelStore:
         raise JournalError(
             "JRN010",
             f"the labels of files and facts beside {journal.path} cannot be used: {error}",
-            way_out="free space, or move that file (`…-labels`) away, with all that is known of what runs wrote",
+            way_out="free space, or move that file (`…-labels`) away, and all that it knows with it",
         ) from error
 
 
