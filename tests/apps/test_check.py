@@ -109,6 +109,24 @@ def test_what_this_version_cannot_carry_out_is_said(machine, step):
     assert "RUN010" in machine("check", plan).stdout
 
 
+def test_tools_that_the_operator_does_not_let_agents_call_are_errors(machine, monkeypatch):
+    plan = machine.plan('S1: @AGENT_SOLVE (goal="x", tools=["note"]) > $a', "S2: @RESPOND ($a)")
+    line = ("check", plan, "--tools", machine.tools)
+    assert machine(*line).exit_code == 0
+    monkeypatch.setenv("CALLSHEET_CONFIG", machine.write("config.toml", 'agent_tools = ["look"]\n'))
+    done = machine(*line)
+    assert (done.exit_code, "AGT002" in done.stdout) == (2, True)
+    unknown = machine.plan('S1: @AGENT_SOLVE (goal="x", tools=["lok"]) > $a', "S2: @RESPOND ($a)")
+    assert "TOL001" in machine("check", unknown, "--tools", machine.tools).stdout
+
+
+def test_a_configured_model_carries_out_agents_too(machine, monkeypatch):
+    model = machine.write("config.toml", '[model]\nmodel = "openai:some-model"\n')
+    monkeypatch.setenv("CALLSHEET_CONFIG", model)
+    plan = machine.plan('S1: @AGENT_SOLVE (goal="x") > $a', "S2: @RESPOND ($a)")
+    assert "RUN010" not in machine("check", plan).stdout
+
+
 def test_a_plan_in_canonical_json_is_read(machine):
     from callsheet.frontends.ltp import parse
     from callsheet.ir import plan_to_json

@@ -30,6 +30,20 @@ def test_run_says_the_same_with_dry_run(machine):
     assert not machine.journal.exists()
 
 
+def test_what_agents_may_call_is_in_the_totals_and_held_to_the_operator_s_word(machine, monkeypatch):
+    plan = machine.plan(
+        'S1: @AGENT_SOLVE (goal="x", tools=["look", "note"], max_turns=4) > $a', "S2: @RESPOND ($a)"
+    )
+    line = ("dry-run", plan, "--tools", machine.tools)
+    totals = machine.json(*line)["totals"]
+    assert totals["calls"] == {"least": 1, "most": 4}
+    assert totals["writes"] == {"least": 0, "most": 3}
+    assert {tool["tool"] for tool in totals["tools"]} == {"AGENT_SOLVE", "LOOK", "NOTE"}
+    monkeypatch.setenv("CALLSHEET_CONFIG", machine.write("config.toml", 'agent_tools = ["look"]\n'))
+    done = machine(*line)
+    assert (done.exit_code, "AGT002" in done.stderr) == (2, True)
+
+
 def test_a_run_without_dry_run_has_nothing_to_assume(machine):
     plan = machine.plan('S1: @RESPOND ("x")')
 

@@ -100,3 +100,71 @@ def test_explain_policy_as_data_and_as_a_picture(machine):
     drawn = machine("explain-policy", plan, "--policy", "workspace", "--format", "mermaid").stdout
     assert "class S1 both" in drawn
     assert "class S2 untrusted" in drawn
+
+
+# ---------------------------------------------------------------- runs under a policy
+
+
+def test_a_refused_plan_is_not_run(machine):
+    machine.write("notes.txt", "private")
+    result = machine("run", machine.plan(*LEAK), "--policy", "workspace")
+    assert result.exit_code == 3
+    assert "POL103" in result.stderr
+    assert not machine.json("runs")
+
+
+def test_a_proved_plan_runs_and_its_policy_is_in_the_journal(machine):
+    machine.write("notes.txt", "private")
+    plan = machine.plan('S1: @READ_FILE (path="notes.txt") > $a', "S2: @RESPOND ($a)")
+    result = machine("run", plan, "--policy", "workspace", "--run-id", "r1")
+    assert (result.exit_code, result.stdout.strip()) == (0, "private")
+
+
+def test_the_configuration_names_the_policy_of_all_runs(machine):
+    machine.write("home/config/callsheet/config.toml", 'policy = "workspace"\n')
+    assert machine("run", machine.plan(*LEAK)).exit_code == 3
+    assert machine("run", machine.plan('S1: @RESPOND ("hi")')).exit_code == 0
+
+
+def test_a_call_that_needs_a_yes_waits_for_it_and_then_is_made_once(machine):
+    machine.write(
+        "p.toml",
+        'schema = 1\nextends = "workspace"\n'
+        '[tools."@NOTE"]\negress = false\ncontrol = ["path"]\nreturns = "T/pub"\n',
+    )
+    line = ("--policy", "p.toml", "--tools", "tools.py")
+    plan = machine.plan('S1: @NOTE (line="x") > $n', "S2: @RESPOND ($n)")
+    assert machine("run", plan, *line, "--run-id", "r1").exit_code == 4
+    assert not (machine.folder / "notes.txt").exists()
+    (asked,) = machine.json("inbox")
+    assert asked["why"] == ["@NOTE cannot be undone"]
+    assert machine("approve", "r1").exit_code == 0
+    assert machine("resume", "r1").exit_code == 0
+    assert (machine.folder / "notes.txt").read_text() == "x\n"
+
+
+def test_what_is_known_only_while_it_runs_is_refused_then_and_on_fail_does_not_catch_it(machine):
+    machine.write("list.json", '["ok.txt", ".env"]')
+    machine.write("ok.txt", "fine")
+    machine.write(".env", "KEY=1")
+    machine.write(
+        "p.toml",
+        'schema = 1\nextends = "workspace"\n'
+        '[sources]\n"file:list.json" = { conf = "pub", integrity = "T" }\n',
+    )
+    plan = machine.plan(
+        'S1: @READ_FILE (path="list.json") > $l:json',
+        "S2: ?FOREACH ($p IN $l) THEN @READ_FILE (path=$p) > $t ON_FAIL GOTO S4",
+        "S3: @RESPOND ($t)",
+        'S4: @RESPOND ("caught")',
+    )
+    result = machine("run", plan, "--policy", "p.toml")
+    assert result.exit_code == 3, result.output
+    assert "KEY=1" not in result.output
+    assert "caught" not in result.stdout
+
+
+def test_steps_are_approved_only_under_a_policy(machine):
+    result = machine("run", machine.plan('S1: @RESPOND ("hi")'), "--approved", "S1")
+    assert result.exit_code == 2
+    assert "add --policy" in result.stderr

@@ -18,7 +18,7 @@ from callsheet.authoring.compiler.catalogue import FEW_TOOLS, catalogue_for
 from callsheet.authoring.compiler.compile import MAX_GOAL, compile_goal, prompt_for
 from callsheet.authoring.compiler.naming import with_telling_names
 from callsheet.authoring.compiler.offers import line_of
-from callsheet.authoring.compiler.prompt import MAX_CONTEXT, marked, question, repair
+from callsheet.authoring.compiler.prompt import MAX_CONTEXT, marked, question, reminded, repair
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.authoring.compiler.result import Draft
 from callsheet.authoring.compiler.tokens import estimate_tokens
@@ -297,8 +297,9 @@ def test_the_version_of_the_prompt_changes_with_its_text() -> None:
     """Where this fails, a text was changed: raise CARD_VERSION, then put the new pair here."""
     asked = prompt_for(Request("g", TOOLS, "c", {"v": "a text"}))
     wrong = [Diagnostic("CHK040", Severity.ERROR, "no tool", help="use one", step="S1")]
-    told = json.dumps([CARD, EXAMPLES, asked.messages, repair(asked.messages, "a", wrong)])
-    assert (CARD_VERSION, hashlib.sha256(told.encode()).hexdigest()[:12]) == (2, "4775caf231d0")
+    again = repair(asked.messages, "a", wrong), reminded(asked.messages, ["b"])
+    told = json.dumps([CARD, EXAMPLES, asked.messages, *again])
+    assert (CARD_VERSION, hashlib.sha256(told.encode()).hexdigest()[:12]) == (2, "568c5cdd1cbf")
 
 
 def test_the_card_and_the_longest_example_are_at_most_350_tokens() -> None:

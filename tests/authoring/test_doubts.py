@@ -80,7 +80,7 @@ def test_nothing_speaks_against_the_plans_that_reach_a_goal(goal) -> None:
                 'S2: @READ_FILE (path="b.txt") > $b',
                 'S3: @WRITE_FILE (path="both.txt", content=$a)',
             ],
-            "use all that @read_file gives",
+            'use all results of @read_file, as in "$v1 $v2"',
         ),
         (
             "List the issues of acme/web and close each",
@@ -97,6 +97,11 @@ def test_nothing_speaks_against_the_plans_that_reach_a_goal(goal) -> None:
                 'S2: ?FOREACH ($x IN $m) THEN @MOVE_FILE (source=$x, destination="papers")',
             ],
             "@move_file gives no list: call @search_files first",
+        ),
+        (
+            "Describe the table customers and tell me its columns",
+            ['S1: @DESCRIBE_TABLE (table="context") > $c'],
+            'the goal does not say "context": give @describe_table its words',
         ),
     ],
 )
@@ -128,7 +133,7 @@ def test_a_small_model_is_asked_once_more_with_what_its_plan_leaves_out() -> Non
     assert 'channel="#team"' in draft.source.text
     assert (draft.accounting.calls, draft.accounting.repaired) == (2, False)
     assert "the second plan is taken" in str(draft.accounting.remarks)
-    assert model.asked[1][-1]["content"].endswith('Mind:\n- the goal says "#team": write that')
+    assert model.asked[1][-1]["content"].startswith('Mind:\n- the goal says "#team": write that\n')
     assert [message["role"] for message in model.asked[1]] == [m["role"] for m in model.asked[0]]
 
 
@@ -144,3 +149,12 @@ def test_who_takes_no_grammar_is_not_asked_twice_nor_who_may_not_repair() -> Non
     assert drafted(Scripted([DOUBTFUL, GOOD])).accounting.calls == 1
     once = Scripted([DOUBTFUL, GOOD], accepts=[Syntax.LARK])
     assert drafted(once, Options(repairs=False)).accounting.calls == 1
+    assert drafted(once, Options(second_look=False)).accounting.calls == 1
+
+
+def test_what_the_context_says_is_not_made_up() -> None:
+    goal, line = "Describe the table", 'S1: @DESCRIBE_TABLE (table="tickets") > $c'
+    about = {offer.name: offer.line for offer in told(goal).offers}
+    plan, parts = parse(line).require(), told(goal).parts
+    assert doubts_of(plan, goal, parts, about) != ()
+    assert doubts_of(plan, goal, parts, about, "The tables are tickets and decisions.") == ()

@@ -264,13 +264,6 @@ def test_the_last_line_counts_and_the_exit_code_tells(tmp_path: Path) -> None:
     assert (first.returncode, first.stdout) == (0, "ok   one\n1 passed, 0 failed\n")
 
 
-@pytest.mark.parametrize("area", ["lctl"])
-def test_an_area_that_is_not_there_yet_passes_nothing(area: str, tmp_path: Path) -> None:
-    done = run(area, tmp_path / "cases.jsonl")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "no case was run" in done.stderr
-
-
 @pytest.mark.parametrize("arguments", [(), ("ltp",), ("other", "x"), ("ltp", "not-there.jsonl")])
 def test_wrong_usage_exits_with_two(arguments: tuple[str, ...]) -> None:
     assert run(*arguments).returncode == 2

@@ -16,8 +16,8 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag, parse_dag, to_dag, to_text_order
 from callsheet.frontends.dag.json_tree import read_json
 from callsheet.frontends.dag.report import Report, Unreadable
-from callsheet.frontends.dag.tree import plain
 from callsheet.frontends.ltp import format_plan, parse
+from callsheet.frontends.tree import plain
 from callsheet.ir import Order, Plan, plan_from_json, plan_to_json
 
 LAWS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -156,7 +156,8 @@ async def replan_draft(
     about = f"The plan that cannot go on was for this goal:\n{command.goal}" if command.goal else ""
     request = Request(_REASON.format(reason=command.reason), offered(registry), about, given)
     context.remark(*cuts)
-    draft = await draft_for(request, model, registry, means)
+    options = CompileOptions(second_look=False)  # a reason tells what went wrong, not what is to be done
+    draft = await draft_for(request, model, registry, means, options=options)
     report(draft.accounting, context)
     if draft.plan is not None:
         return replace(draft.plan, goal=command.goal or None)

@@ -24,6 +24,7 @@ from callsheet.diagnostics import Source
 from callsheet.ir import OnInDoubt
 from callsheet.machine import Limits
 from callsheet.machine.asking import ApprovalTimeout
+from callsheet.policy.model import Policy
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.tools import Tool
@@ -59,6 +60,7 @@ class RuntimeOptions(TypedDict, total=False):
     on_approval: OnAsk | None
     on_in_doubt: Literal["ask", "fail", "retry"]
     agent_tools: Iterable[str] | None
+    policy: Policy | str | os.PathLike[str] | None
     pinned: bool
     pins: str | os.PathLike[str] | None
     schedule: Literal["sequential", "auto"] | None
@@ -94,6 +96,8 @@ class Kit:
     """What judges the tools of servers; None takes them as they are when they are opened."""
     workspace: str = ""
     """The folder of the file tools, empty where there are none."""
+    policy: Policy | None = None
+    """What plans and their calls are held against."""
     language: LanguageModel | None = None
     """Who is asked for plans; None where there is no model, or one that carries out whole operations."""
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from callsheet.ir import Plan
 from callsheet.machine import Program, ToolFacts
+from callsheet.policy.model import Policy
 
 MOST = 64
 """How many plans are kept."""
@@ -20,11 +21,12 @@ MOST_STEPS = 20_000
 
 
 class Prepared(NamedTuple):
-    """A plan that has no errors: the facts and pins of its tools, and its program."""
+    """A plan that has no errors: the facts and pins of its tools, its program, the policy that allows it."""
 
     facts: Mapping[str, ToolFacts]
     pins: Mapping[str, str]
     program: Program
+    policy: Policy | None = None
 
 
 class PreparedPlans:

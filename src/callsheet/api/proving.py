@@ -6,12 +6,13 @@ diagnostics with their places. Nothing is called.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from callsheet.api.binding import bind_policy
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.api.plan import Plan as ReadPlan
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.ir import Plan, plan_hash
 from callsheet.ir.labels import Label
 from callsheet.passes.verify import StepLabels, Verdict, Violation, verify
@@ -37,6 +38,7 @@ CODES: Mapping[Rule, str] = {
     Rule.IMPLICIT: "POL114",
     Rule.LIMIT: "POL115",
     Rule.STRUCTURE: "POL116",
+    Rule.PREDICATE: "POL117",
 }
 """The diagnostic of each rule."""
 
@@ -74,10 +76,10 @@ class Proof:
         """The labels of each step's data."""
         return self.verdict.steps
 
-    def raise_if_refused(self) -> None:
-        """Raise PolicyRefused with all that speaks against the plan."""
+    def raise_if_refused(self, source: Source | None = None) -> None:
+        """Raise PolicyRefused with all that speaks against the plan, in the text that it was read from."""
         if not self.ok:
-            raise PolicyRefused([d for d in self.diagnostics if d.is_error])
+            raise PolicyRefused([d for d in self.diagnostics if d.is_error], source)
 
     def to_json(self) -> dict[str, Any]:
         """The proof as JSON data."""
@@ -145,3 +147,24 @@ def violation_to_json(violation: Violation) -> dict[str, Any]:
         "flow": list(violation.flow),
         "help": violation.help,
     }
+
+
+def objections_by(
+    policy: Policy, registry: Registry, inputs: Iterable[str]
+) -> Callable[[ReadPlan], tuple[Diagnostic, ...]]:
+    """What a policy says against a plan that a model has made for these inputs."""
+
+    def objections(plan: ReadPlan) -> tuple[Diagnostic, ...]:
+        found = prove(plan.ir, policy, registry, inputs=inputs).diagnostics
+        return tuple(d for d in found if d.is_error)
+
+    return objections
+
+
+def unproved(run_id: str) -> CallsheetError:
+    """That a run which was started without a policy cannot go on under one."""
+    return CallsheetError.single(
+        "JRN023",
+        f"run {run_id} was started without a policy, so nobody knows where its values come from",
+        help="resume it without the policy, or start it anew under it",
+    )

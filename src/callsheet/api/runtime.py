@@ -37,6 +37,8 @@ from callsheet.api.models import (
 from callsheet.api.opening import Opening, require_loop
 from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.api.planning import Planner, graph_planner
+from callsheet.api.policies import load_policy
+from callsheet.api.proving import Proof
 from callsheet.api.reach import local_registry
 from callsheet.api.replanning import replan_by
 from callsheet.api.result import RunResult
@@ -49,6 +51,7 @@ from callsheet.ir import OnInDoubt, canonical_tool_name
 from callsheet.machine import Limits
 from callsheet.machine.asking import ApprovalTimeout, approval_timeouts
 from callsheet.machine.limits import SCHEDULES
+from callsheet.policy.model import Policy
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.tools import CallContext
 from callsheet.runtime.answers import Answer, PendingAsk
@@ -93,6 +96,9 @@ class Runtime(Opening):
       the program what runs ask: it is given a `PendingAsk` and gives an `Answer`, True, False, or None
       to leave it to `answer`. It may be async or not.
 
+    - `policy` is `strict`, `workspace`, `open`, the path of a policy file, or a `Policy`: each plan is proved
+      against it before it runs, and each call is held to it.
+
     Within `with` or `async with`, servers and the journal stay open between runs, and leaving
     it interrupts what still runs. Without, each run opens and closes its own. Raises
     CallsheetError for tools, servers or settings that cannot be used; nothing is started yet.
@@ -126,6 +132,7 @@ class Runtime(Opening):
         on_approval: OnAsk | None = None,
         schedule: Literal["sequential", "auto"] | None = None,
         agent_tools: Iterable[str] | None = None,
+        policy: Policy | str | os.PathLike[str] | None = None,
         pinned: bool = False,
         pins: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -153,6 +160,7 @@ class Runtime(Opening):
             agents=_agent_rules(model, agent, agent_tools),
             pins=pin_keeper(pinned, pins),
             language=None if model is None else language_model(model),
+            policy=policy if isinstance(policy, Policy) or policy is None else load_policy(policy),
         )
         super().__init__(kit)
 
@@ -167,6 +175,23 @@ class Runtime(Opening):
         given = inputs or {}
         async with self._opened() as session:
             return await session.examine(as_plan(plan, given.keys()), given)
+
+    async def verify(
+        self,
+        plan: PlanLike,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        approved: Iterable[str] = (),
+        can_ask: bool = True,
+    ) -> Proof:
+        """Hold a plan against the policy of this runtime, on its tools; servers are asked, nothing runs.
+
+        Takes what `callsheet.verify` takes. Raises PlanError for a text that is no plan, ValueError for a
+        runtime without a policy.
+        """
+        given = inputs or {}
+        async with self._opened() as session:
+            return await session.prove(as_plan(plan, given.keys()), given, approved, can_ask=can_ask)
 
     async def dry_run(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -35,11 +35,12 @@ from callsheet.api.kit import Kit
 from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner, refused
 from callsheet.api.prepared import Prepared, PreparedPlans
+from callsheet.api.proving import Proof, objections_by, prove, unproved
 from callsheet.api.reach import absent_tools, facts_of, pins_of, refused_tools, spec_lookup, take_in
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import EventStream
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
-from callsheet.ir import JSON, Order
+from callsheet.ir import JSON, Order, plan_hash
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile, Limits, ToolFacts, compile_plan
 from callsheet.machine.progress import with_own_ids
@@ -136,6 +137,17 @@ class Session:
             (*doubts, *advised(plan.ir, found), *idle_rules(plan.ir, self._kit.approve)), plan.source
         )
 
+    async def prove(
+        self, plan: Plan, inputs: Iterable[str], approved: Iterable[str] = (), *, can_ask: bool
+    ) -> Proof:
+        """Hold a plan against the policy, on the tools that this session reaches; ValueError without one."""
+        if self._kit.policy is None:
+            raise ValueError("this runtime has no policy: give Runtime(policy=…)")
+        await self._reach(plan.ir)
+        return prove(
+            plan.ir, self._kit.policy, self._registry, inputs=inputs, approved=approved, can_ask=can_ask
+        )
+
     async def dry_run(
         self,
         plan: Plan,
@@ -217,6 +229,8 @@ class Session:
             approve=self._kit.approve,
             approval_timeout=self._kit.approval_timeout,
             program=ready.program,
+            policy=ready.policy,
+            verified="" if ready.policy is None else plan_hash(plan.ir),
         )
         present = Respondents(self._kit.on_ask)
         journal = self.journal
@@ -229,9 +243,15 @@ class Session:
         """Check a plan and make it ready to run, so that its further runs need none of that."""
         findings = await self.examine(plan, inputs)
         findings.raise_for_errors()
+        policy = None
+        if self._kit.policy is not None:
+            can_ask = self.journal is not None or self._kit.on_ask is not None
+            proof = await self.prove(plan, inputs, can_ask=can_ask)
+            proof.raise_if_refused(plan.source)
+            policy = proof.policy
         facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt, self._kit.agents)
         ready = Prepared(
-            facts, pins_of(plan.ir, self._registry, self._kit.agents), compile_plan(plan.ir, facts)
+            facts, pins_of(plan.ir, self._registry, self._kit.agents), compile_plan(plan.ir, facts), policy
         )
         self._ready.put(plan.ir, inputs.keys(), ready)
         return ready
@@ -259,6 +279,8 @@ class Session:
 
         @asynccontextmanager
         async def ports_for(start: Start, plan: Steps) -> AsyncGenerator[Ports]:
+            if self._kit.policy is not None and start.policy is None:
+                raise unproved(run_id)
             doubts = await self._reach(None)
             gone = [
                 self._registry.missing(name) for name in absent_tools(plan, self._registry, self._kit.agents)
@@ -380,6 +402,8 @@ class Session:
         if self._kit.language is None:
             raise no_model()
         await self._reach(None)
+        if verify is None and self._kit.policy is not None:
+            verify = objections_by(self._kit.policy, self._registry, inputs)
         request = Request(goal, offered(self._registry), context, given_in_words(inputs))
         draft = await draft_for(
             request, self._kit.language, self._registry, self._kit.means, verify=verify, options=options

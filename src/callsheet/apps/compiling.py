@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from callsheet.api.checking import ALL_MEANS, check_plan
 from callsheet.api.compiling import Compiled, CompileFailed, compiled, draft_for, offered
 from callsheet.api.language import language_model
+from callsheet.api.proving import objections_by, prove
 from callsheet.api.reach import pin_lookup, pins_for_library
 from callsheet.apps.models import model_of
 from callsheet.apps.session import Setup, open_toolbox
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan
+from callsheet.policy.model import Policy
 from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.tools import Registry
 from callsheet.store.library import PlanLibrary, StoredPlan
@@ -91,21 +93,26 @@ async def compiled_for(
     setup: Setup,
     library: PlanLibrary | None,
     takes: Callable[[Kept], bool],
+    policy: Policy | None = None,
 ) -> Made:
     """A plan for a goal: of the library if it has one, else a new one.
 
     A plan for the very goal is taken; one for a goal that is near is taken if `takes` says so. No model
-    is opened for either.
+    is opened for either. What the `policy` refuses counts as wrong in a new plan; of a kept one it raises
+    PolicyRefused.
     """
     async with open_toolbox(setup) as toolbox:
         registry = toolbox.registry
         if library is not None and not context:
             kept = await asyncio.to_thread(_kept, library, goal, registry, takes)
+            if kept is not None and policy is not None:
+                prove(kept.plan, policy, registry).raise_if_refused()
             if kept is not None:
                 return Made(kept, None, toolbox.diagnostics, pins_for_library(kept.plan, registry))
         model = language_of(setup)
         request = Request(goal, offered(registry), context)
-        draft = await draft_for(request, model, registry, ALL_MEANS)
+        verify = None if policy is None else objections_by(policy, registry, ())
+        draft = await draft_for(request, model, registry, ALL_MEANS, verify=verify)
         result = compiled(goal, draft, registry)
         pins = pins_for_library(result.plan.ir, registry) if isinstance(result, Compiled) else {}
         return Made(None, result, toolbox.diagnostics, pins)

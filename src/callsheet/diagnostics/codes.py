@@ -4,6 +4,7 @@ Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON pl
 of models, CHK what the checks find in a plan, CMP what can keep a goal from becoming a plan, TOL tools
 and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
 PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse).
+The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
 from __future__ import annotations
@@ -285,6 +286,7 @@ CODES: dict[str, Code] = _table(
     POL114="a call that would tell what private data is",
     POL115="a plan beyond the policy's limits",
     POL116="a plan with two readings, or without an end",
+    POL117="a call that a rule of the policy refuses",
     RUN001="a graph of dependencies cannot be run",
     RUN010="a step that nobody is there to carry out",
     RUN020="a run that did not come to a good end",

@@ -94,6 +94,8 @@ class Rule(StrEnum):
     LIMIT = "limit"
     STRUCTURE = "structure"
     """The plan can be read in two ways, or cannot end."""
+    PREDICATE = "predicate"
+    """A rule that the operator wrote refuses it."""
 
 
 class Obligation(NamedTuple):
@@ -108,12 +110,16 @@ OBLIGATIONS = ("ssrf-guard", "sandbox-without-network", "store-label", "verify-a
 
 
 class Objection(NamedTuple):
-    """What speaks against a call: the rule, in words why, the argument it is about, and the way out."""
+    """What speaks against a call: the rule, in words why, the argument it is about, and the way out.
+
+    `reaches` is who would learn what they may not know.
+    """
 
     rule: Rule
     message: str
     argument: str | None = None
     help: str | None = None
+    reaches: str | None = None
 
 
 class Judgement(NamedTuple):

@@ -20,7 +20,7 @@ _BARE = re.compile(
 _DOMAIN = re.compile(r"(?<![\w@./-])(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?[/?#][^\s<>\"'`]*\Z", re.I)
 _MARKDOWN = re.compile(r"\]\(\s*<?[^)>]*\Z|^[ \t]*\[[^\]\n]+\]:\s*\S*\Z", re.M)
 _TAG = re.compile(r"<[a-z!/][^>]*\Z|url\(\s*[^)]*\Z", re.I)
-_GLUED = re.compile(rf"{MARK}(?:[^\s]*[/?#&=])?\Z")
+_GLUED = re.compile(rf"[{MARK}{_DATA}](?:[^\s]*[/?#&=])?\Z")
 _AFTER = re.compile(r"[\w.%-]*\.(?:[\w-]+\.)+[a-z]{2,}[/?#]", re.I)
 _WHOLE = re.compile(r"[a-z][a-z0-9+.-]*://[^\s<>\"'`)\]]+", re.I)
 _IMAGE = re.compile(

@@ -38,6 +38,7 @@ _REJECTED = ".rejected"
     help="Keep the plan in the plan library; an ID that is there gets a new version.",
 )
 @options.plans_folder
+@options.policy_if_any
 @options.as_json
 def compile_goal(  # noqa: PLR0913 - an argument for each option
     *,
@@ -49,6 +50,7 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
     no_library: bool,
     save_as: str | None,
     plans_folder: Path | None,
+    policy: str,
     as_json: bool,
 ) -> int:
     """Make a plan for GOAL, check it on the tools that there are, and print it. Nothing is run.
@@ -71,7 +73,8 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
         near.append(kept)
         return not as_json and _is_taken(kept)
 
-    made = run_to_end(compiled_for(goal, context, setup, None if no_library else shelf, takes))
+    held = options.policy_named(policy, setup)
+    made = run_to_end(compiled_for(goal, context, setup, None if no_library else shelf, takes, held))
     if not as_json:
         print_diagnostics(made.doubts, None)
         _tell(made, out)

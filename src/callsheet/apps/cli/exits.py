@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from callsheet.diagnostics import Diagnostic
 
-_REFUSALS = frozenset({"TOL020", "TOL021", "POL007", *(f"POL{number}" for number in range(101, 117))})
+_REFUSALS = frozenset({"TOL020", "TOL021", "POL007", *(f"POL{number}" for number in range(101, 118))})
 """What a policy says, and not the language."""
 
 

@@ -1,4 +1,4 @@
-"""`callsheet explain`: the page of a diagnostic code."""
+"""`callsheet explain`: the page of a diagnostic code, or of a rule of LCTL."""
 
 from __future__ import annotations
 
@@ -14,13 +14,21 @@ from callsheet.diagnostics import explain as page_of
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def explain(code: str, as_json: bool) -> None:
     """Explain a diagnostic CODE, such as LTP012: what it means, an example, the repair."""
-    page = page_of(code)
+    page, entry = page_of(code), CODES.get(code.upper())
+    name, title = (entry.name, entry.title) if entry is not None else ("", "")
     if page is None:
-        near = did_you_mean(code, CODES)
-        way_out = f"did you mean {' or '.join(near)}?" if near else "codes look like LTP012, CHK001, CFG110"
-        raise CallsheetError.single("CFG015", f"there is no diagnostic code {code[:40]!r}", help=way_out)
+        from callsheet.trace.lctl.findings import rule_page  # noqa: PLC0415 - for rules of LCTL alone
+        from callsheet.trace.lctl.rules.table import RULES  # noqa: PLC0415 - as above
+
+        rule = RULES.get(code.upper())
+        if rule is None:
+            near = did_you_mean(code, CODES)
+            way_out = (
+                f"did you mean {' or '.join(near)}?" if near else "codes look like LTP012, CHK001, CFG110"
+            )
+            raise CallsheetError.single("CFG015", f"there is no diagnostic code {code[:40]!r}", help=way_out)
+        page, name, title = rule_page(rule), rule.id, rule.title
     if as_json:
-        entry = CODES[code.upper()]
-        print_json({"code": entry.name, "title": entry.title, "page": page})
+        print_json({"code": name, "title": title, "page": page})
     else:
         click.echo(page.rstrip())

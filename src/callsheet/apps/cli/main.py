@@ -37,6 +37,7 @@ COMMANDS: dict[str, Entry] = {
     "approve": Entry(f"{_HERE}.approve:approve", "Answer what a run asks: yes, no, or a value.", _RUNS),
     "runs": Entry(f"{_HERE}.runs:runs", "List the runs, the newest first.", _RUNS),
     "show": Entry(f"{_HERE}.show:show", "Tell what happened in a run.", _RUNS),
+    "lctl": Entry(f"{_HERE}.lctl.group:lctl", "Check and draw what agents hand to one another.", _RUNS),
     "tools": Entry(f"{_HERE}.tools:tools", "List the tools that a plan can call.", _MORE),
     "trust": Entry(f"{_HERE}.trust.group:trust", "Say which tools of MCP servers are trusted.", _MORE),
     "models": Entry(f"{_HERE}.models.group:models", "Fetch models that run on this machine.", _MORE),

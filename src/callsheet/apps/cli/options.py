@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from callsheet.apps.cli.reading import PlanText
     from callsheet.apps.session import Setup
     from callsheet.frontends.spelling import Syntax
+    from callsheet.policy.model import Policy
     from callsheet.store.journal import Journal
 
 Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
@@ -249,6 +250,31 @@ policy_option = click.option(
     metavar="POLICY",
     help="What plans are held against: strict, workspace, open, or a file.",
 )
+
+
+policy_if_any = click.option(
+    "--policy",
+    default="",
+    metavar="POLICY",
+    help="What plans are held against: strict, workspace, open, or a file; default: policy in config.toml, "
+    "else nothing.",
+)
+
+
+def policy_named(given: str, setup: Setup, approved: Iterable[str] = ()) -> Policy | None:
+    """The policy of the option, else that of the configuration; None where neither names one.
+
+    Raises CallsheetError (POL001 to POL006) for one that is none, click.UsageError for steps that are
+    approved without one.
+    """
+    named = given or setup.settings.policy
+    if not named:
+        if tuple(approved):
+            raise click.UsageError("--approved says yes to what a policy asks about: add --policy")
+        return None
+    from callsheet.api.policies import load_policy  # noqa: PLC0415 - only under a policy
+
+    return load_policy(named)
 
 
 # ---------------------------------------------------------------- the journal

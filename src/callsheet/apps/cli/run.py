@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from callsheet.apps.models import Asked
     from callsheet.apps.session import Setup, Toolbox
     from callsheet.machine.limits import Limits
+    from callsheet.policy.model import Policy
     from callsheet.runtime.doubt import RunOutcome
     from callsheet.runtime.runs import Launch
     from callsheet.store.journal import Journal
@@ -39,13 +40,15 @@ _FIRST_SIGHT = "TOL022"
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a run begins: under which id, before which calls a person is asked, and whether it waits."""
+    """How a run begins: its id, what it is held against, before which calls a person is asked, and so on."""
 
     run_id: str | None
     approve: tuple[str, ...]
     approval_timeout: tuple[str, ...]
     waits: bool
     accepts_changed_tools: bool
+    policy: str
+    approved: tuple[str, ...]
 
 
 _start = options.folded(
@@ -71,6 +74,19 @@ _start = options.folded(
         is_flag=True,
         help="Run a plan of the library though tools are declared differently than when it was saved.",
     ),
+    policy=click.option(
+        "--policy",
+        default="",
+        metavar="POLICY",
+        help="Prove the plan against it and hold each call to it: strict, workspace, open, or a file. "
+        "Default: policy in config.toml, else none.",
+    ),
+    approved=click.option(
+        "--approved",
+        multiple=True,
+        metavar="STEP",
+        help="With --policy: the id of a step to which you say yes; may be repeated.",
+    ),
 )
 
 
@@ -92,6 +108,8 @@ class Job:
     waits: bool
     accepts_changed_tools: bool
     on_in_doubt: str
+    policy: Policy | None
+    approved: tuple[str, ...]
 
 
 _OPTIONS: tuple[options.Decorator, ...] = (
@@ -176,6 +194,8 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         waits=start.waits,
         accepts_changed_tools=start.accepts_changed_tools,
         on_in_doubt=on_in_doubt or setup.settings.on_in_doubt,
+        policy=options.policy_named(start.policy, setup, start.approved),
+        approved=start.approved,
     )
     return _carry_out(job, hint=options.journal_hint(recording.journal), as_json=as_json)
 
@@ -241,7 +261,8 @@ async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
     async with open_toolbox(job.setup, plan, asked.agents) as toolbox:
         diagnostics = _check(job, toolbox, asked)
         compiler = asked.compiler(toolbox.registry, job.on_in_doubt)
-        launch = _launch(job, toolbox, asked)
+        policy = _proved(job, toolbox)
+        launch = _launch(job, toolbox, asked, policy)
         ports = toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
         watch = Watch(observer=job.progress.note)
         job.progress.begin()
@@ -284,10 +305,26 @@ def _other_tools(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
     return (other_tools(job.text, names, is_accepted=job.accepts_changed_tools),) if names else ()
 
 
-def _launch(job: Job, toolbox: Toolbox, asked: Asked) -> Launch:
+def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
+    """The policy on the tools that there are, once the plan has been proved; raises PolicyRefused."""
+    if job.policy is None:
+        return None
+    from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
+
+    can_ask = job.journal is not None
+    proof = prove(
+        job.plan, job.policy, toolbox.registry, inputs=job.inputs, approved=job.approved, can_ask=can_ask
+    )
+    proof.raise_if_refused(job.text.source)
+    if not job.quiet:
+        print_diagnostics(proof.diagnostics, job.text.source)
+    return proof.policy
+
+
+def _launch(job: Job, toolbox: Toolbox, asked: Asked, policy: Policy | None) -> Launch:
     from callsheet.api.reach import facts_of, pins_of  # noqa: PLC0415 - as above
     from callsheet.apps.session import setup_of_run  # noqa: PLC0415
-    from callsheet.ir import OnInDoubt  # noqa: PLC0415
+    from callsheet.ir import OnInDoubt, plan_hash  # noqa: PLC0415
     from callsheet.runtime.runs import Launch  # noqa: PLC0415
 
     return Launch(
@@ -299,4 +336,6 @@ def _launch(job: Job, toolbox: Toolbox, asked: Asked) -> Launch:
         approve=job.approve,
         approval_timeout=job.approval_timeout,
         note={"plan": job.text.source.name, "setup": setup_of_run(job.setup, toolbox).to_note()},
+        policy=policy,
+        verified="" if policy is None else plan_hash(job.plan),
     )

@@ -80,6 +80,13 @@ FAILURE_OF_TWO = Example(
     'S2: @tell (name="Ann", text="done") > $v2\n'
     'S3: @respond ("Printed:", $v1)',
 )
+JOINED = Example(
+    "Find recipes of tea and cake, and print both together.",
+    'S1: @find_recipe (name="tea") > $v1\n'
+    'S2: @find_recipe (name="cake") > $v2\n'
+    'S3: @print (text="$v1 $v2") > $v3\n'
+    'S4: @respond ("Printed:", $v1, $v2)',
+)
 SIDE = Example(
     "Find recipes of tea and cake at the same time and print both.",
     "@PARALLEL {\n"
@@ -115,7 +122,7 @@ THREE = Example(
 )
 EXAMPLES = (
     *(ONE, TWO, THREE, NUMBER, EQUAL, CONTAINS, EMPTY),
-    *(ALL, EACH, FAILURE, FAILURE_OF_TWO, SIDE, SIDE_TOLD),
+    *(ALL, EACH, FAILURE, FAILURE_OF_TWO, JOINED, SIDE, SIDE_TOLD),
 )
 """Examples with tools that no catalogue is likely to have."""
 
@@ -197,7 +204,10 @@ def example_for(goal: str) -> Example:
         return next((example for example, words in _CONDITIONS if words.search(said)), EQUAL)
     if _LOOPING.search(goal):
         return ALL if parts <= 1 else EACH
+    if parts > 1 and _TOGETHER.search(goal):
+        return JOINED
     return (ONE, TWO, THREE)[min(max(parts, 1), 3) - 1]
 
 
+_TOGETHER = re.compile(r"\b(?:both|together|combine\w*|merge\w*|join\w*)\b", re.IGNORECASE)
 _JOINED = re.compile(r"[,;.:](?=\s|$)|\bthen\b")

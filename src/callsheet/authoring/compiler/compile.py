@@ -60,10 +60,8 @@ async def compile_goal(
 
     def read(text: str, held_to: Constraint | None) -> Reading:
         reading = _checked(request, _read(text, held_to, held, request.given), check)
-        if reading.plan is None or not _is_small(accepts):
-            return reading
-        lines = {offer.name: offer.line for offer in catalogue.offers if offer.parameters is not None}
-        return reading._replace(doubts=doubts_of(reading.plan, request.goal, catalogue.parts, lines))
+        is_looked_at = reading.plan is not None and chosen.second_look and _is_small(accepts)
+        return _doubted(reading, request, catalogue) if is_looked_at else reading
 
     ask = Ask(
         messages=as_json(plain.messages) if is_json else plain.messages,
@@ -219,6 +217,14 @@ def _checked(request: Request, reading: Reading, check: Check) -> Reading:
     except CallsheetError as error:
         return Reading(None, tuple(error.diagnostics), reading.source)
     return Reading(shown, tuple(check(shown)), Source(NAME, text))
+
+
+def _doubted(reading: Reading, request: Request, catalogue: Catalogue) -> Reading:
+    """The reading with what its plan leaves out of the goal."""
+    assert reading.plan is not None
+    lines = {offer.name: offer.line for offer in catalogue.offers if offer.parameters is not None}
+    known = "\n".join((request.context, *request.given.values()))
+    return reading._replace(doubts=doubts_of(reading.plan, request.goal, catalogue.parts, lines, known))
 
 
 def _errors(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -42,6 +42,8 @@ _FINDS = re.compile(r"(?:SEARCH|LIST|FIND|QUERY)_")
 _MOST = 6
 """Reminders of one plan."""
 _LONGEST = 80
+_ROOT = 5
+"""Letters by which a word is known in another form."""
 _SAID = re.compile(
     r"""
     "(?P<quoted>[^"\n]+)"
@@ -62,10 +64,13 @@ _NO_CALL = re.compile(
 """How a part begins that asks for no call of its own: it says when, or belongs to the part before."""
 
 
-def doubts_of(plan: Plan, goal: str, parts: Parts, lines: Mapping[str, str]) -> tuple[str, ...]:
+def doubts_of(
+    plan: Plan, goal: str, parts: Parts, lines: Mapping[str, str], known: str = ""
+) -> tuple[str, ...]:
     """What the goal says and the plan leaves out, and what the plan does though the goal asks for it once.
 
-    `parts` are those of the goal with what comes near to each, `lines` what the model was told of each tool.
+    `parts` are those of the goal with what comes near to each, `lines` what the model was told of each tool,
+    `known` what else it was told.
     """
     calls = [step.action for step in plan.steps if isinstance(step.action, Call)]
     said = (
@@ -74,6 +79,7 @@ def doubts_of(plan: Plan, goal: str, parts: Parts, lines: Mapping[str, str]) -> 
         *_called_again(calls, goal, parts),
         *_unused(plan),
         *_misread(plan, parts, lines),
+        *_made_up(calls, f"{goal}\n{known}", lines),
     )
     return tuple(dict.fromkeys(said))[:_MOST]
 
@@ -85,7 +91,7 @@ def _left_out(plan: Plan, goal: str) -> Iterator[str]:
         text = match[match.lastgroup or 0].rstrip(".,;:!?")
         if match.lastgroup == "number" and text in ("0", "1"):  # also said in other words
             continue
-        if re.search(rf"(?<![\w=<>]){re.escape(_plain(text))}(?!\w)", told) is None:
+        if re.search(rf"(?<![\w=<>])(?<![=<>] ){re.escape(_plain(text))}(?!\w)", told) is None:
             yield f'the goal says "{text[:_LONGEST]}": write that'
 
 
@@ -123,7 +129,7 @@ def _unused(plan: Plan) -> Iterator[str]:
     for tool in dict.fromkeys(tool for tool, _ in outputs):
         used = [name in read for other, name in outputs if other == tool]
         if any(used) and not all(used):
-            yield f"use all that @{tool.lower()} gives"
+            yield f'use all results of @{tool.lower()}, as in "$v1 $v2"'
 
 
 def _misread(plan: Plan, parts: Parts, lines: Mapping[str, str]) -> Iterator[str]:
@@ -148,7 +154,7 @@ def _misread(plan: Plan, parts: Parts, lines: Mapping[str, str]) -> Iterator[str
 
 
 def _has_word(line: str, field: str) -> bool:
-    return field.casefold() in re.findall(r"\w+", line.casefold())
+    return any(word.startswith(field.casefold()) for word in re.findall(r"\w+", line.casefold()))
 
 
 def _refs(step: Step) -> Iterator[Ref]:
@@ -157,6 +163,19 @@ def _refs(step: Step) -> Iterator[Ref]:
         yield from refs_of(step.condition)
     for value in (*step.values(), *step.failure_values()):
         yield from refs_of(value)
+
+
+def _made_up(calls: Sequence[Call], told: str, lines: Mapping[str, str]) -> Iterator[str]:
+    """Words that are given to a tool as a name of something, and stand nowhere in what the model was told."""
+    said = told.casefold()
+    for call in calls:
+        for name, value in call.named:
+            if not isinstance(value, Literal) or not isinstance(value.value, str):
+                continue
+            word, line = value.value.strip(), lines.get(call.tool, "")
+            is_name = re.fullmatch(r"[^\W\d_][\w-]{2,}", word) is not None and f"({name}" in line
+            if is_name and word.casefold()[:_ROOT] not in said:
+                yield f'the goal does not say "{word[:_LONGEST]}": give @{call.tool.lower()} its words'
 
 
 def _said_by(call: Call) -> Iterator[str]:

@@ -38,7 +38,8 @@ def near_parts(goal: str, documents: Sequence[Fields], is_tool: Sequence[bool]) 
 class _Near(NamedTuple):
     """How near each candidate is to a part of a goal, and which of its words speak for it.
 
-    The word of number 0 is the part's first, which mostly says what is to be done.
+    The word of number 0 is the part's first, which mostly says what is to be done; that of number -1 stands
+    for all that an `it` or `each` of the part may mean.
     """
 
     scores: list[float]
@@ -51,14 +52,21 @@ class _Near(NamedTuple):
         meant = scores(meant_by(part, before), documents)
         near = [sum(each) for each in found]
         words = [frozenset(n for n, worth in enumerate(each) if worth > 0) for each in found]
-        return cls([score and score + more for score, more in zip(near, meant, strict=True)], words)
+        return cls(
+            [score and score + more for score, more in zip(near, meant, strict=True)],
+            [each | {-1} if more else each for each, more in zip(words, meant, strict=True)],
+        )
 
-    def is_outdone(self, one: int, best: int) -> bool:
-        """Whether all that speaks for a candidate speaks for the best one too, and the first word with it.
+    def is_outdone(self, one: int, close: Sequence[int]) -> bool:
+        """Whether all that speaks for a candidate speaks for the best one too, and more with the first word.
 
-        Of `search the web` only `search` speaks for a search of notes.
+        Of `search the web` only `search` speaks for a search of notes. And of `move each`, where events are
+        spoken of before, only `move` speaks for moving a file.
         """
-        return 0 in self.words[best] and self.words[one] < self.words[best]
+        own, best = self.words[one] - {-1}, self.words[close[0]] - {-1}
+        if 0 in best and own < best:
+            return True
+        return self.words[one] == frozenset({0}) and any({0, -1} <= self.words[other] for other in close)
 
 
 def _best_first(near: _Near, is_tool: Sequence[bool], most: int) -> tuple[int, ...]:
@@ -69,8 +77,7 @@ def _best_first(near: _Near, is_tool: Sequence[bool], most: int) -> tuple[int, .
     best = max(near.scores, default=0.0)
     found = sorted((-score, n) for n, score in enumerate(near.scores) if score > 0)
     tools = [(-score, n) for score, n in found if is_tool[n]]
-    kept = [
-        n for score, n in tools if score >= _NEAR_ENOUGH * tools[0][0] and not near.is_outdone(n, tools[0][1])
-    ]
+    close = [n for score, n in tools if score >= _NEAR_ENOUGH * tools[0][0]]
+    kept = [n for n in close if not near.is_outdone(n, close)]
     operations = [n for score, n in found if not is_tool[n] and -score >= _NEAR_ENOUGH * best][:1]
     return tuple(sorted((*kept[:most], *operations), key=lambda n: (-near.scores[n], n)))

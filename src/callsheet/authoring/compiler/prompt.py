@@ -90,10 +90,10 @@ def repair(asked: Messages, answer: str, wrong: Iterable[Diagnostic]) -> Message
 
 
 def reminded(asked: Messages, doubts: Iterable[str]) -> Messages:
-    """The same question with what an answer to it has left out."""
+    """The same question, and before it what an answer to it has left out."""
     *before, last = asked
     lines = "\n".join(f"- {doubt}" for doubt in doubts)
-    return [*before, {**last, "content": f"{last['content']}\nMind:\n{lines}"}]
+    return [*before, {**last, "content": f"Mind:\n{lines}\n{last['content']}"}]
 
 
 def marked(name: str, text: str) -> str:

@@ -34,7 +34,8 @@ class Options:
 
     `max_tools` bounds how many tools the model is told; None: few where it is held to a grammar, which small
     models are, and more where not. `max_steps` bounds a plan that is held to a grammar, `max_tokens` one
-    answer. `constrained` False asks for plain text whatever the model accepts, `repairs` False asks once.
+    answer. `constrained` False asks for plain text whatever the model accepts. `repairs` False asks once,
+    `second_look` False asks again for a plan that cannot run, not for one that leaves out what the goal says.
     """
 
     max_tools: int | None = None
@@ -42,3 +43,4 @@ class Options:
     max_tokens: int | None = 1_500
     constrained: bool = True
     repairs: bool = True
+    second_look: bool = True

@@ -12,7 +12,7 @@ from dataclasses import replace
 from callsheet.diagnostics import Severity, Span
 from callsheet.frontends.dag.report import Report
 from callsheet.frontends.dag.texts import Texts
-from callsheet.frontends.dag.tree import Scalar
+from callsheet.frontends.tree import Scalar
 from callsheet.frontends.values.conditions import read_condition
 from callsheet.frontends.values.reader import Reader, Stop, shown
 from callsheet.ir import (

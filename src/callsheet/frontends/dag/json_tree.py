@@ -12,7 +12,7 @@ from json import JSONDecodeError, JSONDecoder
 
 from callsheet.diagnostics import Edit, Fix, Span
 from callsheet.frontends.dag.report import Report, Unreadable
-from callsheet.frontends.dag.tree import Entry, Mapping, Node, Scalar, Sequence
+from callsheet.frontends.tree import Entry, Mapping, Node, Scalar, Sequence
 
 MAX_DEPTH = 64
 """How deep lists and objects may stand in one another."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence as Many
 from callsheet.diagnostics import Edit, Fix, Span, did_you_mean
 from callsheet.frontends.dag.fields import Field
 from callsheet.frontends.dag.report import Report
-from callsheet.frontends.dag.tree import Entry, Mapping, Node, Scalar, Sequence, kind_of
+from callsheet.frontends.tree import Entry, Mapping, Node, Scalar, Sequence, kind_of
 
 _KINDS = {
     "an object": Mapping,

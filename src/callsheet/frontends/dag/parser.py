@@ -15,8 +15,8 @@ from callsheet.frontends.dag.objects import Fields
 from callsheet.frontends.dag.report import Report, Unreadable
 from callsheet.frontends.dag.steps import Steps, note_variable_name
 from callsheet.frontends.dag.texts import Texts, is_variable_name
-from callsheet.frontends.dag.tree import Mapping, Node, Scalar, Sequence, kind_of
 from callsheet.frontends.dag.yaml_tree import read_yaml
+from callsheet.frontends.tree import Mapping, Node, Scalar, Sequence, kind_of
 from callsheet.frontends.values.result import ParseResult
 from callsheet.ir import DictExpr, ListExpr, Literal, Order, Plan, Step, Value
 from callsheet.ir.collecting import collector_rests

@@ -24,7 +24,7 @@ from callsheet.frontends.dag.fields import (
 from callsheet.frontends.dag.objects import Fields
 from callsheet.frontends.dag.report import Report
 from callsheet.frontends.dag.texts import Texts, is_variable_name
-from callsheet.frontends.dag.tree import Mapping, Node, Scalar, kind_of
+from callsheet.frontends.tree import Mapping, Node, Scalar, kind_of
 from callsheet.frontends.values.reader import shown
 from callsheet.ir import (
     Action,

@@ -11,7 +11,7 @@ import re
 
 from callsheet.diagnostics import CallsheetError, Span
 from callsheet.frontends.dag.report import Report
-from callsheet.frontends.dag.tree import Mapping, Node, Scalar, Sequence
+from callsheet.frontends.tree import Mapping, Node, Scalar, Sequence
 from callsheet.frontends.values.printer import format_path
 from callsheet.frontends.values.reader import MAX_INDEX_DIGITS, shown
 from callsheet.frontends.values.strings import KEY, path_of

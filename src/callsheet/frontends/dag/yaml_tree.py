@@ -8,13 +8,13 @@ refused, so no text grows while it is read; words that YAML readers read differe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.dag.json_tree import MAX_DEPTH, MAX_DIGITS, note_repeated
 from callsheet.frontends.dag.report import Report, Unreadable
-from callsheet.frontends.dag.tree import Entry, Mapping, Node, Scalar, Sequence
+from callsheet.frontends.tree import Node, Scalar
+from callsheet.frontends.yaml_events import Part, YamlWalk, span_of
 from callsheet.ir import types as ir_types
 
 _WORDS = {
@@ -36,9 +36,8 @@ def read_yaml(text: str, report: Report) -> Node:
     """The tree of a YAML text. Raises `Unreadable` where it cannot be read to its end."""
     import yaml  # noqa: PLC0415 - only where a plan is written so
 
-    events = yaml.parse(text, Loader=yaml.CSafeLoader)
     try:
-        return _YamlReader(text, report, events).whole()
+        return _YamlReader(text, report).root()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = len(text) if mark is None else min(mark.index, len(text))
@@ -60,70 +59,43 @@ def _mark(text: str, at: int) -> Span:
     return Span(at, at + 1)
 
 
-def _span(event: Any) -> Span:
-    """The place of an event; the parser counts characters, as sources do."""
-    return Span(event.start_mark.index, event.end_mark.index)
+class _YamlReader(YamlWalk):
+    """The part of YAML that plans have."""
 
-
-class _YamlReader:
-    """Builds the tree from events with a stack of its own: no depth of the text is a recursion."""
-
-    def __init__(self, text: str, report: Report, events: Iterator[Any]) -> None:
+    def __init__(self, text: str, report: Report) -> None:
+        super().__init__(text)
         self._text = text
         self._report = report
-        self._events = events
 
-    def whole(self) -> Node:
-        import yaml  # noqa: PLC0415 - as above
-
-        root: Node | None = None
-        stack: list[_Open] = []
-        for event in self._events:
-            match event:
-                case yaml.ScalarEvent():
-                    is_key = bool(stack) and stack[-1].is_mapping and stack[-1].key is None
-                    node: Node = self._scalar(event, is_key)
-                case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
-                    self._refuse_marks(event)
-                    if len(stack) >= MAX_DEPTH:
-                        raise self._too_deep(event)
-                    stack.append(_Open(_span(event).start, isinstance(event, yaml.MappingStartEvent)))
-                    continue
-                case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
-                    node = stack.pop().node(_span(event).end)
-                case yaml.AliasEvent():
-                    raise self._refuse(event, "aliases (*name)", "write the value out")
-                case yaml.DocumentStartEvent():
-                    if root is not None:
-                        raise self._refuse(event, "a second document", "one file holds one plan")
-                    continue
-                case _:
-                    continue
-            if stack:
-                self._put(stack[-1], node)
-            else:
-                root = node
+    def root(self) -> Node:
+        """The tree; raises `Unreadable` for a text without a document, and as `whole` does."""
+        root = self.whole()
         if root is None:
             raise self._report.error(
                 "DAG005", "this text is empty", Span(0, 0), "a plan is a mapping with steps"
             )
         return root
 
-    def _put(self, into: _Open, node: Node) -> None:
-        if not into.is_mapping:
-            into.items.append(node)
-        elif into.key is None:
-            into.key = self._key(node)
-        else:
-            key, key_span = into.key
-            into.key = None
-            first = into.known.setdefault(key, key_span)
-            if first is key_span:
-                into.entries.append(Entry(key, key_span, node))
-            else:
-                note_repeated(self._report, self._text, key, first, key_span)
+    def opened(self, event: Any, depth: int) -> None:
+        """Refuses anchors, tags and what stands too deep."""
+        self._refuse_marks(event)
+        if depth >= MAX_DEPTH:
+            raise self._too_deep(event)
 
-    def _key(self, node: Node) -> tuple[str, Span]:
+    def alias(self, event: Any, depth: int) -> Part:
+        """Refused: no text grows while it is read."""
+        raise self._refuse(event, "aliases (*name)", "write the value out")
+
+    def second_document(self, event: Any) -> None:
+        """Refused: nobody could say which is meant."""
+        raise self._refuse(event, "a second document", "one file holds one plan")
+
+    def repeated(self, key: str, first: Span, again: Span) -> None:
+        """Noted; the first value counts."""
+        note_repeated(self._report, self._text, key, first, again)
+
+    def key(self, node: Node) -> tuple[str, Span]:
+        """The text that a key is; others are noted."""
         if isinstance(node, Scalar) and isinstance(node.value, str):
             if node.value == "<<" and self._text[node.span.start] == "<":
                 raise self._report.error(
@@ -140,9 +112,10 @@ class _YamlReader:
 
     # ------------------------------------------------------------ scalars
 
-    def _scalar(self, event: Any, is_key: bool) -> Scalar:
+    def scalar(self, event: Any, is_key: bool) -> Scalar:
+        """The value of a scalar, with JSON's words and numbers."""
         self._refuse_marks(event)
-        span = _span(event)
+        span = span_of(event)
         value: str = event.value
         return Scalar(self._plain(value, span, is_key) if event.implicit[0] else value, span)
 
@@ -187,31 +160,13 @@ class _YamlReader:
             raise self._refuse(event, f"tags ({event.tag[:40]})", "leave it out: texts stand in quotes")
 
     def _refuse(self, event: Any, what: str, help_: str) -> Unreadable:
-        start, end = _span(event)
+        start, end = span_of(event)
         span = Span(start, max(start + 1, end))
         return self._report.error("DAG007", f"plans have no {what}", span, help_)
 
     def _too_deep(self, event: Any) -> Unreadable:
-        at = _span(event).start
+        at = span_of(event).start
         said = f"more than {MAX_DEPTH} lists and mappings stand in one another"
         return self._report.error(
             "DAG003", said, Span(at, at + 1), "compute deep data in a step and pass it as a variable"
         )
-
-
-class _Open:
-    """A list or mapping whose end has not come yet."""
-
-    __slots__ = ("entries", "is_mapping", "items", "key", "known", "start")
-
-    def __init__(self, start: int, is_mapping: bool) -> None:
-        self.start = start
-        self.is_mapping = is_mapping
-        self.items: list[Node] = []
-        self.entries: list[Entry] = []
-        self.known: dict[str, Span] = {}
-        self.key: tuple[str, Span] | None = None
-
-    def node(self, end: int) -> Node:
-        span = Span(self.start, max(end, self.start))
-        return Mapping(self.entries, span) if self.is_mapping else Sequence(self.items, span)

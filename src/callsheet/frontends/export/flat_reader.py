@@ -16,13 +16,13 @@ from callsheet.frontends.dag.conditions import read_when
 from callsheet.frontends.dag.json_tree import read_json
 from callsheet.frontends.dag.report import Report, Unreadable
 from callsheet.frontends.dag.texts import Texts
-from callsheet.frontends.dag.tree import Mapping as Object
-from callsheet.frontends.dag.tree import Node, Scalar, kind_of
-from callsheet.frontends.dag.tree import Sequence as Items
 from callsheet.frontends.export.flat import DATA, POSITIONAL
 from callsheet.frontends.export.scope import item_name
 from callsheet.frontends.export.shapes import ExportOptions, ToolShape
 from callsheet.frontends.export.values import kinds, properties
+from callsheet.frontends.tree import Mapping as Object
+from callsheet.frontends.tree import Node, Scalar, kind_of
+from callsheet.frontends.tree import Sequence as Items
 from callsheet.frontends.values.reader import NAME
 from callsheet.frontends.values.result import ParseResult
 from callsheet.frontends.values.strings import PATH, path_of

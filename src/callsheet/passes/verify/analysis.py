@@ -143,12 +143,8 @@ def _flow(labels: Labels, ways: Ways, number: int, objection: Objection) -> tupl
         return ()
     argument = objection.argument
     place = "the text" if argument is None or argument.isdigit() else argument
-    end = ("outside",) if objection.rule is Rule.FLOW and _goes_outside(objection) else ()
+    end = () if objection.reaches is None else (objection.reaches,)
     return (*way, f"{step.id} {place}", *end)
-
-
-def _goes_outside(objection: Objection) -> bool:
-    return objection.message.endswith("outside")
 
 
 def _decided(labels: Labels, ways: Ways, number: int, is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:

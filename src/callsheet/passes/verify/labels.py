@@ -26,9 +26,13 @@ class Labels:
 
     subject: Subject
     of_value: list[Label]
+    presence: list[Label]
+    """What decides whether each value is there at all, and is not empty."""
     ways: list[Label]
     """What decides whether a step is come to, by the number of the node."""
     results: list[Label]
+    present: list[Label]
+    """What decides whether there is a result, by the number of the step."""
 
     def seen(self, step: int, names: Iterable[str]) -> Label:
         """The join of what a step sees under these names."""
@@ -42,6 +46,22 @@ class Labels:
                 label = label.join(self.of_value[values[name]])
         return label
 
+    def shown(self, step: int, names: Iterable[str]) -> Label:
+        """What is told by whether these are empty, beside the one bit of the data itself.
+
+        A value that was set only because private data says so tells what it says.
+        """
+        if self.counts(step):
+            return self.seen(step, names)
+        label = LITERAL
+        values = self.subject.web.seen[step]
+        for name in names:
+            if name == self.subject.readings[step].loop:
+                label = label.join(self.shown(step, self.subject.readings[step].source))
+            elif name in values:
+                label = label.join(self.presence[values[name]])
+        return label
+
     def label_of(self, step: int, name: str) -> Label:
         """The label of a variable as the step reads it; its own output is the error when it fails."""
         own = self.subject.plan.steps[step].output
@@ -53,9 +73,7 @@ class Labels:
         """What decides about the step's own action, once it is come to: its condition and its items."""
         reading = self.subject.readings[step]
         label = self.seen(step, (*reading.contents, *reading.source))
-        if reading.emptiness and self.counts(step):
-            label = label.join(self.seen(step, reading.emptiness))
-        return label
+        return label.join(self.shown(step, reading.emptiness)) if reading.emptiness else label
 
     def counts(self, step: int) -> bool:
         """Whether one bit counts here: in a strict policy, and where it is told repeatedly."""
@@ -71,25 +89,25 @@ class Labels:
         """What is told by where the plan goes on behind the step."""
         label = self.ways[step].join(self.guard(step))
         action = self.subject.plan.steps[step].action
-        if self.counts(step):
-            on_fail = self.subject.plan.steps[step].on_fail
-            if on_fail is not None and on_fail.then is not None:
-                label = label.join(self.results[step])
-            if isinstance(action, Respond):
-                label = label.join(self.seen(step, self.subject.readings[step].arguments))
+        on_fail = self.subject.plan.steps[step].on_fail
+        if on_fail is not None and on_fail.then is not None:
+            label = label.join(self.results[step] if self.counts(step) else self.present[step])
+        if isinstance(action, Respond):
+            label = label.join(self.shown(step, self.subject.readings[step].arguments))
         return label
 
     def failure_way(self, step: int) -> Label:
         """What decides whether the message of its failure is shown."""
-        label = self.way(step)
-        return label.join(self.results[step]) if self.counts(step) else label
+        return self.way(step).join(self.results[step] if self.counts(step) else self.present[step])
 
 
 def labels_of(subject: Subject) -> Labels:
     """Propagate the labels of a plan until nothing changes."""
     web = subject.web
     count = len(subject.flow.successors)
-    labels = Labels(subject, [LITERAL] * len(web.values), [LITERAL] * count, [LITERAL] * count)
+    nothing = [LITERAL] * count
+    values = [LITERAL] * len(web.values)
+    labels = Labels(subject, values, list(values), nothing, list(nothing), list(nothing))
     _Propagation(labels).go()
     return labels
 
@@ -155,10 +173,13 @@ class _Propagation:
             self._is_waiting[work] = 1
             self._waiting.append(work)
 
-    def _raise(self, value: int, label: Label) -> None:
-        joined = self.labels.of_value[value].join(label)
-        if joined != self.labels.of_value[value]:
-            self.labels.of_value[value] = joined
+    def _raise(self, value: int, label: Label, presence: Label = LITERAL) -> None:
+        labels = self.labels
+        joined = labels.of_value[value].join(label)
+        present = labels.presence[value].join(presence)
+        if joined != labels.of_value[value] or present != labels.presence[value]:
+            labels.of_value[value] = joined
+            labels.presence[value] = present
             for reader in self._readers[value]:
                 self._wake(reader)
 
@@ -179,10 +200,11 @@ class _Propagation:
                 self._wake(self._steps + number)
 
     def _join(self, value: int) -> None:
-        label = self.labels.of_value[value]
+        label, presence = LITERAL, LITERAL
         for operand in self.labels.subject.web.operands[value]:
             label = label.join(self.labels.of_value[operand])
-        self._raise(value, label)
+            presence = presence.join(self.labels.presence[operand])
+        self._raise(value, label, presence)
 
     def _step(self, number: int) -> None:
         labels, subject = self.labels, self.labels.subject
@@ -192,16 +214,30 @@ class _Propagation:
             result = self._result(number, way)
             if result != labels.results[number]:
                 labels.results[number] = result
+            present = self._present(number, way)
+            labels.present[number] = present
             if step.output is not None:
-                self._raise(subject.web.made[number, Kind.RESULT, step.output.var], result)
+                self._raise(subject.web.made[number, Kind.RESULT, step.output.var], result, present)
             if subject.accesses[number].writes:
                 stored = self._stored(number, way)
                 for place in subject.accesses[number].writes:
-                    self._raise(subject.web.made[number, Kind.STORED, place], stored)
+                    self._raise(subject.web.made[number, Kind.STORED, place], stored, present)
         if self._dependents:
             self._tell(self._dependents[number], labels.decision(number))
         elif decides(step):
             self._decide(number)
+
+    def _present(self, number: int, way: Label) -> Label:
+        """What decides whether the step gives something: its way, and whether its arguments are there."""
+        labels, subject = self.labels, self.labels.subject
+        if subject.plan.steps[number].id in subject.judge.policy.declassify:
+            return Label(way.untrusted, None)
+        label = way
+        values, reading = subject.web.seen[number], subject.readings[number]
+        for name in (*reading.arguments, *reading.source, *subject.accesses[number].reads):
+            if name in values:
+                label = label.join(labels.presence[values[name]])
+        return label
 
     def _result(self, number: int, way: Label) -> Label:
         """The label of what the step gives, the error text of a failure included."""

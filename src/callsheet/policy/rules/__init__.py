@@ -14,6 +14,7 @@ from callsheet.policy.rules import (
     forbidden,
     names,
     paths,
+    predicates,
     replan,
     retry,
     storing,
@@ -34,6 +35,7 @@ RULES: tuple[Prepare, ...] = (
     answers.prepare,
     agent.prepare,
     replan.prepare,
+    predicates.prepare,
 )
 """Every rule, in the order in which objections are told."""
 

@@ -34,9 +34,10 @@ class Notes:
         message: str,
         argument: str | None = None,
         help: str | None = None,  # noqa: A002 - the objection's own word
+        reaches: str | None = None,
     ) -> None:
         """Something refuses the call."""
-        self.objections.append(Objection(rule, message, argument, help))
+        self.objections.append(Objection(rule, message, argument, help, reaches))
 
     def ask(self, why: str) -> None:
         """A person has to say yes first."""

@@ -117,7 +117,8 @@ def _flow(
         rule,
         f"{what} in {_place(guilty)} of {_called(tool)} would reach {who}",
         guilty.name,
-        "send public data, send it to a host or address that the policy trusts, or declassify what is sent",
+        "send public data, or send it to a host or address that the policy trusts",
+        reaches=who,
     )
 
 

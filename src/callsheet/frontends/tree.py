@@ -1,6 +1,6 @@
 """What a JSON or YAML text holds, each part with its place: scalars, sequences, mappings.
 
-The tree knows nothing of plans. Keys of a mapping are texts and unique: readers refuse others.
+The tree knows nothing of plans or documents. Keys of a mapping are texts and unique: readers refuse others.
 """
 
 from __future__ import annotations

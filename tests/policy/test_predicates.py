@@ -7,8 +7,11 @@ import sys
 import pytest
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.policy.model import CallRule
-from callsheet.ports.predicates import compile_rules
+from callsheet.ir.labels import LITERAL
+from callsheet.policy.calls import Argument, CallView, Hole, Judgement, Rule
+from callsheet.policy.judge import Judge
+from callsheet.policy.model import CallRule, Policy, ToolRule
+from callsheet.policy.predicates import compile_rules
 
 
 def holds(when: str, **args: object) -> bool:
@@ -42,3 +45,22 @@ def test_without_the_extra_the_policy_is_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "cel", None)
     with pytest.raises(CallsheetError, match="POL009"):
         holds("true")
+
+
+def test_a_rule_asks_or_refuses_by_the_arguments_of_the_call() -> None:
+    tools = {"PAY": ToolRule(egress=False, destructive=False, control=("amount",))}
+    asks = CallRule(tool="PAY", when="args.amount > 100.0", then="approve")
+    refuses = CallRule(tool="PAY", when="args.amount > 1000.0", then="refuse")
+    judge = Judge(Policy(tools=tools, rules=(asks, refuses)))
+
+    def judged(amount: str | Hole) -> Judgement:
+        return judge.judge(CallView("S1", "PAY", (Argument("amount", (amount,)),)))
+
+    assert not judged("50").approvals
+    assert judged("500").approvals == ("the policy asks for a yes to @PAY where args.amount > 100.0",)
+    assert [o.rule for o in judged("5000").objections] == [Rule.PREDICATE]
+    assert judged("much").objections, "what cannot be decided holds"
+    unknown = judged(Hole("x", LITERAL))
+    assert not unknown.objections
+    assert [o.kind for o in unknown.obligations] == ["verify-again"]
+    assert judged(Hole("x", LITERAL, "5000")).objections, "at the call it is decided"

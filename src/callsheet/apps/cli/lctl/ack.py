@@ -1,0 +1,45 @@
+"""`callsheet lctl ack`: the ack of a hand-off, as its receiver would write it."""
+
+from __future__ import annotations
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.lctl.reading import STDIN, read_block
+from callsheet.apps.cli.output import print_json, print_text, say
+from callsheet.trace.lctl.findings import LctlError
+from callsheet.trace.lctl.receive import receive
+from callsheet.trace.lctl.write import to_data, write
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--after", multiple=True, metavar="FILE", help="A document before it in the chain; may be repeated."
+)
+@click.option("--agent", metavar="NAME", help="Who acknowledges; it has to be the target.")
+@options.as_json
+def ack(file: str, after: tuple[str, ...], agent: str | None, as_json: bool) -> int:
+    """Write the ack of the hand-off FILE (- is standard input): facts loaded, and concerns by their worth.
+
+    Exit 4 if a fact is so unsure that a person has to decide; exit 2 if the hand-off cannot be received.
+    """
+    if (file, *after).count(STDIN) > 1:
+        raise click.UsageError("only one document can come from standard input")
+    readings = [read_block(name) for name in (*after, file)]
+    for reading in readings:
+        if reading.document is None:
+            raise LctlError.of(reading.findings, reading.source)
+    *before, last = readings
+    got = receive(last, agent=agent, after=before)
+    made = got.ack()
+    if as_json:
+        print_json(
+            {"ack": to_data(made), "human_review": list(got.human_review), "blocked": list(got.blocked)}
+        )
+    else:
+        print_text(write(made).rstrip("\n"))
+    if got.blocked:
+        say(f"a person has to decide: {', '.join(got.blocked)} may not be handed on")
+    return Exit.UNDECIDED if got.blocked else Exit.OK

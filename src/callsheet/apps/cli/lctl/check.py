@@ -1,0 +1,64 @@
+"""`callsheet lctl check`: the documents of a chain against all rules, each finding in its place."""
+
+from __future__ import annotations
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.lctl.reading import Documents, documents, finding_rows, rows_of, worth
+from callsheet.apps.cli.output import count_of, may_stay_unread, print_json, print_text
+from callsheet.diagnostics import render
+from callsheet.trace.lctl.check import Report
+from callsheet.trace.lctl.findings import worst_first
+from callsheet.trace.lctl.rules.table import Level
+
+
+@click.command()
+@documents
+@click.option("--infos", is_flag=True, help="Tell also what is neither wrong nor doubtful.")
+@options.as_json
+def check(documents: Documents, infos: bool, as_json: bool) -> int:
+    """Check the documents FILE... of one chain, in their order; - is standard input.
+
+    A file may be the whole answer of a model, with the block in a code fence. Acks are held against the
+    document before them. Exit 1 if a rule of level error is broken.
+    """
+    report = documents.check()
+    shown = worst_first([f for f in report.findings if infos or as_json or f.level is not Level.INFO])
+    with may_stay_unread():
+        if as_json:
+            print_json(
+                {
+                    "ok": report.is_ok,
+                    "documents": rows_of(report),
+                    "findings": finding_rows(report, shown),
+                    **worth(report),
+                }
+            )
+        else:
+            for finding in shown:
+                print_text(render(finding.diagnostic, report.readings[finding.document].source))
+            for place, reading in enumerate(report.readings):
+                print_text(f"{reading.source.name}: {_verdict(report, place)}")
+            _print_worth(report)
+    return Exit.OK if report.is_ok else Exit.FAILED
+
+
+def _verdict(report: Report, place: int) -> str:
+    findings = report.of(place)
+    told = count_of([finding.diagnostic for finding in findings if finding.level is not Level.INFO])
+    if any(finding.is_error for finding in findings):
+        return told
+    return "ok" + (f", {told}" if told else "")
+
+
+def _print_worth(report: Report) -> None:
+    for said, facts in (
+        ("flagged, below 0.70 or unknown", report.flagged),
+        ("for a person to look at", report.human_review),
+        ("not to be handed on", report.blocked),
+        ("lost", tuple(f"{lost.fact} at hop {lost.hop}" for lost in report.lost)),
+    ):
+        if facts:
+            print_text(f"{said}: {', '.join(facts)}")

@@ -1,0 +1,72 @@
+"""`callsheet lctl diff`: what differs between two documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.lctl.reading import STDIN, read_block
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
+from callsheet.diagnostics import CallsheetError
+from callsheet.trace.lctl.diff import Changed, Diff
+from callsheet.trace.lctl.diff import diff as differences
+from callsheet.trace.lctl.findings import LctlError
+from callsheet.trace.lctl.model import Body
+from callsheet.views.lctl.changes import changes_text
+
+
+@click.command()
+@click.argument("old", metavar="A")
+@click.argument("new", metavar="B")
+@click.option("--exit-code", is_flag=True, help="Exit 1 if the documents differ.")
+@options.as_json
+def diff(old: str, new: str, exit_code: bool, as_json: bool) -> int:
+    """Say what differs between the documents A and B, for example of two runs of one chain.
+
+    Steps are aligned, so that one more does not make all later ones differ. Times do not count. One of the
+    two may be - for standard input.
+    """
+    if old == new == STDIN:
+        raise click.UsageError("only one of the two documents can come from standard input")
+    found = differences(_body(old), _body(new))
+    with may_stay_unread():
+        if as_json:
+            print_json(_as_json(found))
+        else:
+            print_text(changes_text(found))
+    return Exit.FAILED if exit_code and not found.is_equal else Exit.OK
+
+
+def _body(name: str) -> Body:
+    reading = read_block(name)
+    if reading.document is None:
+        raise LctlError.of(reading.findings, reading.source)
+    if not isinstance(reading.document, Body):
+        way_out = "an ack has no trace; compare hand-offs or post-mortems"
+        raise CallsheetError.single("CFG012", f"{name} is an ack", help=way_out)
+    return reading.document
+
+
+def _as_json(found: Diff) -> dict[str, Any]:
+    return {
+        "equal": found.is_equal,
+        "first_divergence_step": found.first_divergence_step,
+        "steps_added": [{"step": entry.step, "agent": entry.agent} for entry in found.steps_added],
+        "steps_removed": [{"step": entry.step, "agent": entry.agent} for entry in found.steps_removed],
+        "steps_changed": [
+            {"step": change.step, "agent": change.agent, "fields": _values(change.fields)}
+            for change in found.steps_changed
+        ],
+        "facts_added": list(found.facts_added),
+        "facts_removed": list(found.facts_removed),
+        "facts_changed": {fact: _values(fields) for fact, fields in found.facts_changed.items()},
+        "rest_changed": _values(found.rest_changed),
+    }
+
+
+def _values(fields: Mapping[str, Changed]) -> dict[str, Any]:
+    return {name: {"old": change.old, "new": change.new} for name, change in fields.items()}

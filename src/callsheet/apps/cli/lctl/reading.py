@@ -1,0 +1,153 @@
+"""What the commands of `callsheet lctl` share: documents from files, their order, findings as JSON."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from callsheet.apps.cli.options import Decorator, folded
+from callsheet.diagnostics import CallsheetError, to_json
+from callsheet.trace.lctl.check import Report
+from callsheet.trace.lctl.check import check as check_chain
+from callsheet.trace.lctl.confidence import VerifiedRaise
+from callsheet.trace.lctl.findings import Finding, LctlError
+from callsheet.trace.lctl.reading import Reading, read
+from callsheet.trace.lctl.yaml_text import MOST_BYTES
+
+STDIN = "-"
+_PIPED_COLUMNS = 100
+
+
+class Documents:
+    """The documents that a command line names, in the order of their chain."""
+
+    def __init__(
+        self, files: tuple[str, ...], follows: tuple[str, ...] = (), verified_raise: str = "cap"
+    ) -> None:
+        if files.count(STDIN) > 1:
+            raise click.UsageError("only one document can come from standard input")
+        self._files = files
+        self._parents = dict(_followed(text, len(files)) for text in follows)
+        self._verified_raise = VerifiedRaise(verified_raise)
+
+    def check(self) -> Report:
+        """Read and check them; raises CallsheetError (CFG012) for a file that cannot be read."""
+        readings = [read_block(name) for name in self._files]
+        return check_chain(readings, self._parents, verified_raise=self._verified_raise)
+
+    def report(self) -> Report:
+        """As `check`, of documents that are wanted for more: raises `LctlError` for one that is none."""
+        found = self.check()
+        for place, reading in enumerate(found.readings):
+            if reading.document is None:
+                raise LctlError.of(found.of(place), reading.source)
+        return found
+
+
+def read_block(name: str) -> Reading:
+    """The document of a file, or of standard input for `-`; raises CallsheetError (CFG012)."""
+    shown = "<stdin>" if name == STDIN else name
+    try:
+        if name != STDIN:
+            with Path(name).open("rb") as file:
+                data = file.read(MOST_BYTES + 1)
+        elif sys.stdin is None:
+            raise OSError("it is closed")
+        else:
+            data = sys.stdin.buffer.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        way_out = "give a file, or - for standard input"
+        raise CallsheetError.single("CFG012", f"{shown} cannot be read: {reason}", help=way_out) from error
+    return read(data, shown)
+
+
+def _followed(text: str, count: int) -> tuple[int, tuple[int, ...]]:
+    """What `--follows N=A,B` says, as places from 0."""
+    child, equals, above = text.partition("=")
+    try:
+        place, parents = int(child) - 1, tuple(int(part) - 1 for part in above.split(",") if part.strip())
+    except ValueError:
+        equals, place, parents = "", 0, ()
+    if not equals or not 0 <= place < count or not all(0 <= parent < place for parent in parents):
+        said = (
+            f"--follows {text[:40]!r}: write N=A,B with the numbers of documents, from 1, that come before N"
+        )
+        raise click.UsageError(said)
+    return place, parents
+
+
+documents: Decorator = folded(
+    "documents",
+    Documents,
+    files=click.argument("files", nargs=-1, required=True, metavar="FILE..."),
+    follows=click.option(
+        "--follows",
+        multiple=True,
+        metavar="N=A,B",
+        help="Document N (from 1) follows A and B, whose branches it joins; default: the one before. "
+        "May be repeated; N= alone follows none.",
+    ),
+    verified_raise=click.option(
+        "--verified-raise",
+        type=click.Choice([str(word) for word in VerifiedRaise]),
+        default=str(VerifiedRaise.CAP),
+        show_default=True,
+        help="Whether a value that an agent raised, and lists in facts_modified, stays capped.",
+    ),
+)
+"""The documents of a chain, as `documents`."""
+
+
+def finding_rows(report: Report, findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """Findings as JSON objects, with their places."""
+    rows: list[dict[str, Any]] = []
+    for finding in findings:
+        source = report.readings[finding.document].source
+        row: dict[str, Any] = {"document": finding.document + 1, "source": source.name}
+        row |= {"rule": finding.rule, "level": str(finding.level), "message": finding.message}
+        if finding.fact is not None:
+            row["fact"] = finding.fact
+        row["path"] = list(finding.path)
+        told = to_json([finding.diagnostic], source)[0]
+        row |= {key: told[key] for key in ("line", "column", "end_line", "end_column", "help") if key in told}
+        rows.append(row)
+    return rows
+
+
+def worth(report: Report) -> dict[str, Any]:
+    """What the facts of the last document are worth, and what was lost, as JSON."""
+    return {
+        "effective": dict(report.effective),
+        "flagged": list(report.flagged),
+        "human_review": list(report.human_review),
+        "blocked": list(report.blocked),
+        "lost": [lost._asdict() for lost in report.lost],
+    }
+
+
+def columns() -> int:
+    """How wide the output may be."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_COLUMNS
+
+
+def rows_of(report: Report) -> list[dict[str, Any]]:
+    """The documents, each with its kind and place in the chain, as JSON."""
+    rows: list[dict[str, Any]] = []
+    for place, (reading, document) in enumerate(zip(report.readings, report.documents, strict=True)):
+        row: dict[str, Any] = {"document": place + 1, "source": reading.source.name}
+        row["kind"] = None if document is None else str(document.kind)
+        row["ok"] = not any(finding.is_error for finding in report.of(place))
+        hop = report.hops.get(place)
+        if hop is not None:
+            chain = hop.body.chain
+            row |= {"chain": chain.id, "step": chain.step, "from": chain.source, "to": chain.target}
+            row["follows"] = [parent + 1 for parent in report.parents[place]]
+            row["effective"] = dict(hop.effective)
+        rows.append(row)
+    return rows

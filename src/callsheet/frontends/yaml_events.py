@@ -1,0 +1,137 @@
+"""YAML events to a tree with places: the walk that every reader of YAML here shares.
+
+In: a text. PyYAML's C parser gives its events; what they mean, and what is refused, is the subclass's
+word. Out: the tree. The walk has a stack of its own: no depth of a text is a recursion.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+from callsheet.diagnostics import Span
+from callsheet.frontends.tree import Entry, Mapping, Node, Scalar, Sequence
+
+
+class Part(NamedTuple):
+    """A part of the tree with its size: how many nodes it has, and how deep lists and mappings go in it."""
+
+    node: Node
+    size: int
+    height: int
+
+
+def span_of(event: Any) -> Span:
+    """The place of an event; the parser counts characters, as sources do."""
+    return Span(event.start_mark.index, event.end_mark.index)
+
+
+class YamlWalk(ABC):
+    """Builds the tree of one text; a subclass says what scalars, keys, anchors and aliases are."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.size = 0
+        """How many nodes have been read, those of aliases counted where they are used."""
+
+    def whole(self) -> Node | None:
+        """The tree, None for a text without a document; raises what PyYAML and the subclass raise."""
+        import yaml  # noqa: PLC0415 - only where YAML is read
+
+        root: Node | None = None
+        stack: list[_Open] = []
+        for event in yaml.parse(self.text, Loader=yaml.CSafeLoader):
+            match event:
+                case yaml.ScalarEvent():
+                    is_key = bool(stack) and stack[-1].is_mapping and stack[-1].key is None
+                    self.size += 1
+                    part = Part(self.scalar(event, is_key), 1, 0)
+                    self.finished(event.anchor, part)
+                case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
+                    self.opened(event, len(stack))
+                    self.size += 1
+                    is_mapping = isinstance(event, yaml.MappingStartEvent)
+                    stack.append(_Open(span_of(event).start, is_mapping, event.anchor, self.size))
+                    continue
+                case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
+                    done = stack.pop()
+                    size = self.size - done.size_before + 1
+                    part = Part(done.node(span_of(event).end), size, done.height + 1)
+                    self.finished(done.anchor, part)
+                case yaml.AliasEvent():
+                    part = self.alias(event, len(stack))
+                    self.size += part.size
+                case yaml.DocumentStartEvent():
+                    if root is not None:
+                        self.second_document(event)
+                    continue
+                case _:
+                    continue
+            if stack:
+                self._put(stack[-1], part)
+            else:
+                root = part.node
+        return root
+
+    def _put(self, into: _Open, part: Part) -> None:
+        into.height = max(into.height, part.height)
+        if not into.is_mapping:
+            into.items.append(part.node)
+        elif into.key is None:
+            into.key = self.key(part.node)
+        else:
+            key, key_span = into.key
+            into.key = None
+            first = into.known.setdefault(key, key_span)
+            if first is key_span:
+                into.entries.append(Entry(key, key_span, part.node))
+            else:
+                self.repeated(key, first, key_span)
+
+    @abstractmethod
+    def scalar(self, event: Any, is_key: bool) -> Scalar:
+        """The scalar that an event is."""
+
+    @abstractmethod
+    def key(self, node: Node) -> tuple[str, Span]:
+        """The key that a node is."""
+
+    @abstractmethod
+    def opened(self, event: Any, depth: int) -> None:
+        """A list or mapping begins inside `depth` others."""
+
+    @abstractmethod
+    def alias(self, event: Any, depth: int) -> Part:
+        """What an alias stands for."""
+
+    @abstractmethod
+    def repeated(self, key: str, first: Span, again: Span) -> None:
+        """A key stands twice in one mapping; its second value is left out."""
+
+    @abstractmethod
+    def second_document(self, event: Any) -> None:
+        """A further document begins."""
+
+    def finished(self, anchor: str | None, part: Part) -> None:  # noqa: B027 - nothing to do without anchors
+        """A part is complete; `anchor` is its name, if it has one."""
+
+
+class _Open:
+    """A list or mapping whose end has not come yet."""
+
+    __slots__ = ("anchor", "entries", "height", "is_mapping", "items", "key", "known", "size_before", "start")
+
+    def __init__(self, start: int, is_mapping: bool, anchor: str | None, size_before: int) -> None:
+        self.start = start
+        self.is_mapping = is_mapping
+        self.anchor = anchor
+        self.size_before = size_before
+        self.height = 0
+        self.items: list[Node] = []
+        self.entries: list[Entry] = []
+        self.known: dict[str, Span] = {}
+        self.key: tuple[str, Span] | None = None
+
+    def node(self, end: int) -> Node:
+        span = Span(self.start, max(end, self.start))
+        return Mapping(self.entries, span) if self.is_mapping else Sequence(self.items, span)

@@ -1,0 +1,56 @@
+"""What the operator's own predicates say of a call: that it is refused, or needs a yes."""
+
+from __future__ import annotations
+
+import json
+
+from callsheet.ir import JSON
+from callsheet.policy.builtins import Traits, fold
+from callsheet.policy.calls import Argument, CallView, Rule
+from callsheet.policy.predicates import compile_rules
+from callsheet.policy.rules.base import Check, Notes, Setting
+
+
+def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
+    """PREDICATE for each rule that refuses, a question for each that asks.
+
+    Where an argument is not known yet, the rule is decided at the call. Raises CallsheetError (POL009, POL003)
+    where a predicate cannot be carried out at all.
+    """
+    del traits
+    rules = compile_rules(rule for rule in setting.policy.rules if fold(rule.tool) == tool)
+    if not rules:
+        return None
+
+    def check(call: CallView, notes: Notes) -> None:
+        args: dict[str, JSON] = {}
+        for argument in call.arguments:
+            is_known, value = _value(argument)
+            if not is_known:
+                notes.oblige("verify-again", call, "; ".join(rule.when for rule in rules))
+                return
+            args[argument.name] = value
+        for rule, holds in rules.items():
+            if not holds(args):
+                continue
+            if rule.then == "refuse":
+                notes.object(Rule.PREDICATE, f"the policy refuses @{tool} where {rule.when}")
+            elif not setting.is_approved(call):
+                notes.ask(f"the policy asks for a yes to @{tool} where {rule.when}")
+
+    return check
+
+
+def _value(argument: Argument) -> tuple[bool, JSON]:
+    """The value of an argument, if it is known; a text that is a number or a truth value counts as that."""
+    if argument.items:
+        members = [_value(item) for item in argument.items]
+        return all(is_known for is_known, _ in members), [value for _, value in members]
+    text = argument.text
+    if text is None:
+        return False, None
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return True, text
+    return True, value if isinstance(value, bool | int | float) else text

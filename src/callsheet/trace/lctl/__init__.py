@@ -1,0 +1,1 @@
+"""LCTL v3: documents that agents hand to one another, read, checked, merged, received and written."""

@@ -1,0 +1,120 @@
+"""Where a failed chain went wrong: the failed step and the likely cause, apart, with the evidence.
+
+The cause is found in a fixed order: (1) the analysis names an agent; (2) a fact's note says ISSUE; (3) the
+least sure fact below 0.70 that was known at the failure; (4) the step that failed.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import NamedTuple
+
+from callsheet.trace.lctl.confidence import FLAG_BELOW, effective
+from callsheet.trace.lctl.model import DebugDocument, Entry, Fact
+
+
+class Evidence(StrEnum):
+    """What a cause was found by."""
+
+    ANALYSIS = "analysis"
+    NOTE = "note"
+    CONFIDENCE = "confidence"
+    FAILED_AT_STEP = "failed_at_step"
+
+
+class Cause(NamedTuple):
+    """The likely cause: its step, what it was found by, and the words or the fact that speak for it."""
+
+    step: int
+    by: Evidence
+    because: str
+
+
+def root_cause(document: DebugDocument) -> Cause | None:
+    """The likely cause of a failure; None where nothing points to one.
+
+    >>> from callsheet.trace.lctl.model import Analysis, Chain
+    >>> trace = (Entry(1, "prober"), Entry(2, "payer", error="refused"))
+    >>> chain = Chain("c", status="FAILED", failed_at_step=2)
+    >>> root_cause(DebugDocument(chain, trace=trace, analysis=Analysis("prober looked elsewhere"))).step
+    1
+    """
+    return _named_by_analysis(document) or _noted(document) or _least_sure(document) or _failed(document)
+
+
+def _named_by_analysis(document: DebugDocument) -> Cause | None:
+    said = document.analysis.root_cause if document.analysis is not None else None
+    if said is None:
+        return None
+    agents = {entry.agent for entry in document.entries if entry.agent and entry.step is not None}
+    for agent in sorted(agents, key=lambda name: (-len(name), name)):
+        if re.search(rf"(?<![\w-]){re.escape(agent)}(?![\w-])", said, re.IGNORECASE):
+            step = next(e.step for e in document.entries if e.agent == agent and e.step is not None)
+            return Cause(step, Evidence.ANALYSIS, f"the analysis names {agent}: {said}")
+    return None
+
+
+def _noted(document: DebugDocument) -> Cause | None:
+    found = [
+        (step, place, fact)
+        for place, fact in enumerate(document.facts.values())
+        if fact.note is not None and fact.note.startswith("ISSUE")
+        and (step := _step_of(fact, document)) is not None
+    ]  # fmt: skip
+    if not found:
+        return None
+    step, _, fact = min(found, key=lambda row: row[:2])
+    return Cause(step, Evidence.NOTE, f"the note of {fact.id}: {fact.note}")
+
+
+def _least_sure(document: DebugDocument) -> Cause | None:
+    values = effective(document)
+    known = _known_at_failure(document)
+    found = [
+        (value, step, fact_id)
+        for fact_id, fact in document.facts.items()
+        if fact_id in known
+        and (value := values[fact_id]) is not None
+        and value < FLAG_BELOW
+        and (step := _adder_of(fact_id, document) or fact.step) is not None
+    ]
+    if not found:
+        return None
+    value, step, fact_id = min(found)
+    return Cause(step, Evidence.CONFIDENCE, f"{fact_id}, known at the failure, is {value:g}")
+
+
+def _failed(document: DebugDocument) -> Cause | None:
+    step = document.chain.failed_at_step
+    if step is None:
+        return None
+    return Cause(step, Evidence.FAILED_AT_STEP, "nothing points to an earlier step")
+
+
+def failed_entries(document: DebugDocument) -> tuple[Entry, ...]:
+    """The entries of the step that failed."""
+    failed = document.chain.failed_at_step
+    return tuple(entry for entry in document.entries if failed is not None and entry.step == failed)
+
+
+def _known_at_failure(document: DebugDocument) -> frozenset[str]:
+    failed = failed_entries(document)
+    told = [entry.facts_at_failure for entry in failed if entry.facts_at_failure is not None]
+    if told:
+        return frozenset(fact for facts in told for fact in facts)
+    last = document.chain.failed_at_step
+    return frozenset(
+        fact
+        for entry in document.entries
+        if last is None or entry.step is None or entry.step < last
+        for fact in entry.facts_added
+    )
+
+
+def _step_of(fact: Fact, document: DebugDocument) -> int | None:
+    return fact.step if fact.step is not None else _adder_of(fact.id, document)
+
+
+def _adder_of(fact_id: str, document: DebugDocument) -> int | None:
+    return next((e.step for e in document.entries if fact_id in e.facts_added), None)

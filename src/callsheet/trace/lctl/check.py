@@ -1,0 +1,180 @@
+"""Documents in their chain against all rules: findings, effective confidence, what was lost on the way.
+
+In: texts or documents, and which are the parents of which. Out: a `Report`. Nothing that is wrong with a
+document is raised; it stands in the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from callsheet.trace.lctl.confidence import (
+    Effective,
+    VerifiedRaise,
+    effective,
+    is_blocked,
+    is_flagged,
+    needs_review,
+)
+from callsheet.trace.lctl.findings import Finding, LctlError, Notes, placed
+from callsheet.trace.lctl.hops import Hop, parents_of
+from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Document, Handoff
+from callsheet.trace.lctl.reading import Reading, read
+from callsheet.trace.lctl.rules.acks import check_ack, check_status
+from callsheet.trace.lctl.rules.along import check_hop, lost_facts, raised_facts
+from callsheet.trace.lctl.rules.debug import check_debug
+from callsheet.trace.lctl.rules.merges import check_merge
+from callsheet.trace.lctl.rules.within import (
+    check_facts,
+    check_failures,
+    check_lists,
+    check_order,
+    check_step,
+    check_writers,
+)
+from callsheet.trace.lctl.rules.worth import check_derived, check_worth
+from callsheet.trace.lctl.write import write
+
+
+class Lost(NamedTuple):
+    """A critical fact that a document no longer carries; hops count documents from 1, without acks."""
+
+    fact: str
+    hop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a check found.
+
+    `parents` are the places of the documents that each follows; `hops` holds each document that is
+    no ack and could be read, under its place.
+    """
+
+    readings: tuple[Reading, ...]
+    findings: tuple[Finding, ...]
+    parents: Mapping[int, tuple[int, ...]]
+    hops: Mapping[int, Hop]
+    lost: tuple[Lost, ...]
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether no rule of level error is broken."""
+        return not any(finding.is_error for finding in self.findings)
+
+    @property
+    def documents(self) -> tuple[Document | None, ...]:
+        """The documents; None for a text that is none."""
+        return tuple(reading.document for reading in self.readings)
+
+    @property
+    def last(self) -> Hop | None:
+        """The last document that is no ack; None if there is none."""
+        return self.hops[max(self.hops)] if self.hops else None
+
+    @property
+    def effective(self) -> Effective:
+        """The effective confidence of each fact of the last document that is no ack."""
+        return self.last.effective if self.last is not None else {}
+
+    @property
+    def flagged(self) -> tuple[str, ...]:
+        """The critical facts of that document that are below 0.70 or unknown."""
+        return tuple(fact for fact in self._critical() if is_flagged(self.effective[fact]))
+
+    @property
+    def human_review(self) -> tuple[str, ...]:
+        """The facts handed on by that document that a person has to look at."""
+        return tuple(fact for fact in self._handed_on() if needs_review(self.effective[fact]))
+
+    @property
+    def blocked(self) -> tuple[str, ...]:
+        """The facts handed on by that document that must not be."""
+        return tuple(fact for fact in self._handed_on() if is_blocked(self.effective[fact]))
+
+    def of(self, document: int) -> tuple[Finding, ...]:
+        """The findings of one document."""
+        return tuple(finding for finding in self.findings if finding.document == document)
+
+    def require(self) -> None:
+        """Raise `LctlError` with the errors of the first document that has some."""
+        for place, reading in enumerate(self.readings):
+            errors = [finding for finding in self.of(place) if finding.is_error]
+            if errors:
+                raise LctlError.of(errors, reading.source)
+
+    def _critical(self) -> list[str]:
+        return [] if self.last is None else [f for f in self.last.body.critical if f in self.effective]
+
+    def _handed_on(self) -> list[str]:
+        return [] if self.last is None else [f for f in self.last.body.handed_on if f in self.effective]
+
+
+def check(
+    blocks: Iterable[str | bytes | Document | Reading],
+    parents: Mapping[int, Sequence[int]] | None = None,
+    *,
+    verified_raise: VerifiedRaise = VerifiedRaise.CAP,
+) -> Report:
+    """Check documents in the order of their chain.
+
+    `blocks` are texts (also the whole answer of a model, with the block in a code fence), documents, or
+    what `read` gave. `parents` names the documents that one follows, by place from 0: two or more make it
+    a merge; a document that is not named follows the one before it. `verified_raise` says whether a
+    value that was raised with facts_modified stays capped.
+
+    >>> text = "lctl: '3.0'\\nchain: {id: c, step: 1, from: a, to: b}\\ninstruction: go\\n"
+    >>> check([text]).is_ok
+    True
+    >>> [finding.rule for finding in check([text.replace("step: 1", "step: 0")]).findings]
+    ['C04']
+    """
+    readings = tuple(_reading(block, place) for place, block in enumerate(blocks))
+    documents = [reading.document for reading in readings]
+    above = parents_of(documents, parents)
+    hops: dict[int, Hop] = {}
+    found: list[Finding] = []
+    lost: list[Lost] = []
+    for place, (reading, document) in enumerate(zip(readings, documents, strict=True)):
+        notes = Notes(place)
+        if isinstance(document, Body):
+            hop = _hop(document, [hops[n] for n in above[place]], len(hops) + 1, verified_raise)
+            hops[place] = hop
+            _check_body(hop, notes)
+            lost.extend(Lost(fact, hop.number) for fact in lost_facts(hop))
+        elif isinstance(document, Ack):
+            check_status(document, notes)
+            for parent in above[place]:
+                check_ack(document, hops[parent], notes)
+        found.extend(finding._replace(document=place) for finding in reading.findings)
+        found.extend(placed(notes.found, reading.root))
+    return Report(readings, tuple(found), above, hops, tuple(lost))
+
+
+def _reading(block: str | bytes | Document | Reading, place: int) -> Reading:
+    if isinstance(block, Reading):
+        return block
+    text = block if isinstance(block, str | bytes) else write(block)
+    return read(text, f"<document {place + 1}>")
+
+
+def _hop(
+    body: Handoff | DebugDocument, parents: Sequence[Hop], number: int, verified_raise: VerifiedRaise
+) -> Hop:
+    above = tuple(parent.body for parent in parents)
+    raised = raised_facts(body, above) if verified_raise is VerifiedRaise.ACCEPT else ()
+    return Hop(
+        body, tuple(parents), effective(body, [parent.effective for parent in parents], raised), number
+    )
+
+
+def _check_body(hop: Hop, notes: Notes) -> None:
+    document = hop.body
+    for within in (check_step, check_order, check_writers, check_failures, check_facts, check_lists):
+        within(document, notes)
+    for among in (check_worth, check_derived, check_merge, check_hop):
+        among(hop, notes)
+    if isinstance(document, DebugDocument):
+        check_debug(document, notes)

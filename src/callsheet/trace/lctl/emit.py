@@ -1,0 +1,307 @@
+"""Making documents that hold the rules: the first of a chain, the next one, branches and their merge.
+
+In: what was received and what an agent has done. Out: a hand-off in which the trace is kept, critical facts
+are carried, no value is above what it is worth, and what is too unsure to act on is left off the lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from callsheet.trace.lctl.check import check
+from callsheet.trace.lctl.confidence import Confidence, is_blocked, lowest
+from callsheet.trace.lctl.fields import frozen
+from callsheet.trace.lctl.findings import Finding, LctlError
+from callsheet.trace.lctl.hops import Hop
+from callsheet.trace.lctl.model import Body, Chain, Entry, Fact, Handoff, Lists
+from callsheet.trace.lctl.rules.merges import conflicts, origins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What an agent has done, and whom it hands on to.
+
+    `facts` are new, `modified` are facts that were there and that the agent asserts anew. `critical` are
+    the ids of those among them that have to be preserved; None means all new ones. `demoted` are facts
+    that were critical and are only context from here on; `dropped` are context facts that are left out.
+    """
+
+    agent: str
+    to: str
+    instruction: str
+    action: str | None = None
+    confidence: float | None = None
+    facts: Sequence[Fact] = ()
+    modified: Sequence[Fact] = ()
+    critical: Iterable[str] | None = None
+    demoted: Iterable[str] = ()
+    dropped: Iterable[str] = ()
+    warnings: Sequence[str] = ()
+    parallel: bool = False
+    duration_ms: float | None = None
+    error: str | None = None
+
+    def entry(self, step: int) -> Entry:
+        """The entry of the trace that tells this work."""
+        return Entry(
+            step,
+            self.agent,
+            self.action,
+            self.confidence,
+            tuple(fact.id for fact in self.facts),
+            tuple(fact.id for fact in self.modified),
+            self.parallel,
+            self.duration_ms,
+            self.error,
+        )
+
+
+class _Carried(NamedTuple):
+    facts: dict[str, Fact]
+    critical: list[str]
+    context: list[str]
+
+
+def begin(chain_id: str, work: Work, *, minimal: bool = False) -> Handoff:
+    """The first document of a chain; `minimal` leaves out the trace and the lists.
+
+    Raises `LctlError` for work that no document can tell, such as a fact without a text.
+
+    >>> facts = [Fact("F1", "Invoice 881 totals 120.50 EUR", 0.96)]
+    >>> work = Work(agent="reader", to="checker", instruction="Check it", action="Read", facts=facts)
+    >>> begin("inv-7", work).critical
+    ('F1',)
+    """
+    entry = work.entry(1)
+    carried = _with_work(_Carried({}, [], []), work, 1)
+    chain = Chain(chain_id, 1, work.agent, work.to)
+    trace = None if minimal else (entry,)
+    return _checked(_document(chain, carried, trace, work, with_lists=not minimal), ())
+
+
+def hand_on(hop: Hop, work: Work) -> Handoff:
+    """The document after one that was received; raises `LctlError` where it would break a rule."""
+    document = hop.body
+    step = _next_step([document])
+    carried = _with_work(_kept(hop.body, hop.effective), work, step)
+    entries = (*document.entries, work.entry(step)) if document.has_trace else None
+    chain = Chain(document.chain.id, _chain_step(step, [document]), work.agent, work.to)
+    with_lists = not document.is_minimal
+    return _checked(_document(chain, carried, entries, work, with_lists=with_lists), (hop,))
+
+
+def merge(branches: Sequence[Hop], work: Work) -> Handoff:
+    """The document in which parallel branches come together.
+
+    The traces of all are kept; of a fact that several carry the least sure version holds, whatever the
+    order of the branches. `work.action` may be left out where joining was no step of its own. Raises
+    `LctlError` (M01) where branches give one id to different facts: `rename_facts` in one of them.
+    """
+    bodies = [hop.body for hop in branches]
+    found = list(conflicts(bodies, origins(branches)))
+    clashes = [conflict for conflict in found if conflict.texts]
+    if clashes:
+        raise LctlError.of(
+            Finding(
+                "M01", 0, f"branches give {c.fact[:40]} {len(c.texts)} different texts", ("facts", c.fact)
+            )
+            for c in clashes
+        )
+    told = [
+        f"Branches give {c.fact} {', '.join(f'{value:g}' for value in c.confidences)}; the lowest holds"
+        for c in found
+    ]
+    work = replace(work, warnings=(*told, *work.warnings))
+    entries = _merged_traces(bodies)
+    step = _next_step(bodies)
+    if work.action is not None:
+        entries = (*entries, work.entry(step))
+    carried = _with_work(merged(branches), work, step)
+    chain = Chain(
+        bodies[0].chain.id, _chain_step(step, bodies), work.agent, work.to,
+        parallel_merge=sum(entry.parallel for entry in entries) > 1,
+    )  # fmt: skip
+    told_all = entries if any(body.has_trace for body in bodies) else None
+    with_lists = not all(body.is_minimal for body in bodies)
+    return _checked(_document(chain, carried, told_all, work, with_lists=with_lists), tuple(branches))
+
+
+def merged(branches: Sequence[Hop]) -> _Carried:
+    """What branches carry together; the order in which they are given changes nothing but the order."""
+    before = origins(branches)
+    kept = [_kept(hop.body, hop.effective) for hop in branches]
+    versions: dict[str, list[Fact]] = {}
+    for branch in kept:
+        for fact in branch.facts.values():
+            versions.setdefault(fact.id, []).append(fact)
+    facts = {fact_id: _least_sure(found, before) for fact_id, found in versions.items()}
+    critical = frozenset(fact for branch in kept for fact in branch.critical)
+    listed = dict.fromkeys(fact for hop in branches for fact in hop.body.handed_on)
+    fit = [fact for fact in listed if fact in facts and not is_blocked(facts[fact].confidence)]
+    return _Carried(
+        facts,
+        [fact for fact in fit if fact in critical],
+        [fact for fact in fit if fact not in critical],
+    )
+
+
+def _least_sure(versions: Sequence[Fact], before: Sequence[Body]) -> Fact:
+    """The version whose words a branch changed, else the least sure; with the lowest confidence of all."""
+    old = {body.facts[fact.id].text for body in before for fact in versions[:1] if fact.id in body.facts}
+    first = min(
+        versions,
+        key=lambda fact: (fact.text in old, fact.confidence or 0.0, fact.source or "", fact.step or 0),
+    )
+    return replace(first, confidence=lowest(fact.confidence for fact in versions))
+
+
+def rename_facts(document: Handoff, names: Mapping[str, str]) -> Handoff:
+    """The document with other ids for some facts, in the registry, the trace and the lists alike.
+
+    >>> document = Handoff(Chain("c", 1, "a", "b"), {"F1": Fact("F1", "t", 0.9)}, instruction="go")
+    >>> list(rename_facts(document, {"F1": "F7"}).facts)
+    ['F7']
+    """
+
+    def renamed(ids: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(names.get(fact, fact) for fact in ids)
+
+    facts = {
+        names.get(fact.id, fact.id): replace(
+            fact, id=names.get(fact.id, fact.id), derived_from=renamed(fact.derived_from)
+        )
+        for fact in document.facts.values()
+    }
+    trace = document.trace and tuple(
+        replace(
+            entry,
+            facts_added=renamed(entry.facts_added),
+            facts_modified=renamed(entry.facts_modified),
+            facts_at_failure=entry.facts_at_failure and renamed(entry.facts_at_failure),
+        )
+        for entry in document.trace
+    )
+    lists = document.lists and replace(
+        document.lists, critical=renamed(document.lists.critical), context=renamed(document.lists.context)
+    )
+    return replace(document, facts=frozen(facts), trace=trace, lists=lists)
+
+
+def free_ids(document: Body, count: int = 1) -> tuple[str, ...]:
+    """Ids that no fact of a document has, and none ever had: F1, F2 and so on.
+
+    >>> free_ids(Handoff(Chain("c"), {"F2": Fact("F2")}), 2)
+    ('F3', 'F4')
+    """
+    taken = {*document.facts, *(fact for entry in document.entries for fact in entry.written)}
+    numbers = (int(fact[1:]) for fact in taken if fact[:1] == "F" and fact[1:].isdecimal() and len(fact) < 12)
+    highest = max(numbers, default=0)
+    return tuple(f"F{highest + place}" for place in range(1, count + 1))
+
+
+# ---------------------------------------------------------------- parts
+
+
+def _next_step(documents: Sequence[Body]) -> int:
+    """The number of the entry after all that these documents tell."""
+    highest = [body.highest_step for body in documents if body.highest_step is not None]
+    stated = [body.chain.step for body in documents if body.chain.step is not None]
+    return max(highest or stated or [0]) + 1
+
+
+def _chain_step(step: int, documents: Sequence[Body]) -> int:
+    """The document's own step: that of its last entry, and above that of every document before."""
+    return max([step, *(body.chain.step + 1 for body in documents if body.chain.step is not None)])
+
+
+def _kept(document: Body, values: Mapping[str, Confidence]) -> _Carried:
+    """The facts of a document at what they are worth; those below 0.40 or unknown stay off the lists."""
+    facts = {
+        fact.id: replace(fact, confidence=values[fact.id] if values[fact.id] is not None else 0.0)
+        for fact in document.facts.values()
+    }
+    fit = [fact for fact in document.handed_on if fact in facts and not is_blocked(facts[fact].confidence)]
+    critical = frozenset(document.critical)
+    return _Carried(facts, [f for f in fit if f in critical], [f for f in fit if f not in critical])
+
+
+def _with_work(kept: _Carried, work: Work, step: int) -> _Carried:
+    """What was carried, with what the work added, changed and left out."""
+    facts = dict(kept.facts)
+    demoted, dropped = frozenset(work.demoted), frozenset(work.dropped)
+    _refuse_clashes(facts, work)
+    for fact in work.modified:
+        capped = lowest([fact.confidence, facts[fact.id].confidence])
+        facts[fact.id] = replace(fact, confidence=capped, source=work.agent, step=step)
+    for fact in work.facts:
+        facts[fact.id] = replace(fact, source=fact.source or work.agent, step=fact.step or step)
+    for fact in (*work.facts, *work.modified):
+        parents = [facts[parent].confidence for parent in fact.derived_from if parent in facts]
+        facts[fact.id] = replace(facts[fact.id], confidence=lowest([facts[fact.id].confidence, *parents]))
+    new = [fact.id for fact in work.facts if not is_blocked(facts[fact.id].confidence)]
+    wanted = new if work.critical is None else list(work.critical)
+    critical = [fact for fact in dict.fromkeys((*kept.critical, *wanted)) if fact not in demoted]
+    context = [fact for fact in dict.fromkeys((*kept.context, *demoted, *new)) if fact not in critical]
+    return _Carried(
+        {name: fact for name, fact in facts.items() if name not in dropped},
+        [fact for fact in critical if fact not in dropped and not _is_out(facts, fact)],
+        [fact for fact in context if fact not in dropped and not _is_out(facts, fact)],
+    )
+
+
+def _is_out(facts: Mapping[str, Fact], fact: str) -> bool:
+    return fact in facts and is_blocked(facts[fact].confidence)
+
+
+def _refuse_clashes(facts: Mapping[str, Fact], work: Work) -> None:
+    known = [
+        Finding(
+            "T08", 0, f"{fact.id[:40]} is taken; ids of facts are unique", ("facts", fact.id), fact=fact.id
+        )
+        for fact in work.facts
+        if fact.id in facts
+    ]
+    unknown = [
+        Finding("T09", 0, f"there is no {fact.id[:40]} to modify", ("facts", fact.id), fact=fact.id)
+        for fact in work.modified
+        if fact.id not in facts
+    ]
+    if known or unknown:
+        raise LctlError.of([*known, *unknown])
+
+
+def _merged_traces(bodies: Sequence[Body]) -> tuple[Entry, ...]:
+    """The entries of all branches, each once, in the order of their steps."""
+    found: dict[tuple[int | None, str | None, int], Entry] = {}
+    for body in bodies:
+        seen: dict[tuple[int | None, str | None], int] = {}
+        for entry in body.entries:
+            key = (entry.step, entry.agent)
+            seen[key] = seen.get(key, 0) + 1
+            found.setdefault((*key, seen[key]), entry)
+    return tuple(sorted(found.values(), key=lambda entry: entry.step or 0))
+
+
+def _document(
+    chain: Chain, carried: _Carried, entries: tuple[Entry, ...] | None, work: Work, *, with_lists: bool
+) -> Handoff:
+    """The document; the lists are there also without a trace where a fact has to stay off them."""
+    facts = frozen(carried.facts)
+    critical, context = tuple(carried.critical), tuple(carried.context)
+    if not with_lists and not work.warnings and set(critical) == set(facts):
+        return Handoff(chain, facts, instruction=work.instruction)
+    lists = Lists(critical, context, tuple(work.warnings))
+    purpose = None if entries is None else "observability"
+    return Handoff(chain, facts, entries, lists, work.instruction, purpose)
+
+
+def _checked(made: Handoff, after: tuple[Hop, ...]) -> Handoff:
+    """The document, if no rule of level error speaks against it where it stands in its chain."""
+    places = {len(after): tuple(range(len(after)))} | dict.fromkeys(range(len(after)), ())
+    report = check([*(hop.body for hop in after), made], places)
+    errors = [finding for finding in report.of(len(after)) if finding.is_error]
+    if errors:
+        raise LctlError.of(errors, report.readings[len(after)].source)
+    return made

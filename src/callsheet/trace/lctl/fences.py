@@ -1,0 +1,100 @@
+"""Where the LCTL block stands in a text: all of it, or the first closed code fence that holds one.
+
+In: a text, perhaps the whole answer of a model. Out: the text up to the end of the block, with everything
+before it blank, so that places in it are places in the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from callsheet.diagnostics import Span
+
+_FENCE = re.compile(r"^( {0,3}|\t)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+_KEY = re.compile(r"""^[ ]{0,3}["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
+_KEY_AT_MARGIN = re.compile(r"""^["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
+_KEY_IN_FLOW = re.compile(r"""["']?\blctl(?:_ack)?["']?\s*:""")
+_NOT_NEWLINE = re.compile(r"[^\n]")
+
+
+class CutOff(Exception):
+    """A fence that should hold the block has no end."""
+
+    def __init__(self, span: Span) -> None:
+        super().__init__("a code fence without an end")
+        self.span = span
+
+
+class NoBlock(Exception):
+    """The text is an answer with code fences, and none of them holds a block."""
+
+
+class _Fence(NamedTuple):
+    opened: Span
+    content: Span
+    is_closed: bool
+
+
+def block_of(text: str) -> str:
+    """The text up to the block's end, with all blank that comes before it.
+
+    Raises `CutOff` where the only fence that could hold it was never closed, `NoBlock` where all are closed
+    and none holds one.
+
+    >>> block_of("Here:\\n```yaml\\nlctl: x\\n```\\n").split("\\n")
+    ['     ', '       ', 'lctl: x', '']
+    """
+    fences = list(_fences(text))
+    if not fences or _is_bare(text, fences):
+        return text
+    for fence in fences:
+        if fence.is_closed and _holds_block(text[slice(*fence.content)]):
+            return _blank(text[: fence.content.start]) + text[slice(*fence.content)]
+    last = fences[-1]
+    if not last.is_closed:
+        raise CutOff(last.opened)
+    raise NoBlock
+
+
+def _fences(text: str) -> Iterator[_Fence]:
+    """The fences of a text; one is closed by a fence of its kind that is not indented deeper."""
+    opener: re.Match[str] | None = None
+    for match in _FENCE.finditer(text):
+        if opener is None:
+            if "`" not in match[3] or match[2][0] == "~":
+                opener = match
+        elif (
+            match[2][0] == opener[2][0]
+            and len(match[2]) >= len(opener[2])
+            and len(match[1]) <= len(opener[1])
+            and not match[3].strip()
+        ):
+            start = min(opener.end() + 1, match.start())
+            yield _Fence(Span(*opener.span()), Span(start, match.start()), True)
+            opener = None
+    if opener is not None:
+        yield _Fence(Span(*opener.span()), Span(min(opener.end() + 1, len(text)), len(text)), False)
+
+
+def _is_bare(text: str, fences: list[_Fence]) -> bool:
+    """Whether the text is a document by itself: its key stands outside of all fences, or it is JSON."""
+    if text.lstrip().startswith("{"):
+        return True
+    inside = [(fence.opened.start, fence.content.end) for fence in fences]
+    return any(
+        not any(start <= match.start() < end for start, end in inside)
+        for match in _KEY_AT_MARGIN.finditer(text)
+    )
+
+
+def _holds_block(content: str) -> bool:
+    """Whether one of the two keys stands at the top level."""
+    if content.lstrip().startswith("{"):
+        return _KEY_IN_FLOW.search(content) is not None
+    return _KEY.search(content) is not None
+
+
+def _blank(text: str) -> str:
+    return _NOT_NEWLINE.sub(" ", text)

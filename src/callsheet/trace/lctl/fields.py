@@ -1,0 +1,165 @@
+"""The fields of one mapping of a document, read one by one with their types.
+
+What is missing or wrong is noted as a finding and read as None; a value of a wrong type and every key
+that nobody asked for end up in `rest`, as plain data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from callsheet.frontends.tree import Mapping as Object
+from callsheet.frontends.tree import Node, Scalar, Sequence, kind_of, plain
+from callsheet.trace.lctl.findings import Notes, Path
+from callsheet.trace.lctl.model import Extra
+
+
+class Fields:
+    """A mapping, and what of it has been read."""
+
+    def __init__(self, node: Object, path: Path, notes: Notes) -> None:
+        self._nodes: dict[str, Node] = {entry.key: entry.value for entry in node.entries}
+        self._rest: dict[str, Any] = {}
+        self.path = path
+        self.notes = notes
+
+    def has(self, key: str) -> bool:
+        """Whether the mapping has this key and nobody has read it yet."""
+        return key in self._nodes
+
+    def node(self, key: str) -> Node | None:
+        """The value of a key, which counts as read."""
+        return self._nodes.pop(key, None)
+
+    def peek(self, key: str) -> Node | None:
+        """The value of a key, without reading it."""
+        return self._nodes.get(key)
+
+    def keep(self, key: str, node: Node) -> None:
+        """Keep a value that is not what it should be."""
+        self._rest[key] = plain(node)
+
+    def wrong(self, key: str, node: Node, wanted: str, rule: str = "S07") -> None:
+        """Note that a value is not what it should be, and keep it."""
+        said = "empty" if isinstance(node, Scalar) and node.value is None else kind_of(node)
+        self.notes.add(rule, f"{key} has to be {wanted}, and is {said}", *self.path, key)
+        self.keep(key, node)
+
+    def text(self, key: str, *, blank_is: str | None = None) -> str | None:
+        """A text; `blank_is` is the rule that one without words breaks."""
+        node = self.node(key)
+        if node is None:
+            return None
+        if not isinstance(node, Scalar) or not isinstance(node.value, str):
+            self.wrong(key, node, "a text")
+            return None
+        if blank_is is not None and not node.value.strip():
+            self.notes.add(blank_is, None, *self.path, key)
+        return node.value
+
+    def needed_text(self, key: str, rule: str) -> str | None:
+        """A text with words in it; `rule` is the one that a missing or blank one breaks."""
+        if not self.has(key):
+            self.notes.add(rule, None, *self.path)
+        return self.text(key, blank_is=rule)
+
+    def flag(self, key: str) -> bool:
+        """True or false; false where it is not said."""
+        node = self.node(key)
+        if node is None:
+            return False
+        if isinstance(node, Scalar) and isinstance(node.value, bool):
+            return node.value
+        self.wrong(key, node, "true or false")
+        return False
+
+    def step(self, key: str, rule: str) -> int | None:
+        """A whole number from 1; `rule` is the one that anything else breaks."""
+        node = self.node(key)
+        if node is None:
+            return None
+        if isinstance(node, Scalar) and type(node.value) is int and node.value >= 1:
+            return node.value
+        self.wrong(key, node, "a whole number from 1", rule)
+        return None
+
+    def confidence(self, key: str) -> float | None:
+        """A number from 0 to 1."""
+        node = self.node(key)
+        if node is None:
+            return None
+        if not isinstance(node, Scalar) or type(node.value) not in (int, float):
+            self.wrong(key, node, "a number", "V01")
+            return None
+        value: Any = node.value
+        if not 0 <= value <= 1:
+            shown = repr(value) if len(repr(value)) < 20 else "a number far off"
+            self.notes.add("V02", f"{key} is {shown}, not between 0.0 and 1.0", *self.path, key)
+            self.keep(key, node)
+            return None
+        return value
+
+    def duration(self, key: str) -> float | None:
+        """Milliseconds."""
+        node = self.node(key)
+        if node is None:
+            return None
+        if not isinstance(node, Scalar) or type(node.value) not in (int, float):
+            self.wrong(key, node, "a number")
+            return None
+        value: Any = node.value
+        if not 0 <= value < float("inf"):
+            self.notes.add("T13", None, *self.path, key)
+            self.keep(key, node)
+            return None
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...] | None:
+        """A list of texts; None where there is none."""
+        node = self.node(key)
+        if node is None:
+            return None
+        if not isinstance(node, Sequence) or not all(
+            isinstance(item, Scalar) and isinstance(item.value, str) for item in node.items
+        ):
+            self.wrong(key, node, "a list of texts")
+            return None
+        return tuple(str(item.value) for item in node.items if isinstance(item, Scalar))
+
+    def inner(self, key: str) -> Fields | None:
+        """The fields of a mapping inside this one."""
+        node = self.node(key)
+        if node is None:
+            return None
+        if not isinstance(node, Object):
+            self.wrong(key, node, "a mapping")
+            return None
+        return Fields(node, (*self.path, key), self.notes)
+
+    def aliased(self, key: str, short: str) -> str | None:
+        """A text under either of two names, which must not disagree."""
+        has_both = self.has(key) and self.has(short)
+        long_value, short_value = self.text(key), self.text(short)
+        if has_both and long_value is not None and short_value is not None:
+            if long_value == short_value:
+                self.notes.add("S10", f"{key} and {short} are both there, and equal", *self.path, short)
+            else:
+                self.notes.add(
+                    "S09", f"{key} is {long_value[:40]!r}, {short} is {short_value[:40]!r}", *self.path, short
+                )
+                self._rest[short] = short_value
+        return long_value if long_value is not None else short_value
+
+    def rest(self) -> Extra:
+        """What was not read or not as it should be; each key that nobody knows is told."""
+        for key, node in self._nodes.items():
+            self.notes.add("S06", f"the key {key[:40]!r} is unknown; it is kept", *self.path, key)
+            self._rest[key] = plain(node)
+        return frozen(self._rest)
+
+
+def frozen(data: Mapping[str, Any]) -> Extra:
+    """The mapping, so that nobody can change it."""
+    return MappingProxyType(dict(data))

@@ -1,0 +1,80 @@
+"""Documents in their chain: which are the parents of which, and what each added to what came before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from callsheet.trace.lctl.confidence import Effective
+from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Document, Entry, Handoff
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A document with those it follows, and what its facts are worth.
+
+    `number` is its place among the documents that are no acks, from 1.
+    """
+
+    body: Handoff | DebugDocument
+    above: tuple[Hop, ...]
+    effective: Effective
+    number: int
+
+    @property
+    def parents(self) -> tuple[Body, ...]:
+        """The documents that this one follows."""
+        return tuple(hop.body for hop in self.above)
+
+    @property
+    def is_merge(self) -> bool:
+        """Whether branches come together here."""
+        return len(self.above) > 1
+
+
+def parents_of(
+    documents: Sequence[Document | None], topology: Mapping[int, Sequence[int]] | None = None
+) -> dict[int, tuple[int, ...]]:
+    """The places of each document's parents; without a word in `topology`, the readable document before.
+
+    An ack's parent is the document that it acknowledges. Only documents that come earlier count.
+
+    >>> from callsheet.trace.lctl.model import Chain, Handoff
+    >>> hop = Handoff(Chain("c"))
+    >>> parents_of([hop, hop, hop], {2: [0, 1]})
+    {0: (), 1: (0,), 2: (0, 1)}
+    """
+    found: dict[int, tuple[int, ...]] = {}
+    last: int | None = None
+    for place, document in enumerate(documents):
+        if topology is not None and place in topology:
+            named = dict.fromkeys(topology[place])
+            found[place] = tuple(n for n in named if 0 <= n < place and isinstance(documents[n], Body))
+        else:
+            found[place] = () if last is None else (last,)
+        if document is not None and not isinstance(document, Ack):
+            last = place
+    return found
+
+
+def new_entries(document: Body, parent: Body) -> tuple[Entry, ...]:
+    """The entries of a document's trace that its parent's does not have, by step and agent."""
+    known = Counter((entry.step, entry.agent) for entry in parent.entries)
+    found: list[Entry] = []
+    for entry in document.entries:
+        key = (entry.step, entry.agent)
+        if known[key]:
+            known[key] -= 1
+        else:
+            found.append(entry)
+    return tuple(found)
+
+
+def modified_since(document: Body, parents: Sequence[Body]) -> frozenset[str]:
+    """The facts that entries which no parent has list in facts_modified."""
+    if not parents:
+        return frozenset()
+    added = [{id(entry) for entry in new_entries(document, parent)} for parent in parents]
+    new = added[0].intersection(*added[1:])
+    return frozenset(fact for entry in document.entries if id(entry) in new for fact in entry.facts_modified)

@@ -1,0 +1,224 @@
+"""What LCTL documents say, as immutable data: hand-offs, post-mortems, acks, their traces and facts.
+
+A field that a document lacks, or has with a wrong type, is None here. Whatever the model has no field
+for, unknown keys and values of a wrong type, stays in `extra`, so that nothing is lost in writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+VERSION = "3.0"
+
+Extra: TypeAlias = Mapping[str, Any]
+"""What a document says beyond the model, by key, as plain data."""
+
+
+def no_extra() -> Extra:
+    """Nothing beyond the model."""
+    return MappingProxyType({})
+
+
+class Raw(NamedTuple):
+    """What stands in a document where an entry or a fact should, and is no mapping."""
+
+    value: Any
+
+
+class Kind(StrEnum):
+    """What a document is."""
+
+    HANDOFF = "handoff"
+    DEBUG = "debug"
+    ACK = "ack"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A piece of knowledge with its id, what it says and how sure that is.
+
+    `confidence` is a number from 0 to 1, None where it is unknown. `source` and `step` are those of
+    the entry that wrote the fact last. `derived_from` names the facts that it follows from (an
+    extension of this library): it is never surer than the least sure of them.
+
+    >>> Fact("F1", "Invoice 881 totals 120.50 EUR", 0.96).confidence
+    0.96
+    """
+
+    id: str
+    text: str | None = None
+    confidence: float | None = None
+    source: str | None = None
+    step: int | None = None
+    note: str | None = None
+    derived_from: tuple[str, ...] = ()
+    extra: Extra = field(default_factory=no_extra)
+    raw: Raw | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A step of the trace: who did what, how sure of it, and which facts came of it."""
+
+    step: int | None = None
+    agent: str | None = None
+    action: str | None = None
+    confidence: float | None = None
+    facts_added: tuple[str, ...] = ()
+    facts_modified: tuple[str, ...] = ()
+    parallel: bool = False
+    duration_ms: float | None = None
+    error: str | None = None
+    facts_at_failure: tuple[str, ...] | None = None
+    extra: Extra = field(default_factory=no_extra)
+    raw: Raw | None = None
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The facts that the step added or modified."""
+        return (*self.facts_added, *self.facts_modified)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Who hands on to whom, in which chain and at which step."""
+
+    id: str | None = None
+    step: int | None = None
+    source: str | None = None
+    target: str | None = None
+    parallel_merge: bool = False
+    status: str | None = None
+    failed_at_step: int | None = None
+    extra: Extra = field(default_factory=no_extra)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the status says so, in whatever case."""
+        return self.status is not None and self.status.casefold() == "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """The section `handoff`: what has to be preserved, what is nice to have, what to look out for."""
+
+    critical: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """The section `analysis` of a post-mortem."""
+
+    root_cause: str | None = None
+    confidence: float | None = None
+    recommendation: str | None = None
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What hand-offs and post-mortems share. `trace` and `lists` are None where there is no such section."""
+
+    chain: Chain
+    facts: Mapping[str, Fact] = field(default_factory=lambda: MappingProxyType({}))
+    trace: tuple[Entry, ...] | None = None
+    lists: Lists | None = None
+    instruction: str | None = None
+    purpose: str | None = None
+    analysis: Analysis | None = None
+    version: str | None = VERSION
+    extra: Extra = field(default_factory=no_extra)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The steps of the trace; none where there is no trace."""
+        return self.trace or ()
+
+    @property
+    def has_trace(self) -> bool:
+        """Whether there is a section `trace`, be it one that cannot be read."""
+        return self.trace is not None or "trace" in self.extra
+
+    @property
+    def is_minimal(self) -> bool:
+        """Whether this is the minimal form: neither a trace nor a section `handoff`."""
+        return not self.has_trace and self.lists is None and "handoff" not in self.extra
+
+    @property
+    def critical(self) -> tuple[str, ...]:
+        """The facts that have to be preserved; in the minimal form all of them."""
+        if self.lists is not None:
+            return tuple(dict.fromkeys(self.lists.critical))
+        return tuple(self.facts) if self.is_minimal and self.kind is Kind.HANDOFF else ()
+
+    @property
+    def handed_on(self) -> tuple[str, ...]:
+        """The facts that the receiver is pointed at: critical and context ones, each once."""
+        context = self.lists.context if self.lists is not None else ()
+        return tuple(dict.fromkeys((*self.critical, *context)))
+
+    @property
+    def highest_step(self) -> int | None:
+        """The highest step of the trace; None without one."""
+        return max((entry.step for entry in self.entries if entry.step is not None), default=None)
+
+    @property
+    def kind(self) -> Kind:
+        """What the document is."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff(Body):
+    """A document that one agent hands to the next.
+
+    >>> hop = Handoff(Chain("inv-7", 2, "reader", "checker"), instruction="Check the total")
+    >>> hop.is_minimal, hop.kind
+    (True, <Kind.HANDOFF: 'handoff'>)
+    """
+
+    @property
+    def kind(self) -> Kind:
+        """A hand-off."""
+        return Kind.HANDOFF
+
+
+@dataclass(frozen=True, slots=True)
+class DebugDocument(Body):
+    """A post-mortem: what a chain did, where it failed, and why."""
+
+    @property
+    def kind(self) -> Kind:
+        """A post-mortem."""
+        return Kind.DEBUG
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """An agent says that it has received a hand-off, what it loaded and what it doubts."""
+
+    chain_id: str | None = None
+    step: int | None = None
+    agent: str | None = None
+    status: str | None = None
+    facts_loaded: tuple[str, ...] | None = None
+    confidence_concerns: tuple[str, ...] | None = None
+    extra: Extra = field(default_factory=no_extra)
+    """Unknown keys inside lctl_ack."""
+    beside: Extra = field(default_factory=no_extra)
+    """Unknown keys beside lctl_ack."""
+
+    @property
+    def kind(self) -> Kind:
+        """An ack."""
+        return Kind.ACK
+
+
+Document: TypeAlias = Handoff | DebugDocument | Ack

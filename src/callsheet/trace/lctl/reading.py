@@ -1,0 +1,74 @@
+"""A text to a document: `read` tells everything that is wrong with it, `parse` wants a good one."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass
+
+from callsheet.diagnostics import Source
+from callsheet.frontends.tree import Mapping
+from callsheet.trace.lctl.findings import Finding, LctlError, Notes, placed
+from callsheet.trace.lctl.model import Document
+from callsheet.trace.lctl.shape import document_of
+from callsheet.trace.lctl.yaml_text import Refused, decoded, read_tree
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a text was read as: its document, None where it is none, and what its shape breaks."""
+
+    source: Source
+    document: Document | None
+    findings: tuple[Finding, ...]
+    root: Mapping | None = None
+    """The tree of the text, for places."""
+
+
+def read(text: str | bytes, name: str = "<lctl>") -> Reading:
+    """Read a document from a text or its UTF-8 bytes; whatever it holds, nothing is raised.
+
+    The text may be the whole answer of a model: then the first closed code fence with a block counts.
+    `name` is what diagnostics call the text.
+
+    >>> read("lctl: '3.0'\\nchain: {id: c, step: 1, from: a, to: b}\\ninstruction: go").document.chain.target
+    'b'
+    >>> [finding.rule for finding in read("a: [").findings]
+    ['P01']
+    """
+    notes = Notes()
+    source = Source(name, "")
+    try:
+        source = Source(name, decoded(text))
+        root = _tree(source.text)
+    except Refused as refused:
+        notes.add(refused.rule, refused.message, span=refused.span)
+        return Reading(source, None, tuple(notes.found))
+    document = document_of(root, notes)
+    return Reading(source, document, placed(notes.found, root), root)
+
+
+def _tree(text: str) -> Mapping:
+    """The tree of a text; building a large one is twice as fast while nothing looks for cycles."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return read_tree(text)
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def parse(text: str | bytes, name: str = "<lctl>") -> Document:
+    """The document that a text holds; raises `LctlError` with all errors of its shape.
+
+    What a document says about earlier ones is for `check`.
+
+    >>> document = parse("lctl_ack: {chain_id: c, step: 2, agent: b, status: received}")
+    >>> document.agent
+    'b'
+    """
+    reading = read(text, name)
+    errors = [finding for finding in reading.findings if finding.is_error]
+    if reading.document is None or errors:
+        raise LctlError.of(errors, reading.source)
+    return reading.document

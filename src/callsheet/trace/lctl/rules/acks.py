@@ -1,0 +1,55 @@
+"""Rules about an ack and the document that it acknowledges (A01-A07)."""
+
+from __future__ import annotations
+
+from callsheet.trace.lctl.confidence import is_flagged
+from callsheet.trace.lctl.findings import Notes
+from callsheet.trace.lctl.hops import Hop
+from callsheet.trace.lctl.model import Ack
+
+STATUSES = ("received",)
+
+
+def check_status(ack: Ack, notes: Notes) -> None:
+    """A07: the only status that the document names."""
+    if ack.status is not None and ack.status.strip() and ack.status not in STATUSES:
+        notes.add("A07", f"the status {ack.status[:40]!r} is unknown", "lctl_ack", "status")
+
+
+def check_ack(ack: Ack, hop: Hop, notes: Notes) -> None:
+    """A01-A06: what the ack says against what was sent."""
+    chain = hop.body.chain
+    if ack.chain_id is not None and ack.chain_id.strip() and chain.id not in (None, ack.chain_id):
+        said = f"the ack is of chain {ack.chain_id[:40]!r}, the document of {chain.id!r:.42}"
+        notes.add("A01", said, "lctl_ack", "chain_id")
+    if ack.step is not None and chain.step is not None and ack.step - chain.step not in (0, 1):
+        said = f"the ack is of step {ack.step}, the document of step {chain.step}"
+        notes.add("A02", said, "lctl_ack", "step")
+    if ack.agent is not None and ack.agent.strip() and chain.target not in (None, ack.agent):
+        said = f"the ack is of {ack.agent[:40]!r}, the document for {chain.target!r:.42}"
+        notes.add("A03", said, "lctl_ack", "agent")
+    _check_facts(ack, hop, notes)
+
+
+def _check_facts(ack: Ack, hop: Hop, notes: Notes) -> None:
+    document = hop.body
+    if "facts_loaded" not in ack.extra:
+        loaded = dict.fromkeys(ack.facts_loaded or ())
+        for fact in document.critical:
+            if fact not in loaded and fact in document.facts:
+                notes.add(
+                    "A04",
+                    f"the critical fact {fact[:40]} was not loaded",
+                    "lctl_ack",
+                    "facts_loaded",
+                    fact=fact,
+                )
+        for fact in loaded:
+            if fact not in document.facts:
+                notes.add("A05", f"{fact[:40]} was not sent", "lctl_ack", "facts_loaded", fact=fact)
+    if "confidence_concerns" not in ack.extra:
+        concerns = frozenset(ack.confidence_concerns or ())
+        for fact in document.critical:
+            if fact in document.facts and is_flagged(hop.effective.get(fact)) and fact not in concerns:
+                said = f"{fact[:40]} is below 0.70 or unknown, and no concern of the ack"
+                notes.add("A06", said, "lctl_ack", "confidence_concerns", fact=fact)

@@ -1,0 +1,105 @@
+"""Rules about parallel branches and where they come together (M01, M02, M04-M06)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from callsheet.trace.lctl.findings import Notes
+from callsheet.trace.lctl.hops import Hop
+from callsheet.trace.lctl.model import Body, Handoff
+
+_SAYS_SO = re.compile(r"conflict|contradict|differ|disagree|mismatch|inconsisten", re.IGNORECASE)
+
+
+class Conflict(NamedTuple):
+    """What branches say differently of one fact."""
+
+    fact: str
+    texts: tuple[str, ...]
+    """The different texts; empty where they say the same."""
+    confidences: tuple[float, ...]
+    """The different values, the lowest first; empty where they are the same."""
+
+
+def conflicts(branches: Sequence[Body], before: Sequence[Body] = ()) -> Iterator[Conflict]:
+    """The facts of which branches say different things.
+
+    `before` are the documents from which the branches went out: a text that one of them has is only
+    carried, and no word of the branch.
+    """
+    ids = Counter(fact for branch in branches for fact in branch.facts)
+    for fact, count in ids.items():
+        if count > 1:
+            versions = [branch.facts[fact] for branch in branches if fact in branch.facts]
+            texts = tuple(dict.fromkeys(v.text for v in versions if v.text is not None))
+            old = {body.facts[fact].text for body in before if fact in body.facts}
+            texts = tuple(text for text in texts if text not in old)
+            values = sorted({v.confidence for v in versions if v.confidence is not None})
+            if len(texts) > 1 or len(values) > 1:
+                yield Conflict(
+                    fact, texts if len(texts) > 1 else (), tuple(values) if len(values) > 1 else ()
+                )
+
+
+def origins(branches: Sequence[Hop]) -> list[Body]:
+    """The documents from which branches went out."""
+    return [body for branch in branches for body in branch.parents]
+
+
+def check_merge(hop: Hop, notes: Notes) -> None:
+    """All rules about merges."""
+    _check_marks(hop, notes)
+    if not hop.is_merge:
+        return
+    found = list(conflicts(hop.parents, origins(hop.above)))
+    for conflict in found:
+        fact = conflict.fact
+        if conflict.texts:
+            said = f"branches give {fact[:40]} {len(conflict.texts)} different texts"
+            notes.add("M01", said, "facts", fact, fact=fact)
+        if conflict.confidences:
+            values = ", ".join(f"{value:g}" for value in conflict.confidences)
+            notes.add(
+                "M02", f"branches give {fact[:40]} {values}; the lowest holds", "facts", fact, fact=fact
+            )
+    if found and not _tells_conflict(hop):
+        notes.add("M06", None, "chain")
+
+
+def _tells_conflict(hop: Hop) -> bool:
+    """Whether a warning, or a fact or step that no branch had, speaks of a conflict."""
+    document = hop.body
+    if document.lists is not None and any(text.strip() for text in document.lists.warnings):
+        return True
+    known = {fact for parent in hop.parents for fact in parent.facts}
+    new = [fact.text for fact in document.facts.values() if fact.id not in known]
+    old = {(entry.step, entry.agent) for parent in hop.parents for entry in parent.entries}
+    done = [entry.action for entry in document.entries if (entry.step, entry.agent) not in old]
+    return any(text is not None and _SAYS_SO.search(text) for text in (*new, *done))
+
+
+def _check_marks(hop: Hop, notes: Notes) -> None:
+    """M04, M05: parallel_merge against what the trace says."""
+    document = hop.body
+    parallel = sum(entry.parallel for entry in document.entries)
+    if document.chain.parallel_merge:
+        if parallel < 2:
+            notes.add("M04", None, "chain", "parallel_merge")
+    elif isinstance(document, Handoff) and _joins(hop):
+        notes.add("M05", None, "chain")
+
+
+def _joins(hop: Hop) -> bool:
+    """Whether branches come together here that no document before has joined."""
+    groups = _groups(hop.body)
+    joined = {step for parent in hop.parents for step in _groups(parent)}
+    return bool(groups - joined)
+
+
+def _groups(document: Body) -> set[int]:
+    """The steps that more than one parallel entry took."""
+    counted = Counter(entry.step for entry in document.entries if entry.parallel and entry.step is not None)
+    return {step for step, count in counted.items() if count > 1}

@@ -1,0 +1,1 @@
+"""LCTL documents for people: the chain as a flowchart, facts with what they are worth, differences."""

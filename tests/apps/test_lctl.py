@@ -1,0 +1,152 @@
+"""`callsheet lctl`: documents from files and standard input, findings in their places, exit status, JSON."""
+
+from __future__ import annotations
+
+import pytest
+
+from callsheet.apps.cli.lctl.group import COMMANDS
+from lctl_blocks import ack, branch, changed, failed, hop, joined, minimal, text
+
+
+@pytest.fixture
+def chain(machine):
+    machine.write("one.yaml", text(hop(1)))
+    machine.write("two.yaml", text(hop(2)))
+    machine.write("ack.yaml", text(ack()))
+    machine.write("failed.yaml", text(failed()))
+    return machine
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_that_agrees_with_the_list(machine, name):
+    result = machine("lctl", name, "--help")
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"Usage: callsheet lctl {name}")
+
+
+def test_a_chain_without_faults_is_ok(chain):
+    result = chain("lctl", "check", "one.yaml", "two.yaml", "ack.yaml")
+    assert result.exit_code == 0
+    assert result.stdout == "one.yaml: ok\ntwo.yaml: ok\nack.yaml: ok\n"
+
+
+def test_findings_have_a_line_a_column_a_caret_and_the_way_out(chain):
+    result = chain("lctl", "check", "-", stdin=text(changed(hop(1), "facts.F1.confidence", 1.5)))
+    assert result.exit_code == 1
+    assert "<stdin>:11:57: error V02: confidence is 1.5, not between 0.0 and 1.0" in result.stdout
+    assert f"{' ' * 56}^^^\n  help: write a number from 0 to 1\n" in result.stdout
+
+
+def test_a_text_that_is_no_yaml_is_told_of_in_its_place(machine):
+    result = machine("lctl", "check", "-", stdin="lctl: '3.0'\nchain: {id: a\n")
+    assert result.exit_code == 1
+    assert "<stdin>:2:13: error P01" in result.stdout
+    for name in ("show", "chain", "graph", "ack"):
+        refused = machine("lctl", name, "-", stdin="lctl: '3.0'\nchain: {id: a\n")
+        assert refused.exit_code == 2
+        assert "error P01" in refused.stderr
+        assert "^" in refused.stderr
+
+
+def test_a_file_that_cannot_be_read_and_a_wrong_line_exit_with_2(chain):
+    assert chain("lctl", "check", "gone.yaml").exit_code == 2
+    assert "CFG012" in chain("lctl", "check", "gone.yaml").stderr
+    assert chain("lctl", "check", "-", "-", stdin="").exit_code == 2
+    for wrong in ("2", "2=3", "9=1", "x=1", "2=2"):
+        result = chain("lctl", "check", "--follows", wrong, "one.yaml", "two.yaml")
+        assert result.exit_code == 2, wrong
+        assert "CFG010" in result.stderr
+
+
+def test_branches_are_joined_where_follows_says_so(machine):
+    machine.write("web.yaml", text(branch("web", "F1")))
+    machine.write("api.yaml", text(branch("api", "F2")))
+    machine.write("all.yaml", text(joined()))
+    line = ("lctl", "check", "--follows", "2=", "--follows", "3=1,2", "web.yaml", "api.yaml", "all.yaml")
+    assert machine(*line).exit_code == 0
+    machine.write("all.yaml", text(changed(joined(), "facts.F2", ...)))
+    found = machine.json(*line)
+    assert {row["rule"] for row in found["findings"] if row["level"] == "error"} == {"M03", "H01"}
+    assert found["lost"] == [{"fact": "F2", "hop": 3}]
+    assert [row["follows"] for row in found["documents"]] == [[], [], [1, 2]]
+
+
+def test_check_as_json(chain):
+    chain.write("two.yaml", text(changed(hop(2), "facts.F1.text", "Paid")))
+    found = chain.json("lctl", "check", "one.yaml", "two.yaml")
+    assert found["ok"] is True
+    (row,) = (row for row in found["findings"] if row["rule"] == "X11")
+    assert (row["source"], row["document"], row["level"], row["fact"]) == ("two.yaml", 2, "warn", "F1")
+    assert row["path"] == ["facts", "F1", "text"]
+    assert row["line"] > 0
+    assert found["effective"] == {"F1": 0.96, "F2": 0.95, "F3": 0.96}
+
+
+def test_show_tells_the_failed_step_and_the_likely_cause_apart(chain):
+    said = chain("lctl", "show", "failed.yaml").stdout
+    assert "failed at step 3" in said
+    assert "root cause: step 2, by analysis" in said
+    found = chain.json("lctl", "show", "failed.yaml")
+    assert found["failed_step"] == 3
+    assert found["root_cause"]["step"] == 2
+    assert chain.json("lctl", "show", "one.yaml")["document"]["chain"]["target"] == "checker"
+
+
+def test_chain_and_graph_as_json(chain):
+    assert [row["kind"] for row in chain.json("lctl", "chain", "one.yaml", "ack.yaml")["documents"]] == [
+        "handoff",
+        "ack",
+    ]
+    found = chain.json("lctl", "graph", "one.yaml", "two.yaml", "--format", "mermaid")
+    assert found["graph"].startswith("graph TD\n")
+    assert [node["agent"] for node in found["nodes"]] == ["reader", "checker", "payer"]
+    assert found["edges"][0] == {"from": 0, "to": 1, "facts": {"F1": 0.96, "F2": 0.95}}
+
+
+def test_an_ack_is_one_that_the_check_accepts(chain):
+    chain.write("made.yaml", chain("lctl", "ack", "two.yaml", "--after", "one.yaml").stdout)
+    assert chain("lctl", "check", "two.yaml", "made.yaml").stdout.endswith("made.yaml: ok\n")
+    assert chain.json("lctl", "ack", "two.yaml")["ack"]["lctl_ack"]["agent"] == "payer"
+    assert chain("lctl", "ack", "two.yaml", "--agent", "reader").exit_code == 2
+    assert chain("lctl", "ack", "ack.yaml").exit_code == 2
+
+
+def test_an_ack_of_what_needs_a_person_exits_with_4(chain):
+    weak = text(changed(minimal(), "facts.F1.confidence", 0.2))
+    result = chain("lctl", "ack", "-", stdin=weak)
+    assert result.exit_code == 4
+    assert "confidence_concerns: [F1]" in result.stdout
+    assert "a person has to decide" in result.stderr
+
+
+def test_diff_says_what_differs_and_exits_as_asked(chain):
+    chain.write("other.yaml", text(changed(hop(2), "trace.1.action", "Compared with order 56")))
+    result = chain("lctl", "diff", "--exit-code", "two.yaml", "other.yaml")
+    assert result.exit_code == 1
+    assert result.stdout.endswith("first divergence at step 2\n")
+    assert chain("lctl", "diff", "--exit-code", "two.yaml", "two.yaml").exit_code == 0
+    found = chain.json(
+        "lctl", "diff", "two.yaml", "-", stdin=text(changed(hop(2), "facts.F1.confidence", 0.9))
+    )
+    assert found["facts_changed"] == {"F1": {"confidence": {"old": 0.96, "new": 0.9}}}
+    assert chain("lctl", "diff", "two.yaml", "ack.yaml").exit_code == 2
+    assert chain("lctl", "diff", "-", "-", stdin="").exit_code == 2
+
+
+def test_rules_are_listed_and_explained(machine):
+    lines = machine("lctl", "rules").stdout.splitlines()
+    assert len(lines) == 99
+    assert lines[0] == "P01  error  the block is not well-formed YAML"
+    assert {row["level"] for row in machine.json("lctl", "rules", "--level", "warn")} == {"warn"}
+    assert machine("explain", "x07").stdout.startswith("# X07: a critical fact is lost\n")
+    assert machine.json("explain", "X07")["code"] == "X07"
+    assert machine("explain", "X99").exit_code == 2
+
+
+def test_nothing_of_a_document_drives_the_terminal(machine):
+    hostile = changed(hop(1), "facts.F1.text", "\x1b[2Jgone\u202e")
+    hostile = changed(hostile, "chain.target", "\x1b]0;x\x07y")
+    machine.write("bad.yaml", text(changed(hostile, "trace.0.action", "a\x1b[1mb")))
+    for name in ("check", "show", "chain", "graph", "ack"):
+        result = machine("lctl", name, "bad.yaml")
+        assert not {"\x1b", "\x07", "\u202e"} & set(result.stdout), name

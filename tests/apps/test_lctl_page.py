@@ -1,0 +1,37 @@
+"""`docs/lctl.md` is true: commands print what it shows, its Python does what it says, no rule is missing."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from callsheet.trace.lctl.rules.table import RULES
+
+PAGE = (Path(__file__).parents[2] / "docs" / "lctl.md").read_text("utf-8")
+FILES = re.findall(r"^(`{3,4})(?:yaml|markdown) (\S+)\n(.*?)^\1$", PAGE, re.MULTILINE | re.DOTALL)
+COMMANDS = re.findall(r"^```console\n\$ callsheet ([^\n]*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(("line", "shown"), COMMANDS, ids=[line for line, _ in COMMANDS])
+def test_a_command_prints_what_the_page_shows(machine, line, shown):
+    for _, name, text in FILES:
+        machine.write(name, text)
+    result = machine(*shlex.split(line))
+    assert result.stdout + result.stderr == shown
+
+
+def test_the_python_does_what_the_page_says():
+    code = "".join(re.findall(r"^```pycon\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+    test = doctest.DocTestParser().get_doctest(code, {}, "lctl.md", "lctl.md", 0)
+    outcome = doctest.DocTestRunner().run(test)
+    assert outcome.attempted > 8
+    assert outcome.failed == 0
+
+
+def test_the_page_lists_every_rule_as_it_is():
+    rows = re.findall(r"^\| ([A-Z]\d\d) \| (\w+) \| (.*) \| (.*) \|$", PAGE, re.MULTILINE)
+    assert rows == [(r.id, str(r.level), r.title, r.origin) for r in RULES.values()]

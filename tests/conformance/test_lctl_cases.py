@@ -1,0 +1,21 @@
+"""Every case of `cases/lctl.jsonl` is met: what is found in documents, what facts are worth, pictures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.conformance.lctl import differences
+from tests.conformance.lctl_form import LctlCase, read_lctl_cases
+
+CASES = read_lctl_cases(Path(__file__).with_name("cases") / "lctl.jsonl")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_case_is_met(case: LctlCase) -> None:
+    assert differences(case) == []
+
+
+def test_each_case_has_an_id_of_its_own() -> None:
+    assert [name for name, count in Counter(case.id for case in CASES).items() if count > 1] == []

@@ -1,0 +1,125 @@
+"""YAML from strangers: nothing grows, nothing is guessed, nothing is made."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from callsheet import Plan
+from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.dag import parse_dag
+from callsheet.ir import Call, Literal
+
+PLAN = """steps:
+- index: 1
+  title: A
+  tool: note
+  depends_on: []
+  args:
+    v: {}
+"""
+
+
+def value_of(written: str) -> object:
+    """The value of an argument that is written so in YAML."""
+    plan = parse_dag(PLAN.format(written), is_yaml=True).require()
+    action = plan.steps[0].action
+    assert isinstance(action, Call)
+    (found,) = (value for name, value in action.named if name == "v")
+    assert isinstance(found, Literal)
+    return found.value
+
+
+def codes(text: str) -> set[str]:
+    with pytest.raises(CallsheetError) as caught:
+        parse_dag(text, is_yaml=True).require()
+    return {d.code for d in caught.value.diagnostics if d.is_error}
+
+
+@pytest.mark.parametrize("levels", [9, 200])
+def test_a_bomb_of_aliases_is_refused_at_once(levels):
+    """Written out, nine levels are 387 million values; two hundred are beyond counting."""
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
+    bomb += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, levels))
+    parse_dag("a: 1", is_yaml=True)  # the reader is imported
+    began = time.process_time()
+    assert codes(f"{bomb}{PLAN.format(1)}") == {"DAG007"}
+    assert time.process_time() - began < 0.1
+
+
+def test_a_value_used_twice_by_an_alias_is_refused_however_small():
+    assert "DAG007" in codes(PLAN.format("&x [1]") + "    w: *x\n")
+
+
+TEXTS = [
+    "no",
+    "off",
+    "Yes",
+    "1:30",
+    "2026-11-22",
+    "2026-11-22T10:00:00Z",
+    "12:30:45",
+    "=",
+    "1.2.3",
+    "0x",
+    "~root",
+]
+
+
+@pytest.mark.parametrize("written", [*TEXTS, "null_", "nan", "inf"])
+def test_what_other_readers_make_something_of_stays_a_text(written):
+    assert value_of(written) == written
+
+
+@pytest.mark.parametrize(
+    "written", ["012", "0o14", "0x1F", "0b11", "1_000", "+1", ".5", ".inf", "-.INF", ".nan"]
+)
+def test_a_number_that_readers_take_differently_is_refused_and_not_guessed(written):
+    assert codes(PLAN.format(written)) == {"DAG008"}
+    assert value_of(f'"{written}"') == written
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '!!python/object/apply:os.system ["touch made"]',
+        "!!python/object:subprocess.Popen {args: x}",
+        "!!python/name:os.system",
+        "!!binary aGk=",
+        "!!timestamp 2026-11-22",
+        "!!set {a}",
+        "!own x",
+        "!!str 1",
+    ],
+)
+def test_no_tag_makes_anything(written, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "DAG007" in codes(PLAN.format(written))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [
+        ("[" * 2_000 + "]" * 2_000, "DAG003"),
+        ("[" * 100_000, "DAG003"),
+        ("{a: " * 100_000, "DAG003"),
+        ("9" * 5_000, "DAG004"),
+        ("1e999", "DAG004"),
+        ("{a: 1, a: 2}", "DAG002"),
+        ("{<<: {a: 1}}", "DAG007"),
+    ],
+)
+def test_depth_and_size_are_bounded(written, code):
+    began = time.process_time()
+    assert code in codes(PLAN.format(written))
+    assert time.process_time() - began < 2
+
+
+def test_a_file_is_read_alike(tmp_path: Path):
+    path = tmp_path / "plan.yaml"
+    path.write_text("a: &a [1]\nb: *a\n" + PLAN.format("no"))
+    with pytest.raises(CallsheetError, match="DAG007"):
+        Plan.load(path)

@@ -1,0 +1,117 @@
+"""The laws of confidence: it never rises along a chain, branches join in any order, unknown is never sure."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from callsheet.trace.lctl.check import check
+from callsheet.trace.lctl.confidence import VerifiedRaise, effective, lowest
+from callsheet.trace.lctl.fields import frozen
+from callsheet.trace.lctl.model import Chain, Fact, Handoff
+from lctl_blocks import changed, hop, minimal, text
+
+CONFIDENCES = st.none() | st.floats(0, 1)
+NAMES = ("F1", "F2", "F3", "F4")
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> Handoff:
+    ids = draw(st.lists(st.sampled_from(NAMES), unique=True))
+    parents = st.lists(st.sampled_from(NAMES), max_size=2, unique=True).map(tuple)
+    facts = {name: Fact(name, "t", draw(CONFIDENCES), derived_from=draw(parents)) for name in ids}
+    return Handoff(Chain("c", 1, "a", "b"), frozen(facts), instruction="go")
+
+
+def rank(value: float | None) -> float:
+    """Unknown is below everything."""
+    return -1.0 if value is None else value
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(documents(), min_size=1, max_size=4))
+def test_nothing_rises_along_a_chain(chain: list[Handoff]) -> None:
+    """eff(f, document) <= eff(f, parent) and <= stated(f), at every hop."""
+    before: dict[str, float | None] = {}
+    for document in chain:
+        now = effective(document, [before])
+        for name, value in now.items():
+            stated = document.facts[name].confidence
+            assert rank(value) <= rank(stated)
+            if name in before:
+                assert rank(value) <= rank(before[name])
+            for parent in document.facts[name].derived_from:
+                if parent in now:
+                    assert rank(value) <= rank(now[parent])
+        before = now
+
+
+@settings(max_examples=60, deadline=None)
+@given(documents(), st.lists(st.dictionaries(st.sampled_from(NAMES), CONFIDENCES), max_size=4), st.randoms())
+def test_the_order_of_parents_changes_nothing(document: Handoff, parents: list, random: object) -> None:
+    """Joining is commutative: it is a minimum."""
+    mixed = list(parents)
+    random.shuffle(mixed)  # type: ignore[attr-defined]
+    assert effective(document, parents) == effective(document, mixed)
+
+
+@given(st.lists(CONFIDENCES, min_size=1), st.integers(0, 5))
+def test_joining_is_associative(values: list[float | None], cut: int) -> None:
+    """The lowest of parts is the lowest of all, however they are put together."""
+    parts = [part for part in (values[:cut], values[cut:]) if part]
+    assert lowest(lowest(part) for part in parts) == lowest(values)
+    assert reduce(lambda a, b: lowest([a, b]), values) == lowest(values)
+
+
+def test_a_circle_of_derivations_ends_at_its_lowest() -> None:
+    facts = {
+        "F1": Fact("F1", "t", 0.9, derived_from=("F2",)),
+        "F2": Fact("F2", "t", 0.8, derived_from=("F3", "F2")),
+        "F3": Fact("F3", "t", 0.7, derived_from=("F1",)),
+        "F4": Fact("F4", "t", 0.6),
+    }
+    found = effective(Handoff(Chain("c"), frozen(facts)))
+    assert found == {"F1": 0.7, "F2": 0.7, "F3": 0.7, "F4": 0.6}
+
+
+def test_many_derivations_cost_little() -> None:
+    facts = {f"F{n}": Fact(f"F{n}", "t", 1 - n / 1e6, derived_from=(f"F{n + 1}",)) for n in range(5_000)}
+    assert effective(Handoff(Chain("c"), frozen(facts)))["F0"] == facts["F4999"].confidence
+
+
+def test_a_weak_parent_that_was_dropped_still_counts() -> None:
+    """Leaving a fact out does not make what follows from it surer."""
+    facts = {"F2": Fact("F2", "t", 0.9, derived_from=("F1",))}
+    assert effective(Handoff(Chain("c"), frozen(facts)), [{"F1": 0.5}]) == {"F2": 0.5}
+
+
+def test_a_dip_binds_all_later_hops_also_with_an_ack_or_an_unreadable_text_between() -> None:
+    low = changed(minimal(), "facts.F1.confidence", 0.65)
+    later = changed(minimal(), "chain.step", 3)
+    report = check([text(low), "lctl: [", "lctl_ack: {chain_id: inv-7}", text(later)])
+    assert report.effective == {"F1": 0.65}
+    assert report.flagged == ("F1",)
+
+
+@pytest.mark.parametrize(
+    ("word", "value"), [(VerifiedRaise.CAP, 0.65), (VerifiedRaise.ACCEPT, 0.96)], ids=["cap", "accept"]
+)
+def test_a_verified_raise_is_capped_or_accepted(word: VerifiedRaise, value: float) -> None:
+    second = hop(2)
+    second["trace"][1]["facts_modified"] = ["F1"]
+    second["facts"]["F1"] |= {"source": "checker", "step": 2}
+    docs = [text(changed(hop(1), "facts.F1.confidence", 0.65)), text(second)]
+    assert check(docs, verified_raise=word).effective["F1"] == value
+    unlisted = text(changed(second, "trace.1.facts_modified", []))
+    assert check([docs[0], unlisted], verified_raise=word).effective["F1"] == 0.65
+
+
+def test_unknown_is_flagged_and_never_sure() -> None:
+    report = check(
+        [text(changed(minimal(), "facts.F1.confidence", ...)), text(changed(minimal(), "chain.step", 3))]
+    )
+    assert report.effective == {"F1": None}
+    assert report.flagged == ("F1",)

@@ -1,0 +1,181 @@
+"""Texts to documents: YAML's core schema, fences in answers, limits; and no text raises anything."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from callsheet.diagnostics import render_all
+from callsheet.trace.lctl.check import check
+from callsheet.trace.lctl.findings import LctlError
+from callsheet.trace.lctl.model import Handoff
+from callsheet.trace.lctl.reading import parse, read
+from callsheet.trace.lctl.write import to_data
+from lctl_blocks import failed, hop, minimal, text
+
+MINIMAL = text(minimal())
+
+
+def rules_of(block: str | bytes) -> list[str]:
+    return [finding.rule for finding in read(block).findings]
+
+
+def extra(written: str) -> object:
+    """What a value is read as."""
+    document = parse(f"{MINIMAL}x: {written}\n")
+    assert isinstance(document, Handoff)
+    return document.extra["x"]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("no", "no"), ("on", "on"), ("y", "y"), ("2026-02-03", "2026-02-03"), ("12:30:45", "12:30:45"),
+        ("1_000", "1_000"), ("0x1F", 31), ("0o17", 15), ("017", 17), ("9e-1", 0.9), (".5", 0.5), ("1.", 1.0),
+        ("+3", 3), ("true", True), ("True", True), ("~", None), ("Null", None), ("nULL", "nULL"),
+        ('"3"', "3"), ("!!str 3", "3"), ("!!float 3", 3.0), ("! 3", "3"),
+        ("{1: a, ~: b}", {"1": "a", "~": "b"}),
+        ("{<<: {a: 1}}", {"<<": {"a": 1}}), ("-.inf", float("-inf")),
+    ],
+)  # fmt: skip
+def test_scalars_are_those_of_the_core_schema(written: str, value: object) -> None:
+    found = extra(written)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("block", "rule"),
+    [
+        ("", "P02"), ("# nothing\n", "P02"), ("- a", "P02"), ("lctl", "P02"), ("a: 1\na: 2", "P03"),
+        ("x: {b: 1, 'b': 2}", "P03"), ("--- \na: 1\n--- \n", "P04"), ("a: !mine 1", "P05"),
+        ("a: !!int x", "P05"),
+        ("a: !!set {b}", "P05"), ("a: &a [*a]", "P06"), ("a: *b", "P01"), ("a: [1", "P01"), ("\ta: 1", "P01"),
+        ("[a]: 1", "P01"), (b"a: \xff", "P08"), ("a: 1".encode("utf-16"), "P08"), ("a: \x00", "P08"),
+        ("a: '\x1b'", "P08"), ("a: '\ud800'", "P08"), ("{" * 3000, "P07"),
+         ("a:\n  - " + "- " * 80 + "x", "P07"),
+        ("a: 1", "P09"), ("Lctl: '3.0'", "P09"),
+    ],
+)  # fmt: skip
+def test_what_is_no_document_is_refused_by_the_rule_that_says_why(block: str | bytes, rule: str) -> None:
+    reading = read(block)
+    assert [finding.rule for finding in reading.findings] == [rule]
+    assert reading.document is None
+    with pytest.raises(LctlError) as caught:
+        parse(block)
+    assert rule in render_all(caught.value.diagnostics, caught.value.source)
+
+
+def test_limits_hold_within_a_second() -> None:
+    bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"{name}: &{name} [{','.join([f'*{before}'] * 9)}]\n"
+        for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    began = time.process_time()
+    assert rules_of("lctl: '3.0'\n" + bomb) == ["P06"]
+    assert rules_of("lctl: '" + "x" * (8 * 1024 * 1024) + "'") == ["P07"]
+    assert rules_of("lctl: '3.0'\nx: " + "[" * 100_000) == ["P07"]
+    deep = "a: &a [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[x]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]\n"
+    assert rules_of(deep + "b: " + "[" * 40 + "*a" + "]" * 40) == ["P07"]
+    assert time.process_time() - began < 2
+
+
+def test_each_use_of_an_alias_is_a_value_of_its_own() -> None:
+    document = parse(MINIMAL + "a: &a {b: [1]}\nc: *a\n")
+    assert isinstance(document, Handoff)
+    assert document.extra["c"] == {"b": [1]}
+    assert document.extra["c"] is not document.extra["a"]
+
+
+def test_json_is_read_also_with_its_pairs_of_surrogates() -> None:
+    block = minimal() | {"instruction": "go \U0001f600"}
+    document = parse(json.dumps(block))
+    assert isinstance(document, Handoff)
+    assert document.instruction == "go \U0001f600"
+
+
+# ---------------------------------------------------------------- fences
+
+
+def test_the_first_closed_fence_with_a_block_counts() -> None:
+    answer = f"See:\n```python\nprint('lctl: no')\n```\nand\n~~~yaml\n{MINIMAL}~~~\n```\nlctl: x\n```\n"
+    document = parse(answer)
+    assert isinstance(document, Handoff)
+    assert document.chain.target == "checker"
+
+
+def test_a_fence_inside_of_the_instruction_does_not_end_the_block() -> None:
+    block = MINIMAL.replace("Check the total", "|\n  Run:\n  ```sh\n  make\n  ```\n  and tell.")
+    for given_ in (block, f"Here:\n```yaml\n{block}```\nDone."):
+        document = parse(given_)
+        assert isinstance(document, Handoff)
+        assert document.instruction == "Run:\n```sh\nmake\n```\nand tell.\n"
+
+
+def test_an_answer_that_was_cut_off_is_refused() -> None:
+    assert rules_of(f"Here:\n```yaml\n{MINIMAL}") == ["P01"]
+    assert rules_of("Here:\n```sh\nls\n```\n") == ["P09"]
+
+
+def test_places_are_those_of_the_whole_answer() -> None:
+    answer = f"Gladly.\n```yaml\n{MINIMAL.replace('0.96', '9.6')}```\n"
+    (found,) = read(answer).findings
+    assert found.span is not None
+    assert answer[slice(*found.span)] == "9.6"
+
+
+# ---------------------------------------------------------------- no text raises anything
+
+PIECES = st.sampled_from(
+    ["lctl: '3.0'\n", "lctl_ack:", "chain:", "trace:", "facts:", "handoff:", "\n", "  ", "- ", "{", "}", "[",
+     "]", ": ", ", ", "&a ", "*a", "!!str ", "!x ", "'", '"', "|\n", "```\n", "```yaml\n", "---\n", "...\n",
+     "? ", "\t", "\ufeff", "\x00", "\ud800", "é", "%YAML 1.2\n", "step: ", "1", "0.5", "F1",
+     "null", "<<: ", "#"]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=40).map("".join))
+def test_no_text_raises_anything_but_the_typed_error(block: str) -> None:
+    report = check([block, block])
+    for finding in report.findings:
+        render_all([finding.diagnostic], report.readings[finding.document].source)
+    with suppress(LctlError):
+        parse(block)
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_raise_anything(block: bytes) -> None:
+    read(block)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from([hop(2), failed(), minimal(), {"lctl_ack": {"step": 1}}]), st.data())
+def test_a_document_with_any_value_in_any_place_is_told_of_and_kept(block: dict, data: st.DataObject) -> None:
+    """Whatever stands where, the check ends with findings, and writing loses nothing."""
+    paths = [[key] for key in block] + [[k, i] for k, v in block.items() if isinstance(v, dict) for i in v]
+    path = data.draw(st.sampled_from(paths))
+    value = data.draw(VALUES)
+    assume(path != ["chain"] or value != {})  # an empty chain is written as none at all
+    broken = block | {path[0]: value if len(path) == 1 else block[path[0]] | {path[1]: value}}
+    written = text(broken)
+    report = check([hop_text, written])
+    document = report.documents[1]
+    assert document is not None
+    again = check([hop_text, document])
+    assert [f.rule for f in again.findings] == [f.rule for f in report.findings]
+    assert repr(to_data(again.documents[1] or document)) == repr(to_data(document))
+
+
+hop_text = text(hop(1))

@@ -1,0 +1,183 @@
+"""The receiving protocol, and the documents that are made: they hold every rule, whatever the work was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from callsheet.lctl import (
+    Ack,
+    Fact,
+    Handoff,
+    LctlError,
+    Level,
+    Work,
+    begin,
+    check,
+    free_ids,
+    merge,
+    parse,
+    receive,
+    rename_facts,
+    write,
+)
+from lctl_blocks import ack, changed, failed, hop, minimal, text
+
+
+def work(agent: str, to: str, **more: object) -> Work:
+    return replace(Work(agent=agent, to=to, instruction="Go on", action="Did it", confidence=0.9), **more)
+
+
+def first(**more: object) -> Handoff:
+    facts = [Fact("F1", "Invoice 881 totals 120.50 EUR", 0.96), Fact("F2", "It is of March", 0.9)]
+    return begin("inv-7", work("reader", "checker", facts=facts, critical=["F1"], **more))
+
+
+def rules_of(error: pytest.ExceptionInfo[LctlError]) -> list[str]:
+    return [diagnostic.code for diagnostic in error.value.diagnostics]
+
+
+def test_the_six_steps() -> None:
+    got = receive(f"Here you are:\n```yaml\n{write(first())}```\n", agent="checker")
+    assert [entry.agent for entry in got.trace] == ["reader"]
+    assert (got.concerns, got.human_review, got.blocked) == ((), (), ())
+    made = got.ack()
+    assert made == Ack("inv-7", 1, "checker", "received", ("F1", "F2"), ())
+    assert got.instruction == "Go on"
+    onward = got.hand_on(
+        work("checker", "payer", facts=[Fact("F3", "Order 55 fits", 0.95, derived_from=("F1",))])
+    )
+    assert (onward.chain.step, onward.chain.source, onward.chain.target) == (2, "checker", "payer")
+    assert onward.critical == ("F1", "F3")
+    assert onward.lists is not None
+    assert onward.lists.context == ("F2",)
+    assert check([first(), made, onward]).is_ok
+
+
+def test_what_cannot_be_received_is_refused_with_its_place() -> None:
+    with pytest.raises(LctlError) as caught:
+        receive(text(changed(hop(1), "chain.step", 0)))
+    assert rules_of(caught) == ["C04"]
+    for block in (text(failed()), text(ack())):
+        with pytest.raises(LctlError) as caught:
+            receive(block)
+        assert rules_of(caught) == ["P09"]
+    with pytest.raises(LctlError) as caught:
+        receive(text(hop(1)), agent="payer")
+    assert rules_of(caught) == ["A03"]
+
+
+def test_a_fact_below_forty_percent_is_received_and_blocked() -> None:
+    got = receive(text(changed(hop(1), "facts.F1.confidence", 0.3)))
+    assert got.blocked == got.concerns == ("F1",)
+    onward = got.hand_on(work("checker", "payer"))
+    assert "F1" in onward.facts
+    assert onward.handed_on == ("F2",)
+    with pytest.raises(LctlError):
+        receive(text(changed(hop(1), "facts.F1.confidence", 0.3)), accept=())
+
+
+def test_a_value_that_came_up_is_handed_on_at_what_it_is_worth() -> None:
+    low = changed(hop(1), "facts.F1.confidence", 0.65)
+    second = hop(2)
+    second["trace"][1]["facts_modified"] = ["F1"]
+    second["facts"]["F1"] |= {"source": "checker", "step": 2}
+    got = receive(text(second), after=[text(low)])
+    assert got.concerns == ("F1",)
+    assert got.ack().confidence_concerns == ("F1",)
+    assert got.hand_on(work("payer", "auditor")).facts["F1"].confidence == 0.65
+
+
+def test_the_minimal_form_is_answered_in_the_minimal_form() -> None:
+    onward = receive(text(minimal())).hand_on(work("checker", "payer", facts=[Fact("F2", "It fits", 0.96)]))
+    assert onward.is_minimal
+    assert list(onward.facts) == ["F1", "F2"]
+    report = check([text(minimal()), onward])
+    assert report.is_ok
+    assert "from: checker, to: payer" in write(onward)
+
+
+def test_work_that_breaks_a_rule_is_refused() -> None:
+    got = receive(write(first()))
+    for wrong, rule in (
+        ({"facts": [Fact("F1", "Something else", 0.9)]}, "T08"),
+        ({"modified": [Fact("F9", "Something", 0.9)]}, "T09"),
+        ({"facts": [Fact("F3", " ", 0.9)]}, "F01"),
+        ({"facts": [Fact("F3", "x")]}, "F02"),
+        ({"dropped": ["F1"]}, "X07"),
+        ({"critical": ["F9"]}, "H01"),
+        ({"instruction": ""}, "S08"),
+    ):
+        with pytest.raises(LctlError) as caught:
+            got.hand_on(work("checker", "payer", **wrong))
+        assert rule in rules_of(caught), rule
+
+
+def test_branches_come_together_at_the_lowest_value() -> None:
+    start = first()
+    branches = []
+    for agent, value in (("web", 0.9), ("api", 0.7)):
+        got = receive(write(replace(start, chain=replace(start.chain, target=agent))))
+        (own,) = free_ids(start) if agent == "web" else ("F4",)
+        done = work(
+            agent, "lead", parallel=True, facts=[Fact(own, f"{agent} answers", 0.95)],
+            modified=[Fact("F1", "Invoice 881 totals 120.50 EUR", value)],
+        )  # fmt: skip
+        branches.append(receive(write(got.hand_on(done)), after=[start]))
+    joined = [merge(order, replace(work("lead", "ops"), action=None)) for order in (branches, branches[::-1])]
+    for made in joined:
+        assert made.chain.parallel_merge
+        assert made.facts["F1"].confidence == 0.7
+        assert made.lists is not None
+        assert "0.7, 0.9" in made.lists.warnings[0]
+    assert {f.id: (f.text, f.confidence, f.source) for f in joined[0].facts.values()} == {
+        f.id: (f.text, f.confidence, f.source) for f in joined[1].facts.values()
+    }
+    documents = [start, *(branch.document for branch in branches), joined[0]]
+    report = check(documents, {1: (0,), 2: (0,), 3: (1, 2)})
+    assert {f.rule for f in report.of(3) if f.level is not Level.INFO} == {"M02"}
+
+
+def test_branches_that_give_one_id_to_two_facts_are_renamed_first() -> None:
+    one, other = (
+        begin("c", work(agent, "lead", parallel=True, facts=[Fact("F1", f"{agent} answers", 0.9)]))
+        for agent in ("web", "api")
+    )
+    with pytest.raises(LctlError) as caught:
+        merge([one, other], work("lead", "ops"))
+    assert rules_of(caught) == ["M01"]
+    made = merge([one, rename_facts(other, {"F1": "F2"})], work("lead", "ops"))
+    assert made.critical == ("F1", "F2")
+    assert [entry.facts_added for entry in made.entries] == [("F1",), ("F2",), ()]
+
+
+CONFIDENCES = st.floats(0, 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(CONFIDENCES, max_size=3), min_size=1, max_size=5), st.booleans(), st.data())
+def test_a_chain_that_is_made_breaks_no_rule_of_level_error(
+    hops: list[list[float]], is_minimal: bool, data: st.DataObject
+) -> None:
+    """Whatever agents add, in whatever confidence: every document passes the check, in its chain."""
+    made: list[Handoff] = []
+    for number, values in enumerate(hops):
+        known = list(made[-1].facts) if made else []
+        ids = free_ids(made[-1], len(values)) if made else tuple(f"F{n}" for n in range(1, len(values) + 1))
+        parents = st.lists(st.sampled_from(known), max_size=2, unique=True) if known else st.just([])
+        facts = [
+            Fact(name, "t", value, derived_from=tuple(data.draw(parents)))
+            for name, value in zip(ids, values, strict=True)
+        ]
+        done = work(f"a{number}", f"a{number + 1}", facts=facts)
+        if not made:
+            made.append(begin("c", done, minimal=is_minimal))
+        else:
+            made.append(receive(write(made[-1]), after=made[:-1], accept=["V05"]).hand_on(done))
+    report = check(made)
+    assert [(f.rule, f.message) for f in report.findings if f.is_error and f.rule != "V05"] == []
+    assert not report.lost
+    assert all(parse(write(document)) == document for document in made)
