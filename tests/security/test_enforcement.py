@@ -214,6 +214,16 @@ async def test_a_file_keeps_its_label_for_later_runs(world: World) -> None:
     assert world.sent == []
 
 
+async def test_what_a_person_has_declassified_is_public_whatever_its_file_was(world: World) -> None:
+    world.write("notes.txt", "private")
+    await world.run('S1: @READ_FILE ("notes.txt") > $k\nS2: @WRITE_FILE ("out.txt", $k)', "first")
+    world.policy = replace(POLICY, declassify=frozenset({"S1"}))
+    outcome = await world.run('S1: @READ_FILE ("out.txt") > $k\nS2: @WEB_SEARCH ("$k")', "second")
+    assert outcome.result is not None
+    assert outcome.result.status is Status.DONE
+    assert world.sent == [{"query": "private"}]
+
+
 async def test_what_is_put_in_a_files_place_takes_its_label_away(world: World) -> None:
     world.write("box/k.txt", "KEY=1")
     await world.run(

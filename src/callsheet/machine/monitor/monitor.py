@@ -27,6 +27,8 @@ from callsheet.policy.calls import Argument, CallView, Objection, Rule
 from callsheet.policy.model import Implicit, Policy
 
 _MEMORY = frozenset({"QUERY_MEMORY", "GET_WM"})
+_AGENT = Kind.AGENT
+"""Looked at for every call: a module's name is found faster than an enum's member."""
 RESPOND, TERMINATE, REPLAN = "RESPOND", "TERMINATE", "RE-PLAN"
 _PLAIN: tuple[Label, Origins] = (LITERAL, NONE)
 
@@ -247,12 +249,12 @@ class Monitor:
         repeats = code.recurs and self.deciding.repeats(code)
         call = CallView(code.id, code.tool or REPLAN, arguments, way, code.retries, False, is_asked, repeats)
         origins = self._origins_at(reads.slots)
-        if code.kind is Kind.AGENT and code.loop is None:
+        if code.kind is _AGENT and code.loop is None:
             unseen = "the agent makes its calls by itself, so that nobody could hold them against the policy"
             raise objected(call, Objection(Rule.AGENT, unseen), origins)
         admitted = self._judged(call, origins, is_asked=is_asked)
         self.calls[attempt.key] = admitted
-        if isinstance(attempt, Talk):
+        if code.loop is not None and isinstance(attempt, Talk):
             self.talks[attempt.key] = admitted.sent, admitted.origins
             self.narrow(attempt)
         return admitted
@@ -370,7 +372,7 @@ class Monitor:
         if admitted is None:
             return
         label, origins = admitted.result, admitted.origins
-        if reported is not None:
+        if reported is not None and not self._is_declassified(attempt.code):
             # what is known of each fact takes the place of what the policy says of all memory
             label = reported.join(admitted.sent if attempt.code.tool in _MEMORY else label)
         if isinstance(attempt, InnerCall):
@@ -425,11 +427,14 @@ class Monitor:
             self._note_presence(code, way)
         self.labels[code.out_slot], self.origins[code.out_slot] = self.last
 
+    def _is_declassified(self, code: StepCode) -> bool:
+        return not self.is_anew and code.id in self.enforcement.policy.declassify
+
     def _note_presence(self, code: StepCode, way: Label) -> None:
         """What decided whether a step gives something: its way, and whether its arguments are there."""
         reads = self._reads_of(code)
         told = way.join(self._by_emptiness((*reads.slots, *reads.source), code))
-        if code.id in self.enforcement.policy.declassify and not self.is_anew:
+        if self._is_declassified(code):
             told = Label(way.untrusted, None)
         self.presence.pop(self.program.names[code.out_slot], None)
         if told != LITERAL:

@@ -14,8 +14,8 @@ from callsheet.policy.rules.base import Check, Notes, Setting
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
     """PREDICATE for each rule that refuses, a question for each that asks.
 
-    Where an argument is not known yet, the rule is decided at the call. Raises CallsheetError (POL009, POL003)
-    where a predicate cannot be carried out at all.
+    Where an argument is not known yet, the rule is decided at the call. Raises CallsheetError (POL009,
+    POL003) where a predicate cannot be carried out at all.
     """
     del traits
     rules = compile_rules(rule for rule in setting.policy.rules if fold(rule.tool) == tool)
