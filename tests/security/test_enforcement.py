@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from dataclasses import replace
 from typing import Any
 
@@ -22,8 +23,9 @@ from callsheet.runtime.answers import Answer
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome, fold_run
 from callsheet.runtime.inbox import answer_run, inbox
-from callsheet.runtime.runs import GivenPolicy, start_run
+from callsheet.runtime.runs import GivenPolicy, run_unrecorded, start_run
 from callsheet.store import EventType, JournalError, RunStatus
+from callsheet.store.labels import LabelStore
 
 YES = Respondents(lambda ask: True)
 LEAK = 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WEB_SEARCH ("about $n"{}) > $r{}\nS3: @RESPOND ("done")'
@@ -212,6 +214,16 @@ async def test_a_file_keeps_its_label_for_later_runs(world: World) -> None:
     assert world.sent == []
 
 
+async def test_what_a_person_has_declassified_is_public_whatever_its_file_was(world: World) -> None:
+    world.write("notes.txt", "private")
+    await world.run('S1: @READ_FILE ("notes.txt") > $k\nS2: @WRITE_FILE ("out.txt", $k)', "first")
+    world.policy = replace(POLICY, declassify=frozenset({"S1"}))
+    outcome = await world.run('S1: @READ_FILE ("out.txt") > $k\nS2: @WEB_SEARCH ("$k")', "second")
+    assert outcome.result is not None
+    assert outcome.result.status is Status.DONE
+    assert world.sent == [{"query": "private"}]
+
+
 async def test_what_is_put_in_a_files_place_takes_its_label_away(world: World) -> None:
     world.write("box/k.txt", "KEY=1")
     await world.run(
@@ -252,6 +264,40 @@ async def test_a_search_that_finds_a_secret_file_has_its_label(world: World) -> 
     world.write("box/k.txt", "KEY=1")
     found = refusal(await world.run('S1: @SEARCH_FILES ("KEY") > $k\nS2: @WEB_SEARCH ("$k")'))
     assert found.label.endswith("/secret")
+
+
+async def test_what_cannot_be_labelled_is_not_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(LabelStore, "begin", full)
+    outcome = await world.run('S1: @WRITE_FILE ("out.txt", "x") > $a\nS2: @RESPOND ($a)')
+    assert outcome.result is not None
+    assert "cannot be kept" in outcome.result.response
+    assert not (world.folder / "out.txt").exists()
+
+
+async def test_labels_that_cannot_be_read_stop_the_run_before_it_starts(world: World) -> None:
+    world.journal.path.with_name(f"{world.journal.path.name}-labels").write_text("no database" * 99)
+    with pytest.raises(JournalError) as caught:
+        await world.run('S1: @NOTE ("x")')
+    assert caught.value.diagnostics[0].code == "JRN010"
+
+
+async def test_without_a_journal_the_policy_holds_as_well(world: World) -> None:
+    world.write("notes.txt", "private")
+    plan = plan_of(LEAK.format("", ""))
+    result = await run_unrecorded(plan, world.ports(), world.launch(plan, {}, {}))
+    assert result.status is Status.REFUSED
+    assert world.sent == []
+
+
+async def test_calls_of_a_group_that_have_not_left_when_one_is_refused_do_not_leave(world: World) -> None:
+    world.write("notes.txt", "private")
+    text = 'S1: @READ_FILE ("notes.txt") > $n\n@PARALLEL {\n S2: @NOTE ("x")\n S3: @WEB_SEARCH ("$n")\n}'
+    refusal(await world.run(text))
+    intents = [event.key for event in world.journal.events("run") if event.type is EventType.INTENT]
+    assert intents == ["S1.0.1"]
 
 
 async def test_notes_have_the_labels_of_what_was_noted(world: World) -> None:

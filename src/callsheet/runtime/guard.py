@@ -6,8 +6,10 @@ knows of it. What is checked here stands behind the machine's own checks, which 
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -177,13 +179,18 @@ class GuardedGateway(Gateway):
         except TokenRefused as refused:
             return Failed(command.key, f"the agent may not call @{command.tool}: {refused}")
         kept = kept_by(command.tool, command.args)
-        writing = None if kept is None else self._leaving(kept, command.label)
+        try:
+            writing = None if kept is None else self._leaving(kept, command.label)
+        except sqlite3.Error as error:
+            return Failed(command.key, f"the label of what it writes cannot be kept: {error}")
         outcome = await super().carry_out(command)
         if kept is not None and writing is not None:
-            self._has_left(kept, writing, outcome)
-        if isinstance(outcome, Succeeded):
-            return self._labelled(command, outcome)
-        return outcome
+            with suppress(sqlite3.Error):  # the place keeps the higher label
+                self._has_left(kept, writing, outcome)
+        try:
+            return self._labelled(command, outcome) if isinstance(outcome, Succeeded) else outcome
+        except sqlite3.Error as error:
+            return Failed(command.key, f"the label of what it has read cannot be known: {error}")
 
     def _leaving(self, kept: Kept, label: Label | None) -> Writing | None:
         """Note what a call is about to leave behind, before it leaves."""

@@ -264,9 +264,10 @@ class LocalDriver:
         recorder = self._recorder
         if recorder is None:
             return None
-        for command in commands:
-            if not isinstance(command, Finish):
-                recorder.intent(command)
+        if self._machine.result is None:  # what was asked for before the run was refused does not leave
+            for command in commands:
+                if not isinstance(command, Finish):
+                    recorder.intent(command)
         return recorder.commit(self._crew.is_idle)
 
     async def _settled(self, commands: Sequence[Command]) -> None:

@@ -6,9 +6,10 @@ person has to decide about.
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -132,14 +133,15 @@ async def run_unrecorded(
     machine = Machine(program, bounded(launch.limits, launch.policy), watch.observer, *rules)
     people = People(run_id, present=present)
     at_once = launch.limits.max_concurrency_by_tool
-    gateway = Gateway(ports, run_id, at_once=at_once)
-    if launch.policy is not None:
-        guard = Guard(launch.policy, launch.verified, LabelStore.in_memory())
-        gateway = GuardedGateway(ports, run_id, guard, at_once=at_once)
-    driver = LocalDriver(machine, gateway, None, watch.after_batch, people=people)
-    if watch.on_driver is not None:
-        watch.on_driver(driver)
-    result = await driver.run(machine.feed(Started(launch.inputs), SLICE))
+    with LabelStore.in_memory() if launch.policy is not None else nullcontext() as labels:
+        gateway = Gateway(ports, run_id, at_once=at_once)
+        if launch.policy is not None and labels is not None:
+            guard = Guard(launch.policy, launch.verified, labels)
+            gateway = GuardedGateway(ports, run_id, guard, at_once=at_once)
+        driver = LocalDriver(machine, gateway, None, watch.after_batch, people=people)
+        if watch.on_driver is not None:
+            watch.on_driver(driver)
+        result = await driver.run(machine.feed(Started(launch.inputs), SLICE))
     assert result is not None  # without a journal nothing falls into doubt
     return _timed(result, driver)
 
@@ -274,6 +276,18 @@ def _changed(run_id: str, folded: Folded, given: GivenPolicy | None) -> PolicyCh
     return PolicyChanged(given.policy)
 
 
+def _labels(journal: Journal) -> LabelStore:
+    """The labels beside a journal; raises JournalError (JRN010) where they cannot be used."""
+    try:
+        return LabelStore.beside(journal.path)
+    except sqlite3.Error as error:
+        raise JournalError(
+            "JRN010",
+            f"the labels of files and facts beside {journal.path} cannot be used: {error}",
+            way_out="free space, or move that file (`…-labels`) away, and all that it knows with it",
+        ) from error
+
+
 @contextmanager
 def _gateway(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Generator[Gateway]:
     """The way out of a run; under a policy a guarded one."""
@@ -282,7 +296,7 @@ def _gateway(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Gen
     if enforcement is None:
         yield Gateway(ports, run_id, facts, at_once)
         return
-    with LabelStore.beside(journal.path) as store:
+    with _labels(journal) as store:
         guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store)
         yield GuardedGateway(ports, run_id, guard, facts, at_once)
 

@@ -105,6 +105,20 @@ def test_whether_something_is_empty_counts_where_every_bit_does(strict: bool) ->
     assert bench.keys == ([] if strict else ["S2.0.1"])
 
 
+def test_whether_a_value_is_there_tells_what_decided_that_it_was_set() -> None:
+    text = (
+        'S1: @READ ("a") > $a\nS2: ?IF ($a contains "x") THEN @KEEP ("yes") > $b\nS3: @KEEP ($b) > $c\n'
+        'S4: ?IF (NOT_EMPTY($c)) THEN @SEND ("it does")\nS5: @KEEP ("z")'
+    )
+    bench = Guarded(text)
+    bench.ok("S1.0.1", "x")
+    bench.ok("S2.0.1", "yes")
+    bench.ok("S3.0.1", "yes")
+    assert bench.result.status is Status.REFUSED
+    assert bench.result.objection is not None
+    assert bench.result.objection.decided_by == "U/priv"
+
+
 def test_in_a_circle_emptiness_counts_in_full() -> None:
     text = 'S1: @READ ("a") > $a\nS2: ?IF (IS_EMPTY($a)) THEN @SEND ("bit")\nS3: ?IF ($n != 1) THEN GOTO S1'
     bench = Guarded(text, inputs={"n": 2})

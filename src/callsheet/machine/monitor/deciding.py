@@ -56,7 +56,7 @@ class Deciding:
 
     def counts_all(self, code: StepCode) -> bool:
         """Whether every bit counts that a step tells: always, or because it may tell one again and again."""
-        return self.counts_bits or code.source is not None or self.repeats(code)
+        return self.counts_bits or self.repeats(code)
 
     def repeats(self, code: StepCode) -> bool:
         """Whether the plan may come back to a step."""

@@ -20,6 +20,7 @@ def monitor_to_json(monitor: Monitor) -> dict[str, Any]:
         "slots": [[slot, *_told(item)] for slot, item in enumerate(told) if item[0] != LITERAL or item[1]],
         "extra": {name: _told(item) for name, item in monitor.extra.items()},
         "noted": [[number, str(label)] for number, label in monitor.deciding.noted.items()],
+        "presence": {name: str(label) for name, label in monitor.presence.items()},
         "calls": {key: admitted.to_json() for key, admitted in monitor.calls.items()},
         "talks": {key: _told(item) for key, item in monitor.talks.items()},
         "loops": {prefix: _told(item) for prefix, item in monitor.loops.items()},
@@ -44,6 +45,7 @@ def put_monitor(monitor: Monitor, data: Mapping[str, Any]) -> None:
     for slot, *item in data["slots"]:
         monitor.labels[slot], monitor.origins[slot] = _read(item)
     monitor.extra = {name: _read(item) for name, item in data["extra"].items()}
+    monitor.presence = {name: read_label(label) for name, label in data["presence"].items()}
     monitor.calls = {key: Admitted.from_json(item) for key, item in data["calls"].items()}
     monitor.talks = {key: _read(item) for key, item in data["talks"].items()}
     monitor.loops = {prefix: _read(item) for prefix, item in data["loops"].items()}

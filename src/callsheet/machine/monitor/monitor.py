@@ -20,13 +20,15 @@ from callsheet.machine.monitor.deciding import Deciding
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.origins import NONE, Extended, merged
 from callsheet.machine.monitor.reads import Reads, argument_of, reads_of, written_of
-from callsheet.machine.monitor.refusal import PolicyRefusal, RefusedByPolicy
+from callsheet.machine.monitor.refusal import objected
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Argument, CallView, Objection, Rule
 from callsheet.policy.model import Implicit, Policy
 
 _MEMORY = frozenset({"QUERY_MEMORY", "GET_WM"})
+_AGENT = Kind.AGENT
+"""Looked at for every call: a module's name is found faster than an enum's member."""
 RESPOND, TERMINATE, REPLAN = "RESPOND", "TERMINATE", "RE-PLAN"
 _PLAIN: tuple[Label, Origins] = (LITERAL, NONE)
 
@@ -52,6 +54,7 @@ class Monitor:
         "literal",
         "loops",
         "origins",
+        "presence",
         "program",
         "results",
         "talks",
@@ -69,6 +72,8 @@ class Monitor:
         self.origins: list[Origins] = []
         self.extra: dict[str, tuple[Label, Origins]] = {}
         """Of variables that the program does not name."""
+        self.presence: dict[str, Label] = {}
+        """What decided whether variables are set and not empty, by name, where that is not plain."""
         self.calls: dict[str, Admitted] = {}
         """Calls without an outcome, by key."""
         self.talks: dict[str, tuple[Label, Origins]] = {}
@@ -177,20 +182,40 @@ class Monitor:
         slots, told = self.deciding.note(code, label)
         for slot in slots:
             self.labels[slot] = self.labels[slot].join(told)
+            self._add_presence(slot, told)
+
+    def _add_presence(self, slot: int, label: Label) -> None:
+        name = self.program.names[slot]
+        self.presence[name] = label.join(self.presence.get(name, LITERAL))
+
+    def _by_emptiness(self, slots: Iterable[int], code: StepCode) -> Label:
+        """What is told by whether these variables are empty, beside the one bit of the data itself.
+
+        A value that was set only because private data says so tells what it says.
+        """
+        if not self.presence:
+            return LITERAL
+        reads, names = self._reads_of(code), self.program.names
+        every = [at for slot in slots for at in (reads.source if slot == code.loop_slot else (slot,))]
+        return join([self.presence.get(names[slot], LITERAL) for slot in every])
 
     def tested(self, code: StepCode) -> None:
         """The guard of a step is about to be asked, of a loop for one item."""
         reads = self._reads_of(code)
-        slots = reads.tests
-        if reads.emptiness and self.deciding.counts_all(code):
-            slots = (*slots, *reads.emptiness)
-        if slots:
-            self._note(code, join([self.labels[slot] for slot in slots]))
+        label = join([self.labels[slot] for slot in reads.tests])
+        if reads.emptiness:
+            if self.deciding.counts_all(code):
+                label = label.join(join([self.labels[slot] for slot in reads.emptiness]))
+            else:
+                label = label.join(self._by_emptiness(reads.emptiness, code))
+        if label is not LITERAL:
+            self._note(code, label)
 
     def answers(self, code: StepCode) -> None:
         """An answer is about to be looked at, whether there is any."""
-        if self.deciding.counts_all(code):
-            self._note(code, self._read(self._reads_of(code).slots)[0])
+        slots = self._reads_of(code).slots
+        counts = self.deciding.counts_all(code)
+        self._note(code, self._read(slots)[0] if counts else self._by_emptiness(slots, code))
 
     def loop(self, frame: Frame) -> None:
         """A loop begins: how often it goes round tells of what it goes through, and so do its items."""
@@ -224,12 +249,12 @@ class Monitor:
         repeats = code.recurs and self.deciding.repeats(code)
         call = CallView(code.id, code.tool or REPLAN, arguments, way, code.retries, False, is_asked, repeats)
         origins = self._origins_at(reads.slots)
-        if code.kind is Kind.AGENT and code.loop is None:
+        if code.kind is _AGENT and code.loop is None:
             unseen = "the agent makes its calls by itself, so that nobody could hold them against the policy"
-            raise self._refused(call, Objection(Rule.AGENT, unseen), origins)
+            raise objected(call, Objection(Rule.AGENT, unseen), origins)
         admitted = self._judged(call, origins, is_asked=is_asked)
         self.calls[attempt.key] = admitted
-        if isinstance(attempt, Talk):
+        if code.loop is not None and isinstance(attempt, Talk):
             self.talks[attempt.key] = admitted.sent, admitted.origins
             self.narrow(attempt)
         return admitted
@@ -261,11 +286,11 @@ class Monitor:
         way, arguments = call.pc, call.arguments
         judgement = self._judge(call)
         if judgement.objections:
-            raise self._refused(call, judgement.objections[0], origins)
+            raise objected(call, judgement.objections[0], origins)
         if judgement.approvals and not is_asked:
             approved = self._judge(call._replace(approved=True))
             if approved.objections:  # it would be asked in vain
-                raise self._refused(call, approved.objections[0], origins)
+                raise objected(call, approved.objections[0], origins)
         sent = way
         for argument in arguments:
             if argument.label is not sent:
@@ -296,7 +321,8 @@ class Monitor:
             self.labels[code.out_slot] = label
         arguments = tuple([make(slots, self.labels) for make in self._reads_of(code).message])
         self.labels = kept
-        self._say(code, TERMINATE, arguments, origins)
+        told = self.deciding.noted.get(code.number, LITERAL)
+        self._say(code, TERMINATE, arguments, origins, told)
 
     def implied(self, text: str, slot: int | None = None) -> None:
         """Judge the value that is the answer of a plan which has come to its end without one.
@@ -308,29 +334,19 @@ class Monitor:
             origins[-1] if origins else "", RESPOND, (argument_of("0", text, label),), self.deciding.base
         )
         for objection in self._judge(call).objections:
-            raise self._refused(call, objection, origins)
+            raise objected(call, objection, origins)
 
-    def _say(self, code: StepCode, what: str, arguments: tuple[Argument, ...], origins: Origins) -> None:
-        call = CallView(code.id, what, arguments, self.deciding.about(code.number))
+    def _say(
+        self,
+        code: StepCode,
+        what: str,
+        arguments: tuple[Argument, ...],
+        origins: Origins,
+        way: Label = LITERAL,
+    ) -> None:
+        call = CallView(code.id, what, arguments, self.deciding.about(code.number).join(way))
         for objection in self._judge(call).objections:
-            raise self._refused(call, objection, origins)
-
-    def _refused(self, call: CallView, objection: Objection, origins: Origins) -> RefusedByPolicy:
-        argument = None if objection.argument is None else call.argument(objection.argument)
-        label = join(a.label for a in call.arguments) if argument is None else argument.label
-        return RefusedByPolicy(
-            PolicyRefusal(
-                call.step,
-                call.tool,
-                str(objection.rule),
-                objection.message,
-                objection.argument,
-                str(label),
-                str(call.pc),
-                (*origins, call.step),
-                objection.help,
-            )
-        )
+            raise objected(call, objection, origins)
 
     def _shown(self, arguments: tuple[Argument, ...], origins: Origins) -> dict[str, JSON]:
         """What a person is told of the arguments that are not plain."""
@@ -356,7 +372,7 @@ class Monitor:
         if admitted is None:
             return
         label, origins = admitted.result, admitted.origins
-        if reported is not None:
+        if reported is not None and not self._is_declassified(attempt.code):
             # what is known of each fact takes the place of what the policy says of all memory
             label = reported.join(admitted.sent if attempt.code.tool in _MEMORY else label)
         if isinstance(attempt, InnerCall):
@@ -376,6 +392,8 @@ class Monitor:
         leads = self._exact or code.fail_target is not None or code.fail_message is not None
         if leads and self.deciding.counts_all(code):
             self._note(code, label)
+        elif leads and not self._exact:
+            self._note(code, self._by_emptiness(self._reads_of(code).slots, code))
 
     def failed(self, attempt: Attempt) -> None:
         """A call has failed for good: what its error says may tell of all that the call took along."""
@@ -402,9 +420,25 @@ class Monitor:
         label, origins = self.results.pop(frame.prefix, _PLAIN)
         if code.out_slot == NOWHERE:
             return
-        label = label.join(self.deciding.about(code.number))
+        way = self.deciding.about(code.number)
+        label = label.join(way)
         self.last = label, origins
+        if way is not LITERAL or self.presence:
+            self._note_presence(code, way)
         self.labels[code.out_slot], self.origins[code.out_slot] = self.last
+
+    def _is_declassified(self, code: StepCode) -> bool:
+        return not self.is_anew and code.id in self.enforcement.policy.declassify
+
+    def _note_presence(self, code: StepCode, way: Label) -> None:
+        """What decided whether a step gives something: its way, and whether its arguments are there."""
+        reads = self._reads_of(code)
+        told = way.join(self._by_emptiness((*reads.slots, *reads.source), code))
+        if self._is_declassified(code):
+            told = Label(way.untrusted, None)
+        self.presence.pop(self.program.names[code.out_slot], None)
+        if told != LITERAL:
+            self._add_presence(code.out_slot, told)
 
     def label_of(self, key: str) -> Label | None:
         """The label of all that a call takes along."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from callsheet.ir.labels import join
+from callsheet.machine.monitor.admitted import Origins
+from callsheet.policy.calls import CallView, Objection
+
 
 class PolicyRefusal(NamedTuple):
     """What a policy refused while a run went on.
@@ -50,3 +54,22 @@ class RefusedByPolicy(Exception):
     def __init__(self, refusal: PolicyRefusal) -> None:
         super().__init__(refusal.describe())
         self.refusal = refusal
+
+
+def objected(call: CallView, objection: Objection, origins: Origins) -> RefusedByPolicy:
+    """That an objection ends the run: the call, and the steps that its data came from."""
+    argument = None if objection.argument is None else call.argument(objection.argument)
+    label = join(a.label for a in call.arguments) if argument is None else argument.label
+    return RefusedByPolicy(
+        PolicyRefusal(
+            call.step,
+            call.tool,
+            str(objection.rule),
+            objection.message,
+            objection.argument,
+            str(label),
+            str(call.pc),
+            (*origins, call.step),
+            objection.help,
+        )
+    )

@@ -1,0 +1,33 @@
+"""A run under a policy whose processes are killed decides what it would have decided."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.security.dying import NOTES, PLAN
+from tests.security.world import FACTS, World
+
+from callsheet.machine import Status
+
+
+def killed(world: World, how: str) -> int:
+    """Carry the run on in a process that dies; gives its status."""
+    command = [sys.executable, "-m", "tests.security.dying", world.folder, world.journal.path, how]
+    root = Path(__file__).parent.parent.parent
+    return subprocess.run(command, check=False, cwd=root, timeout=60).returncode
+
+
+async def test_after_a_kill_the_labels_and_the_decisions_are_the_same(world: World) -> None:
+    world.write("notes.txt", "private")
+    for how in ("start", "resume"):
+        assert killed(world, how) == -signal.SIGKILL
+    resumed = await world.resume()
+    unbroken = await world.run(PLAN, "unbroken", facts={**FACTS, **NOTES})
+    assert resumed.result == unbroken.result
+    assert resumed.result is not None
+    assert resumed.result.status is Status.REFUSED
+    assert resumed.result.ended_at == "S6"
+    assert world.sent[:3] == world.sent[3:] == [{"query": "page 1"}, {"query": "page 2"}, {"query": "second"}]
