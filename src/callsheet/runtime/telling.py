@@ -28,8 +28,8 @@ def lctl_of(
 
     `debug` asks for a post-mortem or a hand-off; by default it is the post-mortem of a run that failed,
     unless a step is named. `by_tool` says how sure the results of tools are, from 0 to 1 by canonical name.
-    Raises CallsheetError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 where its events cannot be read,
-    RUN060 for a step that it has not done.
+    Raises CallsheetError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 where its events cannot be
+    read, RUN060 for a step that it has not done.
     """
     info = journal.find_run(run_id)
     plan = journal.plan(info.plan_hash)[0]

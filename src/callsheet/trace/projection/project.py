@@ -36,6 +36,12 @@ _ENDED = {
     Status.CANCELLED: "CANCELLED",
     Status.DONE: "DONE",
 }
+_ENDS = {
+    Status.DONE: "The run is done",
+    Status.FAILED: "The run has failed",
+    Status.REFUSED: "The run was refused by its policy",
+    Status.CANCELLED: "The run was cancelled",
+}
 
 _NO_VALUES: Mapping[str, float] = MappingProxyType({})
 
@@ -45,7 +51,7 @@ def handoff_of(
 ) -> Handoff:
     """The hand-off of a run where it stands, or after the last visit of a step.
 
-    `at` is a step's id, or the label of one visit, such as `S3@2`. `by_tool` says how sure the results of
+    `at` is a step's id, or names one of its visits: `S3@1`, `r1/S3@2`. `by_tool` says how sure the results of
     tools are, by canonical name. Raises CallsheetError (RUN060) for a step that has not been settled.
     """
     return _Projection.of(record, run_id, _boundary(record, at), by_tool).handoff()
@@ -66,8 +72,9 @@ def has_failed(record: Record) -> bool:
 def _boundary(record: Record, at: str | None) -> int:
     if at is None:
         return len(record.visits)
-    found = [p for p, visit in enumerate(record.visits) if visit.label == at]
-    found = found or [p for p, visit in enumerate(record.visits) if visit.step and visit.step.id == at]
+    found = [p for p, visit in enumerate(record.visits) if visit.step and visit.step.id == at]
+    label = at.removesuffix("@1")
+    found = found or [p for p, visit in enumerate(record.visits) if visit.label == label]
     if not found:
         raise _no_such_step(record, at)
     batches = record.batches()
@@ -355,4 +362,4 @@ def _title(step: Step | None) -> str:
 
 def _said(result: Result) -> str:
     said = shown_text(result.error or result.response)
-    return f"The run is {result.status}" + (f": {said}" if said else ".")
+    return _ENDS[result.status] + (f": {said}" if said else ".")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from callsheet.ir import Plan, Step
-from callsheet.machine import Result, ToolFacts
+from callsheet.ir import Goto, Plan, Replan, Step
+from callsheet.machine import Result, Status, ToolFacts
 
 BEFORE_ALL = -1
 """The place of what was there before the first step: what the run was given."""
@@ -121,7 +121,18 @@ class Record:
             return None
         step = self.result.ended_at
         places = range(len(self.visits) - 1, BEFORE_ALL, -1)
-        return next((p for p in places if _is_of(self.visits[p], step)), None)
+        place = next((p for p in places if _is_of(self.visits[p], step)), None)
+        if place is None or self.result.status is Status.DONE or self.visits[place].outcome is not Outcome.OK:
+            return place
+        return place if self._has_failed_after_all(place) else None
+
+    def _has_failed_after_all(self, place: int) -> bool:
+        """Whether a visit that came out well did end the run, and no further one that never began."""
+        batches, step = self.batches(), self.visits[place].step
+        if batches[place] != batches[-1] or step is None or self.result is None:
+            return False
+        leads_nowhere = isinstance(step.action, Goto) and self.result.refusal is None
+        return leads_nowhere or step.foreach is not None or isinstance(step.action, Replan)
 
 
 def _is_of(visit: Visit, step: str) -> bool:

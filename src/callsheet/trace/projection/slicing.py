@@ -14,7 +14,7 @@ from callsheet.trace.projection.record import BEFORE_ALL, Record
 
 METHOD = "backward slice over data and conditions, least basis first"
 
-_BROKEN = 0.85
+_BROKEN = 0.70
 _DOUBTFUL = 0.50
 _ALONE = 0.60
 
