@@ -301,6 +301,7 @@ CODES: dict[str, Code] = _table(
     RUN040="a result that cannot be assumed",
     RUN050="a plan that its policy was not held against",
     RUN051="a new plan that the policy of the run refuses",
+    RUN060="a step that the run has not done",
     TOL001="a tool that nobody offers",
     TOL002="two tools that cannot be told apart",
     TOL003="a tool that more than one server offers",
