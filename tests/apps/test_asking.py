@@ -10,7 +10,7 @@ def done_run(machine, *lines, run_id="r1"):
             or (
                 "S1: @ADD (a=$n) > $a",
                 "S2: ?FOREACH ($i IN [$a, 7]) THEN @ADD (a=$i, b=10) > $sums",
-                "S3: ?IF ($a > 1) THEN @NOTE (line="$sums.1 kept") > $noted",
+                'S3: ?IF ($a > 1) THEN @NOTE (line="$sums.1 kept") > $noted',
                 'S4: @RESPOND ("$sums.0 $noted")',
             )
         )
