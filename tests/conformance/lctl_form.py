@@ -47,11 +47,10 @@ def lctl_case_of(data: Any) -> LctlCase:
     missing = [name for name in _NEEDED if name not in data]
     if missing or not any(data.get(name) for name in _GIVEN):
         raise BadCase(f"a case has {', '.join(missing or ['docs'])}")
-    mode = data.get("mode", "")
-    if mode not in ("", "diff"):
-        raise BadCase(f"case {data['id']} is of mode {mode!r}; the only mode is diff")
     topology = {int(place): tuple(above) for place, above in (data.get("topology") or {}).items()}
-    return LctlCase(data["id"], data["area"], _documents(data), data["expect"], topology, mode)
+    return LctlCase(
+        data["id"], data["area"], _documents(data), data["expect"], topology, data.get("mode", "")
+    )
 
 
 def _documents(data: Mapping[str, Any]) -> tuple[str | bytes, ...]:

@@ -22,6 +22,7 @@ from callsheet.passes.verify import verify
 from callsheet.policy.model import (
     AgentRule,
     Audience,
+    CallRule,
     Implicit,
     Policy,
     ReplanRule,
@@ -54,6 +55,7 @@ _BASE: dict[str, Any] = {
     "memory_default": "U/priv",
     "planner_context": "T/pub",
     "trusted_sources": [],
+    "rules": [],
     "forbidden": [
         "AKIA[0-9A-Z]{16}", "-----BEGIN [A-Z ]*PRIVATE KEY-----", "\\bsk-[A-Za-z0-9]{20,}\\b",
         "\\bghp_[A-Za-z0-9]{30,}\\b",
@@ -147,6 +149,7 @@ def policy_of(overrides: Mapping[str, Any]) -> Policy:
         approved=frozenset(said["approved"]),
         declassify=frozenset(said["declassify"]),
         forbidden=tuple(said["forbidden"]),
+        rules=tuple(CallRule(**rule) for rule in said["rules"]),
         max_steps=said["max_steps"],
         max_retries=said["max_retries"],
     )

@@ -4,11 +4,34 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from callsheet.ports.mcp.trust import differences
+from callsheet.api.agents import AgentRules
+from callsheet.api.compiling import offered
+from callsheet.api.reach import spec_lookup, take_in
+from callsheet.ir import Effect
+from callsheet.ports.mcp import McpPool
+from callsheet.ports.mcp.declarations import pin_of
+from callsheet.ports.mcp.trust import (
+    PinFile,
+    PinKeeper,
+    PinnedServer,
+    PinnedTool,
+    Pins,
+    Reported,
+    SeenServer,
+    ServerIdentity,
+    Standing,
+    changed_fields,
+    differences,
+    identity_of,
+)
+from callsheet.ports.tools import CallContext, Registry, ToolFailed
 
 PLAN = 'S1: @LOOK (thing="x") > $a\nS2: @RESPOND ($a)'
 
@@ -108,7 +131,7 @@ def test_under_pinned_only_what_was_approved_is_called(user, changeling):
     plan = user.plan(PLAN)
     said = user("run", "--pinned", plan)
     assert said.exit_code == 3
-    assert "TOL021: the tool 'look' of the MCP server 'hall' was never approved" in said.stderr
+    assert "TOL021: the tool 'look' of the MCP server 'hall' is not approved" in said.stderr
     assert user("run", plan).exit_code == 0  # seen and kept, which is no approval
     assert user("run", "--pinned", plan).exit_code == 3
     assert user("check", "--pinned", plan).exit_code == 3
@@ -233,3 +256,66 @@ def test_a_difference_names_each_value_and_shows_a_long_text_where_it_begins():
     assert f'description: "{long}" → "{long}b"' in differences(old, new, is_whole=True)
     many = {"_meta": {str(n): n for n in range(100)}}
     assert differences({"_meta": {}}, many)[-1] == "… and 60 more"
+
+
+async def test_a_refused_tool_is_refused_by_every_part_that_could_call_or_tell_of_it(changeling, tmp_path):
+    """The check before a run comes first; whoever comes past it is stopped all the same."""
+    registry = Registry()
+    async with McpPool([changeling.config()], pins=PinKeeper(PinFile(tmp_path / "p"), pinned=True)) as pool:
+        await pool.connect()
+        for tool, alias in pool.tools():
+            take_in(registry, tool, alias)
+        with pytest.raises(ToolFailed, match="is not approved"):
+            await registry.require("LOOK").handler({}, CallContext("r", "k"))
+    assert changeling.calls == []
+    assert spec_lookup(registry)("LOOK") is None
+    assert offered(registry) == ()
+    assert AgentRules(("LOOK",)).default(registry) == ()
+    readable = Registry([replace(tool, spec=replace(tool.spec, effect=Effect.READ)) for tool in registry])
+    assert AgentRules().default(readable) == ()
+
+
+def test_two_processes_that_see_a_server_first_keep_one_record(changeling, tmp_path):
+    """The one that comes second is held against what the first has kept, also if it had looked before."""
+    file = PinFile(tmp_path / "pins.json")
+    identity = identity_of(changeling.config())
+    first = SeenServer(identity, Reported("s", "1"), {"look": {"name": "look", "description": "a"}})
+    second = first._replace(declarations={"look": {"name": "look", "description": "b"}})
+
+    class Slow(PinFile):
+        def read(self) -> Pins:
+            pins, is_first = super().read(), not file.path.exists()
+            if is_first:
+                PinKeeper(file, pinned=False).judge([first])
+            return pins
+
+    (judged,) = PinKeeper(Slow(file.path), pinned=False).judge([second])
+    assert [refusal.code for refusal in judged.refusals.values()] == ["TOL020"]
+    assert file.read().servers[0].tools["look"].declaration == {"name": "look", "description": "a"}
+
+
+NAME = st.text(max_size=8)
+PLAIN = st.none() | st.booleans() | st.integers() | NAME
+DECLARATION = st.dictionaries(NAME, st.recursive(PLAIN, st.lists, max_leaves=5), max_size=4)
+TOOL = st.builds(PinnedTool, DECLARATION, st.sampled_from(Standing), NAME)
+SERVER = st.builds(
+    PinnedServer,
+    st.builds(ServerIdentity, NAME, NAME, NAME),
+    st.builds(Reported, NAME, NAME),
+    st.dictionaries(NAME, TOOL, max_size=3),
+)
+
+
+@given(st.lists(SERVER, max_size=3))
+def test_whatever_is_kept_is_read_back(servers):
+    pins = Pins()
+    for server in servers:
+        pins = pins.having(server)
+    assert Pins.from_json(json.loads(json.dumps(pins.to_json()))) == pins
+
+
+@given(DECLARATION, DECLARATION)
+def test_declarations_differ_in_words_exactly_if_their_pins_do(old, new):
+    lines = differences(old, new)
+    assert bool(lines) == bool(changed_fields(old, new)) == (pin_of(old) != pin_of(new))
+    assert all(line.isprintable() for line in lines)

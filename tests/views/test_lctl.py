@@ -74,6 +74,15 @@ def test_a_post_mortem_marks_the_failed_step_and_the_cause() -> None:
     assert "● checker  step 2  0.96  root cause" in said
 
 
+def test_the_cause_is_the_agent_that_the_analysis_names_not_those_beside_it() -> None:
+    block = failed()
+    beside = {"step": 2, "agent": "other", "parallel": True, "action": "Did it", "confidence": 0.9}
+    block["trace"][1]["parallel"] = True
+    block["trace"].insert(2, beside)
+    nodes = graph_of(check([text(block)]).hops.values()).nodes
+    assert [node.agent for node in nodes if node.is_cause] == ["checker"]
+
+
 def test_a_lost_fact_is_marked_where_it_is_gone() -> None:
     report = check([text(hop(1)), text(changed(hop(2), "facts.F1", ...))])
     assert "lost F1" in hops_text(report)

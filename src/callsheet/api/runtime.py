@@ -60,7 +60,9 @@ from callsheet.runtime.cancelling import PATIENCE
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.inbox import answer_ahead, answer_run, inbox
 from callsheet.runtime.runs import Watch
+from callsheet.runtime.telling import lctl_of
 from callsheet.store import Journal, check_run_id
+from callsheet.trace.lctl.model import DebugDocument, Handoff
 
 
 class Runtime(Opening):
@@ -511,6 +513,43 @@ class Runtime(Opening):
     ) -> PendingAsk:
         """As `answer`, for programs without an event loop."""
         return self._run_sync(self.answer(run_id, key, answer, digest=digest, msg_id=msg_id), "answer")
+
+    # ------------------------------------------------------------ what a run handed on
+
+    async def lctl(
+        self,
+        run_id: str,
+        at: str | None = None,
+        *,
+        debug: bool | None = None,
+        confidence: Mapping[str, float] | None = None,
+    ) -> Handoff | DebugDocument:
+        """A run of the journal as an LCTL document; `callsheet.lctl.write` gives its text.
+
+        `run_id` is an id, the beginning of one, or `last`. `at` names a step, or one of its visits such as
+        `S3@2`: the hand-off after it; without it, where the run stands. `debug` asks for the post-mortem
+        (True) or the hand-off (False); by default a run that failed has a post-mortem. `confidence` says
+        how sure the results of tools are, from 0 to 1 by tool. Raises CallsheetError: JRN002 for an unknown
+        run, JRN012, JRN015 or JRN020 where its events cannot be read, RUN060 for a step that it has not done.
+        """
+        self._require_journal()
+        by_tool = {canonical_tool_name(tool): value for tool, value in (confidence or {}).items()}
+        if not all(0 <= value <= 1 for value in by_tool.values()):
+            raise ValueError("confidence is a number from 0 to 1")
+        async with self._opened() as session:
+            assert session.journal is not None
+            return lctl_of(session.journal, session.find(run_id), at, debug=debug, by_tool=by_tool)
+
+    def lctl_sync(
+        self,
+        run_id: str,
+        at: str | None = None,
+        *,
+        debug: bool | None = None,
+        confidence: Mapping[str, float] | None = None,
+    ) -> Handoff | DebugDocument:
+        """As `lctl`, for programs without an event loop."""
+        return self._run_sync(self.lctl(run_id, at, debug=debug, confidence=confidence), "lctl")
 
     # ------------------------------------------------------------ without async
 

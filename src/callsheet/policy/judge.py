@@ -172,7 +172,10 @@ class Judge:
             path = host_path(text) if on_host else workspace_path(text)
         except PathRefused:
             return traits.returns
-        return self.setting.sources.file(path, on_host)
+        label = self.setting.sources.file(path, on_host)
+        if label.is_secret and self.setting.is_approved(call):
+            return Label(label.untrusted, frozenset({USER}))
+        return label
 
 
 def is_choice(call: CallView) -> bool:

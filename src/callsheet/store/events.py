@@ -85,6 +85,22 @@ class Event:
     size: int = 0
 
 
+class Entry(NamedTuple):
+    """An entry for those who go through a whole run: an event, and the intents that left right after it.
+
+    `intents` are read by `decode_intents`; they have the numbers after `seq`, up to `last`. The body of a
+    snapshot is left out.
+    """
+
+    seq: int
+    type: str
+    key: str | None
+    ts: float
+    body: Any
+    last: int
+    intents: bytes | None
+
+
 class Stored(NamedTuple):
     """The body of an event as it stands in the journal."""
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from callsheet.ir import Plan
 from callsheet.store.errors import JournalError
-from callsheet.store.events import GENESIS, Event, EventType, Stored
+from callsheet.store.events import GENESIS, Entry, Event, EventType, Stored
 from callsheet.store.ids import check_run_id
 from callsheet.store.inbox import Letter, encode_payload
 from callsheet.store.ledger import Ledger, run_exists
@@ -223,9 +223,16 @@ class Journal:
         """
         return self._reader.verify(run_id, start)
 
-    def last_snapshot(self, run_id: str) -> int | None:
-        """The number of the run's last snapshot; raises JournalError (JRN002) for an unknown run."""
-        return self._reader.last_snapshot(run_id)
+    def entries(self, run_id: str) -> Iterator[Entry]:
+        """The entries of a run in order, for one who goes through all of them; raises as `events` does."""
+        return self._reader.entries(run_id)
+
+    def last_snapshot(self, run_id: str, upto: int | None = None) -> int | None:
+        """The number of the run's last snapshot, of those up to the event `upto` where that is given.
+
+        Raises JournalError (JRN002) for an unknown run.
+        """
+        return self._reader.last_snapshot(run_id, upto)
 
     def bodies(self, run_id: str, seqs: Iterable[int]) -> Iterator[Stored]:
         """The bodies of the events of these numbers, in the order of the numbers, as bytes.

@@ -22,6 +22,7 @@ from callsheet.store.errors import JournalError
 from callsheet.store.events import (
     GENESIS,
     NO_BODY,
+    Entry,
     Event,
     EventType,
     Head,
@@ -39,6 +40,7 @@ from callsheet.store.schema import SEQ_BITS, connect_reading
 from callsheet.store.writer import RunStatus
 
 _PAGE = 500
+_LARGE_PAGE = 5_000
 _COVERS = 11
 """The column of an entry that says how many events it holds."""
 
@@ -54,6 +56,9 @@ LEFT JOIN events AS last ON last.id = (
 _EVENTS = """
 SELECT id, epoch, type, key, step, idx, attempt, ts, mono, body, blob, covers, intents, hash
 FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
+"""
+_ENTRIES = """
+SELECT id, type, key, ts, body, blob, covers, intents FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
 """
 _LAST_SNAPSHOT = (
     "SELECT id FROM events WHERE id > ? AND id < ? AND type = 'snapshot' ORDER BY id DESC LIMIT 1"
@@ -168,6 +173,30 @@ class Reader:
                         yield event
             before = page[-1][0] - base
 
+    def entries(self, run_id: str) -> Iterator[Entry]:
+        """The entries of a run in order, a quarter of the cost of `events`; raises as that does."""
+        base, after = self._number(run_id) << SEQ_BITS, 0
+        while True:
+            with self._reading():
+                page = self._connection.execute(
+                    _ENTRIES, (base + after, base + (1 << SEQ_BITS), _LARGE_PAGE)
+                ).fetchall()
+            for row_id, kind, key, ts, body, blob, covers, intents in page:
+                seq = row_id - base
+                try:
+                    if kind == EventType.SNAPSHOT:
+                        data = None
+                    elif blob is not None:
+                        data = self._large(blob, run_id, lenient=False)[0]
+                    else:
+                        data = None if body is None else decode_body(body)
+                except (BlobMissing, ValueError, AttributeError, TypeError, RecursionError) as error:
+                    raise _damaged(f"event {seq} of run {run_id} cannot be read: {error}") from error
+                yield Entry(seq, kind, key, ts, data, seq + covers - 1, intents)
+            if len(page) < _LARGE_PAGE:
+                return
+            after = page[-1][0] - base
+
     def letters(self, run_id: str) -> list[Letter]:
         """The letters to a run that nobody has taken, the oldest first."""
         with self._reading():
@@ -201,11 +230,12 @@ class Reader:
             raise _damaged(f"the text of plan {plan_hash[:12]} is not what was written") from error
         return plan_from_json(decode_body(body)), text
 
-    def last_snapshot(self, run_id: str) -> int | None:
-        """The number of the last event that is a snapshot; raises JournalError (JRN002)."""
+    def last_snapshot(self, run_id: str, upto: int | None = None) -> int | None:
+        """The number of the last event, up to `upto`, that is a snapshot; raises JournalError (JRN002)."""
         base = self._number(run_id) << SEQ_BITS
         with self._reading():
-            row = self._connection.execute(_LAST_SNAPSHOT, (base, base + (1 << SEQ_BITS))).fetchone()
+            end = base + (1 << SEQ_BITS if upto is None else upto + 1)
+            row = self._connection.execute(_LAST_SNAPSHOT, (base, end)).fetchone()
         return None if row is None else row[0] - base
 
     def bodies(self, run_id: str, seqs: Iterable[int]) -> Iterator[Stored]:

@@ -255,9 +255,12 @@ def _label(body: Mapping[str, Any], name: str) -> Label | None:
 
 def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
     """The event that a journal event tells the machine of; None for one that it is not told of."""
-    body = row.body or {}
-    key = row.key or ""
-    match row.type:
+    return event_of(row.type, row.key or "", row.body or {}, plan_of)
+
+
+def event_of(kind: str, key: str, body: Mapping[str, Any], plan_of: PlanOf) -> Event | None:
+    """As `recorded_event`, of the type, key and body of a journal event."""
+    match kind:
         case EventType.START:
             return Started(Start.from_json(body).inputs)
         case EventType.OK:
@@ -273,12 +276,12 @@ def recorded_event(row: Row, plan_of: PlanOf) -> Event | None:
         case EventType.IN_DOUBT:
             return Doubted(key, body.get("reason", ""), _spent(body))
         case EventType.DECIDED | EventType.SIGNAL:
-            return _recorded_word(row.type, key, body)
+            return _recorded_word(kind, key, body)
         case _:
-            return _event_of_the_run(row.type, body)
+            return _event_of_the_run(kind, body)
 
 
-def _event_of_the_run(kind: EventType, body: Mapping[str, Any]) -> Event | None:
+def _event_of_the_run(kind: str, body: Mapping[str, Any]) -> Event | None:
     """As `recorded_event`, for what is about the run as a whole."""
     match kind:
         case EventType.CANCEL:
@@ -295,9 +298,9 @@ def _event_of_the_run(kind: EventType, body: Mapping[str, Any]) -> Event | None:
             return None
 
 
-def _recorded_word(kind: EventType, key: str, body: Mapping[str, Any]) -> Decided | Answered:
+def _recorded_word(kind: str, key: str, body: Mapping[str, Any]) -> Decided | Answered:
     """What a person, or a probe, has said."""
-    if kind is EventType.SIGNAL:
+    if kind == EventType.SIGNAL:
         return Answered(key, **{**body, "verdict": Verdict(body["verdict"])})
     said = body["decision"]
     decision = TookPlace(body["value"]) if said == _VALUE else Decision(said)

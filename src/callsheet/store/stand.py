@@ -8,9 +8,11 @@ does not fit changes nothing: all events are checked and folded then.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from callsheet.ir import Plan
 from callsheet.machine.machine import Observer
-from callsheet.store.events import EventType, decode_body
+from callsheet.store.events import Event, EventType, decode_body
 from callsheet.store.journal import Journal
 from callsheet.store.reader import BadEvent
 from callsheet.store.replay import Folded, fold, fold_on, restored, start_from
@@ -34,7 +36,7 @@ def stand_of(
     snapshot = None if from_start else journal.last_snapshot(run_id)
     if snapshot is not None and journal.verify(run_id, snapshot) is None:
         try:
-            return _from(journal, run_id, plan, snapshot, observer)
+            return stand_from(journal, run_id, plan, journal.events(run_id, snapshot - 1), observer)
         except Unfit:
             pass  # all of its events tell the same
     bad = journal.verify(run_id)
@@ -43,8 +45,10 @@ def stand_of(
     return fold(plan, journal.events(run_id), lambda name: journal.plan(name)[0], observer)
 
 
-def _from(journal: Journal, run_id: str, plan: Plan, snapshot: int, observer: Observer | None) -> Folded:
-    events = journal.events(run_id, snapshot - 1)
+def stand_from(
+    journal: Journal, run_id: str, plan: Plan, events: Iterator[Event], observer: Observer | None = None
+) -> Folded:
+    """The run as these events leave it, the first of which is a snapshot; raises Unfit."""
     taken = next(events)
     if taken.type is not EventType.SNAPSHOT:
         raise Unfit("another event is in its place")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -240,9 +240,22 @@ def shows(case: Held) -> bool:
     return seen(case) != sound()[case.name]
 
 
+def forget() -> None:
+    """Let nothing that a mutant has worked out outlast it."""
+    for kept in (paths.workspace_path, paths.host_path, executable.is_executable, addresses.inside):
+        getattr(kept, "cache_clear", nothing)()
+
+
+@pytest.fixture(autouse=True)
+def _forgetting() -> Iterator[None]:
+    sound()
+    forget()
+    yield
+    forget()
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_plan_of_the_corpus_shows_the_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    sound()
     for place, attribute, replacement in MUTANTS[name]:
         if isinstance(place, str):
             monkeypatch.setattr(f"{place}.{attribute}", replacement)

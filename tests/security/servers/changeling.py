@@ -1,11 +1,13 @@
 """A server that changes: `changeling.py STATE` declares and answers whatever the JSON file STATE says now.
 
 STATE is {"tools": [wire objects], "answers": {tool: text}, "name": …, "version": …}, read anew for every
-request. An answer "poke" says that the list of tools has changed, "huge" is 20 MB; with "fails" the tools are
-not listed. Each call that arrives is noted in STATE.calls.
+request. An answer "poke" says that the list of tools has changed, "huge" is 20 MB, "environment" tells which
+variables the server sees; with "fails" the tools are not listed. Each call that arrives is noted in
+STATE.calls.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -32,6 +34,8 @@ def call(state, params):
     text = state["answers"].get(params["name"], "ok")
     if text == "poke":
         say(method="notifications/tools/list_changed")
+    if text == "environment":
+        text = " ".join(sorted(os.environ))
     return {"content": [{"type": "text", "text": "x" * 20_000_000 if text == "huge" else text}]}
 
 

@@ -58,6 +58,7 @@ def test_the_order_of_parents_changes_nothing(document: Handoff, parents: list, 
     assert effective(document, parents) == effective(document, mixed)
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(CONFIDENCES, min_size=1), st.integers(0, 5))
 def test_joining_is_associative(values: list[float | None], cut: int) -> None:
     """The lowest of parts is the lowest of all, however they are put together."""

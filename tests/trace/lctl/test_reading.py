@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
+from textwrap import indent
 
 import pytest
 from hypothesis import assume, given, settings
@@ -82,7 +83,7 @@ def test_limits_hold_within_a_second() -> None:
     assert rules_of("lctl: '3.0'\nx: " + "[" * 100_000) == ["P07"]
     deep = "a: &a [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[x]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]\n"
     assert rules_of(deep + "b: " + "[" * 40 + "*a" + "]" * 40) == ["P07"]
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 4
 
 
 def test_each_use_of_an_alias_is_a_value_of_its_own() -> None:
@@ -97,6 +98,11 @@ def test_json_is_read_also_with_its_pairs_of_surrogates() -> None:
     document = parse(json.dumps(block))
     assert isinstance(document, Handoff)
     assert document.instruction == "go \U0001f600"
+    written = json.dumps(block | {"instruction": 7, "note": "\U0001f600"})
+    (wrong,) = (f for f in read(written).findings if f.is_error)
+    assert wrong.span is not None
+    assert written[slice(*wrong.span)] == "7"
+    assert "P01" in rules_of('{"lctl": "3.0", "a": "\\ud83d\\ude00", "a": 1}')
 
 
 # ---------------------------------------------------------------- fences
@@ -115,6 +121,13 @@ def test_a_fence_inside_of_the_instruction_does_not_end_the_block() -> None:
         document = parse(given_)
         assert isinstance(document, Handoff)
         assert document.instruction == "Run:\n```sh\nmake\n```\nand tell.\n"
+
+
+def test_only_a_key_at_the_top_level_makes_a_fence_a_block() -> None:
+    other = "```yaml\n---\n# set\nsettings:\n  lctl: on\n```\n"
+    document = parse(f"{other}and\n" + indent(f"```yaml\n# mine\n{MINIMAL}```\n", "  "))
+    assert isinstance(document, Handoff)
+    assert document.chain.target == "checker"
 
 
 def test_an_answer_that_was_cut_off_is_refused() -> None:
@@ -139,6 +152,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_no_text_raises_anything_but_the_typed_error(block: str) -> None:
     report = check([block, block])
@@ -148,6 +162,7 @@ def test_no_text_raises_anything_but_the_typed_error(block: str) -> None:
         parse(block)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_no_bytes_raise_anything(block: bytes) -> None:
     read(block)

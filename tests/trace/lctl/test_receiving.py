@@ -137,7 +137,10 @@ def test_branches_come_together_at_the_lowest_value() -> None:
         f.id: (f.text, f.confidence, f.source) for f in joined[1].facts.values()
     }
     documents = [start, *(branch.document for branch in branches), joined[0]]
-    report = check(documents, {1: (0,), 2: (0,), 3: (1, 2)})
+    fork = {1: (0,), 2: (0,), 3: (1, 2)}
+    got = receive(documents[-1], after=documents[:-1], parents=fork)
+    assert got.hand_on(work("ops", "end")).facts["F1"].confidence == 0.7
+    report = check(documents, fork)
     assert {f.rule for f in report.of(3) if f.level is not Level.INFO} == {"M02"}
 
 

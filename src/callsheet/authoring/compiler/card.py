@@ -69,6 +69,16 @@ EACH = Example(
     'S3: @tell (name="Ann", text="done") > $v3\n'
     'S4: @respond ("Invited:", $v1)',
 )
+TRIED = Example(
+    "Print the recipe of plum cake, trying up to 2 more times if it fails.",
+    'S1: @print_recipe (name="plum cake") > $v1 ON_FAIL @RETRY(2)\nS2: @respond ("Printed:", $v1)',
+)
+TRIED_OF_TWO = Example(
+    'Print the recipe of plum cake, trying up to 2 more times if it fails, and tell Ann "done".',
+    'S1: @print_recipe (name="plum cake") > $v1 ON_FAIL @RETRY(2)\n'
+    'S2: @tell (name="Ann", text="done") > $v2\n'
+    'S3: @respond ("Printed:", $v1)',
+)
 FAILURE = Example(
     'Print the recipe of plum cake; if it fails, try twice more, then stop with "no paper".',
     'S1: @print_recipe (name="plum cake") > $v1 ON_FAIL @RETRY(2) TERMINATE ("no paper")\n'
@@ -122,7 +132,7 @@ THREE = Example(
 )
 EXAMPLES = (
     *(ONE, TWO, THREE, NUMBER, EQUAL, CONTAINS, EMPTY),
-    *(ALL, EACH, FAILURE, FAILURE_OF_TWO, JOINED, SIDE, SIDE_TOLD),
+    *(ALL, EACH, TRIED, TRIED_OF_TWO, FAILURE, FAILURE_OF_TWO, JOINED, SIDE, SIDE_TOLD),
 )
 """Examples with tools that no catalogue is likely to have."""
 
@@ -139,13 +149,19 @@ _CONDITIONS = (
     (EQUAL, re.compile(r"\b(?:is|are|equals?)\s+(?:exactly\s+|equal to\s+)?\d+\b(?!\s+or\b)", re.IGNORECASE)),
     (
         NUMBER,
-        re.compile(r"\d|\b(?:more|less|fewer|over|under|above|below|at least|at most)\b", re.IGNORECASE),
+        re.compile(
+            r"\d|\b(?:any|some|more|less|fewer|over|under|above|below|at least|at most)\b", re.IGNORECASE
+        ),
     ),
 )
 """Which condition a goal has, by its words behind the `if`; else it is one of equality."""
 _FAILING = re.compile(
-    r"\b(?:if|when|should|in case) (?:\w+ ){0,4}fails?\b|\bretr(?:y|ies|ying)\b"
+    r"\b(?:if|when|should|in case) (?!any\b|some\b)(?:\w+ ){0,4}fails?\b|\bretr(?:y|ies|ying)\b"
     r"|\btr(?:y|ying) (?:it )?(?:again|up to|twice|once more)\b|\b(?:does|did)(?: not|n't) work\b",
+    re.IGNORECASE,
+)
+_STOPPING = re.compile(
+    r"\b(?:stop\w*|end\w*|terminat\w+|abort\w*|quit|exit|give up|giving up|otherwise|say|answer)\b",
     re.IGNORECASE,
 )
 _ON_FAILURE = re.compile(
@@ -195,7 +211,10 @@ def example_for(goal: str) -> Example:
     texts = parts_of(goal)
     parts = len(texts)
     if _FAILING.search(goal):
-        return FAILURE if sum(not _ON_FAILURE.match(part) for part in texts) <= 1 else FAILURE_OF_TWO
+        is_one = sum(not _ON_FAILURE.match(part) for part in texts) <= 1
+        if _STOPPING.search(goal):
+            return FAILURE if is_one else FAILURE_OF_TWO
+        return TRIED if is_one else TRIED_OF_TWO
     if is_side_by_side(goal):
         return SIDE_TOLD if parts <= 2 else SIDE
     condition = _CONDITIONAL.search(goal)

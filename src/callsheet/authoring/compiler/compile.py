@@ -24,6 +24,7 @@ from callsheet.authoring.compiler.prompt import Question, as_json, question
 from callsheet.authoring.compiler.ranking import is_empty_word
 from callsheet.authoring.compiler.request import Check, Options, Request
 from callsheet.authoring.compiler.result import Accounting, Draft
+from callsheet.authoring.compiler.spelling import as_spelled
 from callsheet.authoring.compiler.stutter import without_stutter
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.frontends.export import ExportOptions, ToolShape, plan_gbnf, plan_lark, plan_schema, read_flat
@@ -206,7 +207,7 @@ def _checked(request: Request, reading: Reading, check: Check) -> Reading:
     """The plan as it is shown to people, with what is doubtful about it; or what is wrong with the answer."""
     if reading.plan is None:
         return reading
-    plan = with_whole_answer(without_stutter(reading.plan, request.goal))
+    plan = with_whole_answer(as_spelled(without_stutter(reading.plan, request.goal), request.goal))
     found = tuple(check(plan))
     if any(d.is_error for d in found):
         return Reading(None, (*_errors(reading.diagnostics), *found), reading.source)

@@ -32,6 +32,12 @@ from callsheet.ir.expr import refs_of
 Parts: TypeAlias = "Sequence[tuple[str, Sequence[str]]]"
 """The parts of a goal, each with the canonical names of what comes near to it, the best first."""
 
+_EACH = re.compile(
+    r"\b(?:each|every)\b(?: \w+)?"
+    r"|\b(?:delete|remove|archive|close|move|copy|label|cancel|assign|rename)\s+all\b(?: \w+)*",
+    re.IGNORECASE,
+)
+"""How a goal asks for something to be done to several things one by one."""
 _GIVES = re.compile(r"\b(?:gives?|returns?|each with)\b", re.IGNORECASE)
 _MANY = re.compile(
     r"\b(?:list|lists|search|find|query|read|get|fetch|each|all|rows|lines|items|results|any)\b",
@@ -47,9 +53,9 @@ _ROOT = 5
 _SAID = re.compile(
     r"""
     "(?P<quoted>[^"\n]+)"
-    | (?P<address>https?://[^\s,;"]+ | [\w.+-]+@[\w-]+(?:\.\w+)+)
+    | (?P<address>https?://[^\s,;"]+ | (?<![\w.+-])[\w.+-]+@[\w-]+(?:\.\w+)+)
     | (?P<channel>(?<!\w)\#[A-Za-z][\w-]*)
-    | (?P<path>(?<![\w/])/?[\w*~-]+(?:[/.][\w*~-]+)+)
+    | (?P<path>(?<![\w/*~-])/?[\w*~-]+(?:[/.][\w*~-]+)+)
     | (?P<name>\b(?=\w*\d)(?=\w*[A-Za-z])[\w-]+\b)
     | (?P<number>\b\d+\b)
     """,
@@ -57,8 +63,8 @@ _SAID = re.compile(
 )
 """What a goal says word for word: quoted texts, addresses, channels, paths, names with digits, numbers."""
 _NO_CALL = re.compile(
-    r"(?:if|only|unless|otherwise|when|should|in case|try|trying|retry|stop|end|how|what|which|who|where"
-    r"|the|a|an|its|their|his|her|my|of|to|in|on|at|with|from|for)\b",
+    r"(?:if|only|unless|otherwise|when|should|in case|try|trying|retry|stop|end|give up|how|what|which|who"
+    r"|where|the|a|an|its|their|his|her|my|of|to|in|on|at|with|from|for)\b",
     re.IGNORECASE,
 )
 """How a part begins that asks for no call of its own: it says when, or belongs to the part before."""
@@ -76,6 +82,7 @@ def doubts_of(
     said = (
         *_left_out(plan, goal),
         *_not_called(calls, parts),
+        *_not_each(plan, goal),
         *_called_again(calls, goal, parts),
         *_unused(plan),
         *_misread(plan, parts, lines),
@@ -101,6 +108,13 @@ def _not_called(calls: Sequence[Call], parts: Parts) -> Iterator[str]:
     for text, names in parts:
         if names and called.isdisjoint(names) and _NO_CALL.match(text) is None:
             yield f'for "{text[:_LONGEST]}" call @{names[0].lower()}'
+
+
+def _not_each(plan: Plan, goal: str) -> Iterator[str]:
+    """That a goal speaks of each of several things, and no step is done for each."""
+    said = _EACH.search(goal)
+    if said is not None and not any(step.foreach is not None for step in plan.steps):
+        yield f'for "{said[0][:_LONGEST]}" list them first, then ?FOREACH ($x IN $v1) THEN'
 
 
 def _called_again(calls: Sequence[Call], goal: str, parts: Parts) -> Iterator[str]:
@@ -154,7 +168,7 @@ def _misread(plan: Plan, parts: Parts, lines: Mapping[str, str]) -> Iterator[str
 
 
 def _has_word(line: str, field: str) -> bool:
-    return any(word.startswith(field.casefold()) for word in re.findall(r"\w+", line.casefold()))
+    return bool({field.casefold(), f"{field.casefold()}s"} & set(re.findall(r"\w+", line.casefold())))
 
 
 def _refs(step: Step) -> Iterator[Ref]:

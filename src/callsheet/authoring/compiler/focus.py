@@ -45,7 +45,7 @@ _PLACE = re.compile(r"(?:in|on|at|for|from|within|under|inside)\s+\S+(?:\s+\S+)?
 _MOST_OF_ANSWER = 2
 _JOINED = re.compile(r"\A(?:(?:and|then|also|finally)\s+)+", re.IGNORECASE)
 _QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`")
-_PLACES = re.compile(r"[\w.+-]*[/@#]\S*|(?<!\w)[\w-]+\.[A-Za-z]\w{0,4}(?!\w)")
+_PLACES = re.compile(r"(?<![\w.+-])[\w.+-]*[/@#]\S*|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,4}(?!\w)")
 """Paths, files, addresses and channels: their words name places, and are not what is to be done."""
 
 _ALIKE = (
@@ -82,8 +82,8 @@ _SIDE_BY_SIDE = re.compile(
 
 _SHAPES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (re.compile(r"\bhttps?://", re.IGNORECASE), ("url web page", "fetch")),
-    (re.compile(r"[\w.+-]+@[\w-]+\.\w+"), ("mail email address",)),
-    (re.compile(r"(?<![\w/.@])(?:[\w*~.-]+/)*[\w*-]+\.[A-Za-z]\w{0,4}(?![\w.]|/)"), ("file path", "read")),
+    (re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.\w+"), ("mail email address",)),
+    (re.compile(r"(?<![\w/.@*~-])(?:[\w*~.-]+/)*[\w*-]+\.[A-Za-z]\w{0,4}(?![\w.]|/)"), ("file path", "read")),
     (re.compile(r"(?<!\w)#[A-Za-z]\w*"), ("channel", "message")),
     (re.compile(r"\b\d{4}-\d{2}-\d{2}\b"), ("date",)),
     (re.compile(r"(?<![\w/])/\w+(?:/\w+)*"), ("path",)),

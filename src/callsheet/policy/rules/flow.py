@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from callsheet.ir.labels import MODEL, TRUSTED, USER, Label
+from callsheet.ir.labels import MODEL, USER, Label
 from callsheet.policy.audiences import NOBODY_KNOWN
 from callsheet.policy.builtins import ANSWERS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
@@ -27,7 +27,7 @@ _RECIPIENTS = frozenset(
 _FIXED = {
     Reach.MODEL: ("the language model", frozenset({MODEL})),
     Reach.USER: ("the user", frozenset({USER})),
-    Reach.MEMORY: ("the memory of later runs", frozenset({USER, MODEL, TRUSTED})),
+    Reach.MEMORY: ("the memory of later runs", frozenset({MODEL})),
     Reach.WORLD: ("outside", NOBODY_KNOWN),
 }
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.mcp.config import HttpServer, McpServerConfig
 from callsheet.ports.mcp.declarations import no_two_alike, pin_of
-from callsheet.ports.mcp.failures import because, is_lost, not_opened
+from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened
 from callsheet.ports.mcp.late import LateAnswers, heard
 from callsheet.ports.mcp.process import ServerProcess
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY, http_transport, process_transport
@@ -152,7 +152,9 @@ class Connection:
         if self.process is not None and (lost or self.ended):
             self._over.set()
             return ToolFailed(await self._obituary("gave no answer"), in_doubt=True)
-        if not isinstance(error, MCPError):  # it answered, but not with a result: who knows what it did
+        unreadable = self.process is None and isinstance(error, MCPError) and is_unreadable(error.message)
+        # It answered, but not with a result: who knows what it did.
+        if unreadable or not isinstance(error, MCPError):
             name = f"the MCP server {self.config.name!r}"
             return ToolFailed(f"{name} answered with what is no result: {because(error)}", in_doubt=True)
         if not lost:

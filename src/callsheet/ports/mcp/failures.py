@@ -13,6 +13,13 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ports.mcp.config import HttpServer, McpServerConfig
 from callsheet.ports.mcp.process import ServerProcess
 
+_UNREADABLE = (
+    "Failed to parse JSON response",
+    "Unexpected content type",
+    "Redirect to ",
+    "server answered a request with 202 Accepted",
+)
+"""How the SDK begins its own words for an answer that says nothing of what was done."""
 _LOST = frozenset({"Connection closed", "Session terminated", "Server returned an error response"})
 
 
@@ -32,6 +39,11 @@ def because(error: BaseException) -> str:
 def is_lost(message: str) -> bool:
     """Whether an error is the SDK's own word that a URL did not answer, and not the server's."""
     return message in _LOST or message.startswith("SSE stream ")
+
+
+def is_unreadable(message: str) -> bool:
+    """Whether an error is the SDK's own word that a URL answered, but with no message of the protocol."""
+    return message.startswith(_UNREADABLE)
 
 
 def shown_url(url: str) -> str:

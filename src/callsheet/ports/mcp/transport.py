@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from callsheet.ports.mcp.bounds import bound_answer, unpacked
 from callsheet.ports.mcp.config import HttpServer
 from callsheet.ports.mcp.process import ServerProcess
 
@@ -157,6 +158,7 @@ async def _http_streams(server: HttpServer, on_refusal: Callable[[str], None]) -
     from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
 
     async def look(response: httpx2.Response) -> None:
+        bound_answer(response, _MAX_MESSAGE)
         if response.is_error:
             on_refusal(f"HTTP {response.status_code} {response.reason_phrase}".rstrip())
 
@@ -164,7 +166,7 @@ async def _http_streams(server: HttpServer, on_refusal: Callable[[str], None]) -
     limits = httpx2.Timeout(30.0, read=None)
     async with (
         httpx2.AsyncClient(
-            headers=dict(server.headers),
+            headers=unpacked(server.headers),
             timeout=limits,
             event_hooks={"request": [_name_delivery], "response": [look]},
         ) as http,
@@ -175,7 +177,9 @@ async def _http_streams(server: HttpServer, on_refusal: Callable[[str], None]) -
 
 async def _name_delivery(request: httpx2.Request) -> None:
     """Put the idempotency key of the call that is being sent into a header, too."""
-    key = _key_of(request.content) if request.method == "POST" else None
+    if request.method != "POST":
+        return
+    key = _key_of(await request.aread())  # a request that is sent on has its body still unread
     if key is not None:
         request.headers[KEY_HEADER] = key
 
@@ -204,9 +208,13 @@ async def _sse_streams(server: HttpServer) -> AsyncGenerator[Any]:
     ) -> httpx2.AsyncClient:
         client = create_mcp_http_client(headers, timeout, auth)
         client.event_hooks["request"].append(_name_delivery)
+        client.event_hooks["response"].append(look)
         return client
 
+    async def look(response: httpx2.Response) -> None:
+        bound_answer(response, _MAX_MESSAGE)
+
     async with sse_client(
-        server.url, headers=dict(server.headers), sse_read_timeout=3600.0, httpx_client_factory=naming
+        server.url, headers=unpacked(server.headers), sse_read_timeout=3600.0, httpx_client_factory=naming
     ) as streams:
         yield streams

@@ -13,6 +13,9 @@ from typing import NamedTuple
 from callsheet.trace.lctl.confidence import FLAG_BELOW, effective
 from callsheet.trace.lctl.model import DebugDocument, Entry, Fact
 
+_MOST_WORDS = 4_000
+"""How much of an analysis is looked through for agents."""
+
 
 class Evidence(StrEnum):
     """What a cause was found by."""
@@ -29,6 +32,8 @@ class Cause(NamedTuple):
     step: int
     by: Evidence
     because: str
+    agent: str | None = None
+    """Who took the step, where the evidence names one agent."""
 
 
 def root_cause(document: DebugDocument) -> Cause | None:
@@ -47,11 +52,15 @@ def _named_by_analysis(document: DebugDocument) -> Cause | None:
     said = document.analysis.root_cause if document.analysis is not None else None
     if said is None:
         return None
+    said = said[:_MOST_WORDS]
+    folded = said.casefold()
     agents = {entry.agent for entry in document.entries if entry.agent and entry.step is not None}
     for agent in sorted(agents, key=lambda name: (-len(name), name)):
-        if re.search(rf"(?<![\w-]){re.escape(agent)}(?![\w-])", said, re.IGNORECASE):
+        if agent.casefold() in folded and re.search(
+            rf"(?<![\w-]){re.escape(agent)}(?![\w-])", said, re.IGNORECASE
+        ):
             step = next(e.step for e in document.entries if e.agent == agent and e.step is not None)
-            return Cause(step, Evidence.ANALYSIS, f"the analysis names {agent}: {said}")
+            return Cause(step, Evidence.ANALYSIS, f"the analysis names {agent}: {said}", agent)
     return None
 
 

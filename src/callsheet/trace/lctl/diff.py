@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from callsheet.trace.lctl.model import Body, Entry, Fact
 
-_MOST_PAIRS = 4_000_000
+_MOST_PAIRS = 1_000_000
 """How many pairs of steps are compared to find the best alignment; beyond, a quick one is taken."""
 
 

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from callsheet.diagnostics import Span
 
 _FENCE = re.compile(r"^( {0,3}|\t)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
-_KEY = re.compile(r"""^[ ]{0,3}["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
+_KEY = re.compile(r"""^( *)["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
+_BEGINNING = re.compile(r"^( *)(?![ \n#%]|---)", re.MULTILINE)
 _KEY_AT_MARGIN = re.compile(r"""^["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
 _KEY_IN_FLOW = re.compile(r"""["']?\blctl(?:_ack)?["']?\s*:""")
 _NOT_NEWLINE = re.compile(r"[^\n]")
@@ -93,7 +94,9 @@ def _holds_block(content: str) -> bool:
     """Whether one of the two keys stands at the top level."""
     if content.lstrip().startswith("{"):
         return _KEY_IN_FLOW.search(content) is not None
-    return _KEY.search(content) is not None
+    begins = _BEGINNING.search(content)
+    margin = "" if begins is None else begins[1]
+    return any(match[1] == margin for match in _KEY.finditer(content))
 
 
 def _blank(text: str) -> str:

@@ -79,21 +79,38 @@ def placed(findings: Iterable[Finding], root: Node | None) -> tuple[Finding, ...
     """The findings with their spans in the text that the tree was read from."""
     if root is None:
         return tuple(findings)
-    return tuple(f if f.span is not None else f._replace(span=span_of_path(root, f.path)) for f in findings)
+    places = _Places(root)
+    return tuple(f if f.span is not None else f._replace(span=places.of(f.path)) for f in findings)
 
 
-def span_of_path(root: Node, path: Path) -> Span:
-    """The place of a part, or of the nearest part around it: a value, the key of a list or mapping."""
-    node, place = root, _short(root.span)
-    for part in path:
-        if isinstance(node, Mapping) and (entry := node.get(str(part))) is not None:
-            node, place = entry.value, _place(entry)
-        elif isinstance(node, Items) and isinstance(part, int) and 0 <= part < len(node.items):
-            node = node.items[part]
-            place = _short(node.span)
-        else:
-            return place
-    return place
+class _Places:
+    """The places of the parts of a tree; each mapping is gone through once."""
+
+    def __init__(self, root: Node) -> None:
+        self._root = root
+        self._entries: dict[int, dict[str, Entry]] = {}
+
+    def of(self, path: Path) -> Span:
+        """The place of a part, or of the nearest part around it: a value, the key of a list or mapping."""
+        node, place = self._root, _short(self._root.span)
+        for part in path:
+            found = self._inner(node, part)
+            if found is None:
+                return place
+            node, place = found
+        return place
+
+    def _inner(self, node: Node, part: str | int) -> tuple[Node, Span] | None:
+        if isinstance(node, Items) and isinstance(part, int) and 0 <= part < len(node.items):
+            inner = node.items[part]
+            return inner, _short(inner.span)
+        if not isinstance(node, Mapping):
+            return None
+        entries = self._entries.get(id(node))
+        if entries is None:
+            entries = self._entries[id(node)] = {entry.key: entry for entry in node.entries}
+        entry = entries.get(str(part))
+        return None if entry is None else (entry.value, _place(entry))
 
 
 def _place(entry: Entry) -> Span:

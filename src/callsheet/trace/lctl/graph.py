@@ -17,6 +17,9 @@ from callsheet.trace.lctl.hops import Hop
 from callsheet.trace.lctl.model import Body, DebugDocument, Entry
 
 _NOBODY = "(nobody)"
+_JOIN = "(all of them)"
+_MOST_CROSSING = 400
+"""How many edges may cross between two groups; beyond, they meet in a point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,10 @@ class _Builder:
             self.by_entry[key] = place
         return place
 
+    def point(self, level: int, step: int | None) -> int:
+        """A point at which two wide groups meet."""
+        return self.entry(GraphNode(_JOIN, level), (step, _JOIN))
+
     def addressed(self, agent: str, level: int) -> int:
         place = self.waiting.get(agent)
         if place is None:
@@ -127,6 +134,10 @@ def _draw(document: Body, values: Effective, builder: _Builder) -> None:
     before: list[tuple[int, Entry | None]] = []
     level = 0
     for group in _groups(document.entries):
+        if len(before) * len(group) > _MOST_CROSSING:
+            point: list[tuple[int, Entry | None]] = [(builder.point(level, group[0].step), Entry())]
+            _connect(before, point, document, values, builder)
+            before, level = point, level + 1
         now: list[tuple[int, Entry | None]] = []
         for entry in group:
             agent = entry.agent or _NOBODY
@@ -136,7 +147,9 @@ def _draw(document: Body, values: Effective, builder: _Builder) -> None:
                 entry,
                 has_failed=entry.error is not None
                 or (chain.failed_at_step is not None and entry.step == chain.failed_at_step),
-                is_cause=cause is not None and entry.step == cause.step,
+                is_cause=cause is not None
+                and entry.step == cause.step
+                and cause.agent in (None, entry.agent),
             )
             now.append((builder.entry(node, (entry.step, agent)), entry))
         _connect(before, now, document, values, builder)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from callsheet.trace.lctl.check import Report, check
@@ -96,6 +96,7 @@ def receive(
     *,
     agent: str | None = None,
     after: Sequence[str | bytes | Document | Reading] = (),
+    parents: Mapping[int, Sequence[int]] | None = None,
     accept: Collection[str] = (BLOCKED,),
     verified_raise: VerifiedRaise = VerifiedRaise.CAP,
 ) -> Received:
@@ -103,7 +104,8 @@ def receive(
 
     `block` is its text, or the whole answer of a model with the block in a code fence. `agent` is who
     receives it, if that is to be checked against the target. `after` are the documents before it in the
-    chain, in order: with them nothing that sank on the way comes up unseen. `accept` are rules of level
+    chain, in order: with them nothing that sank on the way comes up unseen. Where branches were joined,
+    `parents` says which of them each follows, by place from 0, as for `check`. `accept` are rules of level
     error that the caller deals with. Raises `LctlError` for any other error.
 
     >>> block = '''
@@ -123,7 +125,7 @@ def receive(
     >>> got.hand_on(done).chain.step
     3
     """
-    report = check([*after, block], verified_raise=verified_raise)
+    report = check([*after, block], parents, verified_raise=verified_raise)
     place = len(report.readings) - 1
     source = report.readings[place].source
     errors = [f for f in report.of(place) if f.is_error and f.rule not in accept]

@@ -8,7 +8,6 @@ written. Each use of an alias is a value of its own and counts so.
 from __future__ import annotations
 
 import re
-from json import JSONDecodeError
 from typing import Any
 
 from callsheet.diagnostics import Span
@@ -116,13 +115,17 @@ def _as_json(block: str) -> Node | None:
     """JSON's pairs of surrogate escapes, which YAML does not know: the tree, if all else is in order."""
     if not block.lstrip().startswith("{") or _SURROGATES.search(block) is None:
         return None
-    import json  # noqa: PLC0415 - hardly ever
-
-    try:
-        value = json.loads(block)
-        return _Reader(json.dumps(value, ensure_ascii=False)).whole()
-    except (JSONDecodeError, RecursionError, ValueError, UnicodeError):
+    if sum(map(block.count, ",:[{")) > MOST_NODES:
         return None
+    from callsheet.frontends.dag.json_tree import read_json  # noqa: PLC0415 - hardly ever
+    from callsheet.frontends.dag.report import Report, Unreadable  # noqa: PLC0415 - as above
+
+    report = Report()
+    try:
+        tree = read_json(block, report)
+    except Unreadable:
+        return None
+    return None if report.errors else tree
 
 
 def _near(text: str, at: int) -> Span:

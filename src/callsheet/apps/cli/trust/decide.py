@@ -48,7 +48,7 @@ def approve(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], is_sure: boo
             print_stand(server, hides_settled=False)
         print_diagnostics(doubts, None)
     names = [f"{server.identity.name}/{tool.name}" for server in news for tool in server.tools]
-    if news and not is_sure and not click.confirm(f"Approve this ({len(names)} tools)?", err=True):
+    if news and not is_sure and not click.confirm(f"Approve {', '.join(names) or 'the server'}?", err=True):
         say("nothing was approved")
         return Exit.FAILED
     file = pin_file(setup.settings)

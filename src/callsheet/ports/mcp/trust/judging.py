@@ -59,13 +59,13 @@ def judge(seen: SeenServer, pins: Pins, *, pinned: bool, now: str) -> Judgement:
 
 def _at_first_sight(seen: SeenServer, pins: Pins, now: str) -> Judgement:
     tools = {name: PinnedTool(told, Standing.SEEN, now) for name, told in seen.declarations.items()}
-    name = seen.identity.name
+    name, count = seen.identity.name, f"{len(tools)} tool{'' if len(tools) == 1 else 's'}"
     others = [visible(server.identity.place) for server in pins.named(name)]
     notice = Diagnostic(
         FIRST_SIGHT,
         Severity.HINT,
         f"the MCP server {name!r} ({visible(seen.identity.place)}) is seen for the first time:"
-        f" its {len(tools)} tools are kept as they are declared now",
+        f" what it declares now is kept ({count})",
         help=f"`callsheet trust list {name}` shows them"
         + (f"; known under this name so far: {', '.join(others)}" if others else ""),
     )
@@ -86,7 +86,7 @@ def _refusal(
     way_out = f"`callsheet trust diff {place}` shows it, `callsheet trust approve {place}` allows it"
     if held is None:
         is_new = known is not None and bool(known.tools)
-        why = "is new on a server that was known without it" if is_new else "was never approved"
+        why = "is new on a server that was known without it" if is_new else "is not approved"
         return Diagnostic(UNAPPROVED, Severity.ERROR, f"{tool} {why}; it is not called", help=way_out)
     if held.pin != pin_of(declaration):
         fields = ", ".join(changed_fields(held.declaration, declaration))
@@ -100,7 +100,7 @@ def _refusal(
         return Diagnostic(CHANGED, Severity.ERROR, message, help=way_out)
     if pinned and held.standing is not Standing.APPROVED:
         return Diagnostic(
-            UNAPPROVED, Severity.ERROR, f"{tool} was never approved; it is not called", help=way_out
+            UNAPPROVED, Severity.ERROR, f"{tool} is not approved; it is not called", help=way_out
         )
     return None
 
@@ -111,7 +111,7 @@ def _for_people(refusal: Diagnostic, now: Mapping[str, Any], held: PinnedTool | 
     return replace(
         refusal,
         severity=Severity.WARNING,
-        help="\n".join((*lines, refusal.help or "")) if lines else refusal.help,
+        help="\n    ".join((*lines, refusal.help or "")) if lines else refusal.help,
     )
 
 
@@ -126,6 +126,6 @@ def _gathered(seen: SeenServer, notices: list[Diagnostic]) -> Iterator[Diagnosti
     yield Diagnostic(
         UNAPPROVED,
         Severity.WARNING,
-        f"{len(unapproved)} tools of the MCP server {server!r} were never approved; they are not called",
+        f"{len(unapproved)} tools of the MCP server {server!r} are not approved; they are not called",
         help=f"`callsheet trust diff {server}` shows them, `callsheet trust approve {server}` allows them",
     )

@@ -12,6 +12,9 @@ from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.hops import Hop, modified_since
 from callsheet.trace.lctl.model import Body, DebugDocument, Entry, Fact
 
+_MOST_ALIKE = 50
+"""Among how many entries of one step and agent the one is looked for that stayed as it was."""
+
 
 def check_hop(hop: Hop, notes: Notes) -> None:
     """All rules about a document and its parents."""
@@ -62,7 +65,7 @@ def _check_trace(hop: Hop, notes: Notes) -> None:
                 said = f"step {entry.step} of {(entry.agent or 'nobody')[:40]} is gone from the trace"
                 notes.add("M07" if hop.is_merge else "X04", said, "trace")
                 continue
-            best = next((n for n, (_, now) in enumerate(same) if now == entry), 0)
+            best = next((n for n, (_, now) in enumerate(same[:_MOST_ALIKE]) if now == entry), 0)
             place, now = same.pop(best)
             _check_entry(entry, now, place, notes)
 
@@ -109,11 +112,11 @@ def _check_critical(hop: Hop, notes: Notes) -> None:
     for fact in lost:
         said = f"the critical fact {fact[:40]} is lost"
         notes.add("M03" if hop.is_merge else "X07", said, "facts", fact=fact)
-    critical = frozenset(document.critical)
+    critical, handed_on = frozenset(document.critical), frozenset(document.handed_on)
     was_critical = dict.fromkeys(fact for parent in hop.parents for fact in parent.critical)
     for fact in was_critical:
         if fact in document.facts and fact not in critical and not isinstance(document, DebugDocument):
-            place = "context" if fact in document.handed_on else "on no list"
+            place = "context" if fact in handed_on else "on no list"
             notes.add("X08", f"{fact[:40]} was critical, and is {place}", "handoff", fact=fact)
     if "facts" in document.extra:
         return

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
 from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.model import DebugDocument
+
+_MOST_NAMED = 5
 
 
 def check_debug(document: DebugDocument, notes: Notes) -> None:
@@ -35,34 +41,37 @@ def _check_failed_step(document: DebugDocument, notes: Notes) -> None:
 
 def _check_known_then(document: DebugDocument, notes: Notes) -> None:
     """D04, D05, D06: what entries say was known when they failed, against what had been added."""
-    for place, entry in enumerate(document.entries):
-        if entry.facts_at_failure is None:
-            continue
-        before, with_it = _known_at(document, place)
-        path = ("trace", place, "facts_at_failure")
-        claimed = dict.fromkeys(entry.facts_at_failure)
-        for fact in claimed:
-            if fact not in with_it:
-                notes.add("D04", f"nobody had added {fact[:40]} by then", *path, fact=fact)
-            if fact not in document.facts and "facts" not in document.extra:
-                notes.add("D06", f"{fact[:40]} is not in the registry", *path, fact=fact)
-        for fact in before:
-            if fact not in claimed:
-                notes.add("D05", f"{fact[:40]} was known by then, and is left out", *path, fact=fact)
-
-
-def _known_at(document: DebugDocument, place: int) -> tuple[dict[str, None], frozenset[str]]:
-    """The facts that were surely known when an entry failed, and all that may have been.
-
-    What the entry itself and those beside it added may have been known.
-    """
-    step = document.entries[place].step
+    beside: defaultdict[int | None, set[str]] = defaultdict(set)
+    for entry in document.entries:
+        beside[entry.step].update(entry.facts_added)
     before: dict[str, None] = {}
-    maybe: set[str] = set()
-    for other, entry in enumerate(document.entries):
-        is_beside = other == place or (step is not None and entry.step == step)
-        if other < place and not is_beside:
-            before.update(dict.fromkeys(entry.facts_added))
-        if other <= place or is_beside:
-            maybe.update(entry.facts_added)
-    return before, frozenset(maybe)
+    now: list[str] = []
+    added: set[str] = set()
+    step: int | None = None
+    for place, entry in enumerate(document.entries):
+        if entry.step is None or entry.step != step:
+            before.update(dict.fromkeys(now))
+            now, step = [], entry.step
+        now.extend(entry.facts_added)
+        added.update(entry.facts_added)
+        if entry.facts_at_failure is not None:
+            maybe = (added, beside[entry.step] if entry.step is not None else added)
+            _check_claim(document, place, before, maybe, notes)
+
+
+def _check_claim(
+    document: DebugDocument, place: int, before: Iterable[str], maybe: Sequence[set[str]], notes: Notes
+) -> None:
+    """What an entry says was known: `before` surely was; `maybe`, with its own and those beside, may have."""
+    path = ("trace", place, "facts_at_failure")
+    claimed = dict.fromkeys(document.entries[place].facts_at_failure or ())
+    for fact in claimed:
+        if not any(fact in known for known in maybe):
+            notes.add("D04", f"nobody had added {fact[:40]} by then", *path, fact=fact)
+        if fact not in document.facts and "facts" not in document.extra:
+            notes.add("D06", f"{fact[:40]} is not in the registry", *path, fact=fact)
+    left_out = list(islice((fact for fact in before if fact not in claimed), _MOST_NAMED + 1))
+    if left_out:
+        names = ", ".join(fact[:40] for fact in left_out[:_MOST_NAMED])
+        more = " and others" if len(left_out) > _MOST_NAMED else ""
+        notes.add("D05", f"{names}{more} were known by then, and are left out", *path, fact=left_out[0])

@@ -1,0 +1,1 @@
+"""Commands that ask a run what happened in it, and why: why, at, diff, blame."""

@@ -1,0 +1,59 @@
+"""What the commands that ask a run have in common: its lineage, and places in its values."""
+
+from __future__ import annotations
+
+from callsheet.diagnostics import did_you_mean
+from callsheet.store.errors import JournalError
+from callsheet.store.journal import Journal
+from callsheet.store.reader import RunInfo
+from callsheet.trace.lineage.lineage import NONE, Lineage
+from callsheet.trace.lineage.reads import Path
+from callsheet.trace.lineage.record import lineage_of
+from callsheet.trace.lineage.slices import Node, missing_at
+from callsheet.views.lineage import place
+
+
+def lineage_in(journal: Journal, info: RunInfo, upto: int | None = None) -> Lineage:
+    """The lineage of a run, or of its events up to a number; raises JournalError where there is none."""
+    plan = journal.plan(info.plan_hash)[0]
+    return lineage_of(plan, journal.entries(info.run_id), lambda name: journal.plan(name)[0], upto)
+
+
+def node_named(lineage: Lineage, text: str) -> Node:
+    """The place that a text like `rows.0.amount` names; raises JournalError (JRN040) where there is none."""
+    name, *rest = text.removeprefix("$").split(".")
+    path: Path = tuple(int(part) if _is_index(part) else part for part in rest)
+    write = lineage.write_named(name)
+    if write == NONE:
+        near = did_you_mean(name, lineage.names())
+        way_out = f"did you mean {' or '.join('$' + other for other in near)}?" if near else _all(lineage)
+        raise JournalError("JRN040", f"the run has no variable ${name[:80]}", way_out)
+    node = Node(write, path)
+    missing = missing_at(lineage, node)
+    if missing is not None:
+        there, keys = missing
+        near = did_you_mean(str(path[len(there)]), keys)
+        way_out = f"did you mean {' or '.join(near)}?" if near else _keys(keys)
+        whole = place(name, path)[:80]
+        raise JournalError(
+            "JRN040", f"there is nothing at {whole}: {place(name, there)} has no {path[len(there)]}", way_out
+        )
+    return node
+
+
+def _is_index(part: str) -> bool:
+    digits = part.removeprefix("-")
+    return digits.isascii() and digits.isdigit()
+
+
+def _all(lineage: Lineage) -> str:
+    names = lineage.names()
+    if not names:
+        return "nothing has been set in it"
+    more = " …" if len(names) > 12 else ""
+    return f"it has {', '.join('$' + name for name in names[:12])}{more}"
+
+
+def _keys(keys: list[str]) -> str:
+    more = " …" if len(keys) > 12 else ""
+    return f"it has {', '.join(keys[:12])}{more}" if keys else "nothing is inside it"

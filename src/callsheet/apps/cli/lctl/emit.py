@@ -1,0 +1,68 @@
+"""`callsheet lctl emit`: a run of the journal as an LCTL document."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.diagnostics import CallsheetError
+from callsheet.trace.lctl.write import to_data, write
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--at", metavar="STEP", help="After the last visit of STEP, or after the visit S3@2.")
+@click.option("--debug", is_flag=True, help="The post-mortem, also of a run that did not fail.")
+@click.option("--handoff", is_flag=True, help="The hand-off, also of a run that failed.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to FILE.", metavar="FILE"
+)
+@options.journal_path
+@options.as_json
+def emit(
+    run: str,
+    at: str | None,
+    debug: bool,
+    handoff: bool,
+    output: Path | None,
+    journal: Path | None,
+    as_json: bool,
+) -> int:
+    """Write RUN, an id, the beginning of one, or `last`, as an LCTL document.
+
+    Where the run stands, or after a step: facts for the values of variables, with what each is worth and
+    why, and those that are still needed as critical ones. Of a run that failed it is the post-mortem. The
+    exit status is 1 where the chain of the run's events is broken: nothing is written then.
+    """
+    from callsheet.runtime.telling import lctl_of  # noqa: PLC0415 - brings the runtime
+
+    if debug and (at is not None or handoff):
+        raise click.UsageError("--debug tells the whole run: leave out --at and --handoff")
+    with options.open_to_read(journal) as opened:
+        info = opened.find_run(run)
+        bad = opened.verify(info.run_id)
+        if bad is not None:
+            say(f"run {info.run_id}: CHAIN BROKEN at event {bad.seq}: {bad.why}")
+            return Exit.FAILED
+        document = lctl_of(opened, info.run_id, at, debug=True if debug else False if handoff else None)
+    text = write(document)
+    with may_stay_unread():
+        if output is not None:
+            _save(output, text)
+        if as_json:
+            print_json(to_data(document))
+        elif output is None:
+            print_text(text.removesuffix("\n"))
+    return Exit.OK
+
+
+def _save(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        why = f"{path} cannot be written: {error.strerror or error}"
+        raise CallsheetError.single("CFG014", why, help="name a file that can be written") from error

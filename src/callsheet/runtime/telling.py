@@ -1,0 +1,40 @@
+"""A run of a journal, told in the language of hand-offs.
+
+In: a journal and a run. Out: its LCTL document, made anew from its events each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from callsheet.store.journal import Journal
+from callsheet.trace.lctl.model import DebugDocument, Handoff
+from callsheet.trace.projection.project import debug_document_of, handoff_of, has_failed
+from callsheet.trace.projection.recording import record_of
+
+_NO_VALUES: Mapping[str, float] = MappingProxyType({})
+
+
+def lctl_of(
+    journal: Journal,
+    run_id: str,
+    at: str | None = None,
+    *,
+    debug: bool | None = None,
+    by_tool: Mapping[str, float] = _NO_VALUES,
+) -> Handoff | DebugDocument:
+    """The document of a run where it stands, or after a step.
+
+    `debug` asks for a post-mortem or a hand-off; by default it is the post-mortem of a run that failed,
+    unless a step is named. `by_tool` says how sure the results of tools are, from 0 to 1 by canonical name.
+    Raises CallsheetError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 where its events cannot be
+    read, RUN060 for a step that it has not done.
+    """
+    info = journal.find_run(run_id)
+    plan = journal.plan(info.plan_hash)[0]
+    record = record_of(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0])
+    wanted = has_failed(record) and at is None if debug is None else debug
+    if wanted:
+        return debug_document_of(record, info.run_id, by_tool)
+    return handoff_of(record, info.run_id, at, by_tool)

@@ -1,0 +1,57 @@
+"""What data has reached: the calls that took it along.
+
+In: a lineage and a forward slice. Out: the calls, with what their tools may do to the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from callsheet.ir import Effect
+from callsheet.machine import CallModel, CallTool, RunAgent
+from callsheet.trace.lineage.lineage import Lineage, Visit
+from callsheet.trace.lineage.reads import Role
+from callsheet.trace.lineage.slices import Node, touched
+
+
+class Reached(NamedTuple):
+    """A call that data has reached; `role` says as what, `argument` in which argument."""
+
+    key: str
+    tool: str
+    effect: Effect
+    visit: Visit
+    role: Role
+    argument: str
+
+
+def reached_by(lineage: Lineage, nodes: Iterable[Node]) -> list[Reached]:
+    """The calls that any of these places in values has reached, in the order in which they were made."""
+    found: dict[str, Reached] = {}
+    for node in nodes:
+        for number in dict.fromkeys(lineage.readers.get(node.write, ())):
+            visit = lineage.visits[number]
+            for role, argument, item in touched(lineage, visit, node):
+                keys = lineage.keys_of(visit) if item is None else lineage.keys_of_item(visit, item)
+                for key in keys:
+                    tool = tool_of(lineage, key)
+                    if tool and key not in found:
+                        effect = effect_of(lineage, visit, key, tool)
+                        found[key] = Reached(key, tool, effect, visit, role, argument)
+    order = {key: n for n, key in enumerate(lineage.commands)}
+    return sorted(found.values(), key=lambda reached: order[reached.key])
+
+
+def tool_of(lineage: Lineage, key: str) -> str:
+    """What a call calls; "" for a wait, a question or a compilation."""
+    command = lineage.commands.get(key)
+    return command.tool if isinstance(command, CallTool | CallModel | RunAgent) else ""
+
+
+def effect_of(lineage: Lineage, visit: Visit, key: str, tool: str) -> Effect:
+    """What a call may do to the world."""
+    code = lineage.code(visit)
+    if "/t" in key and code.loop is not None and tool in code.loop.tools:
+        return code.loop.tools[tool].effect
+    return code.effect

@@ -1,0 +1,169 @@
+"""What a step reads, as its text says: which variable, where in it, and what for.
+
+In: a step and its program. Out: its uses of variables. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias, assert_never
+
+from callsheet.ir import (
+    JSON,
+    Call,
+    DictExpr,
+    Goto,
+    ListExpr,
+    Literal,
+    PathPart,
+    Ref,
+    Replan,
+    Respond,
+    Step,
+    Template,
+    Terminate,
+    Value,
+)
+from callsheet.ir.expr import refs_of
+from callsheet.machine.program import Kind, StepCode
+from callsheet.machine.values import parse_json
+
+Path: TypeAlias = "tuple[PathPart, ...]"
+
+
+class Role(StrEnum):
+    """What a variable is read for."""
+
+    ARGUMENT = "argument"
+    CONDITION = "condition"
+    SOURCE = "source"
+    """What a FOREACH goes through."""
+    MESSAGE = "message"
+    """Of ON_FAIL TERMINATE, read where the step fails."""
+
+
+class Use(NamedTuple):
+    """That a step reads a variable; `argument` is the name of the argument that it goes into."""
+
+    role: Role
+    argument: str
+    name: str
+    path: Path
+
+
+class Reads(NamedTuple):
+    """All that a step reads. `names` has each variable once; `loop` is the variable of its FOREACH."""
+
+    names: tuple[str, ...]
+    uses: tuple[Use, ...]
+    literals: tuple[tuple[str, JSON], ...]
+    """The arguments in which no variable stands, by name."""
+    loop: str
+    source: Value | None
+
+
+def reads_of(step: Step, code: StepCode) -> Reads:
+    """What a step reads."""
+    uses: list[Use] = []
+    literals: list[tuple[str, JSON]] = []
+    if step.foreach is not None:
+        uses += _uses(Role.SOURCE, "", step.foreach.source)
+    if step.condition is not None:
+        uses += [Use(Role.CONDITION, "", ref.name, ref.path) for ref in refs_of(step.condition)]
+    for name, value in _arguments(step, code):
+        found = list(_uses(Role.ARGUMENT, name, value))
+        uses += found
+        if not found:
+            literals.append((name, literal(value)))
+    for value in step.failure_values():
+        uses += _uses(Role.MESSAGE, "", value)
+    loop = "" if step.foreach is None else step.foreach.var
+    names = tuple(dict.fromkeys(use.name for use in uses if use.name != loop or use.role is Role.SOURCE))
+    source = None if step.foreach is None else step.foreach.source
+    return Reads(names, tuple(dict.fromkeys(uses)), tuple(literals), loop, source)
+
+
+def _arguments(step: Step, code: StepCode) -> tuple[tuple[str, Value], ...]:
+    """The arguments of an action by name; those of a model's operation without one have their number."""
+    match step.action:
+        case Call(positional=positional, named=named):
+            if code.kind is Kind.TOOL or code.kind is Kind.ASK:
+                return code.written
+            return (*((str(n), value) for n, value in enumerate(positional)), *named)
+        case Respond(values=values) | Terminate(values=values) | Replan(values=values):
+            return tuple(("", value) for value in values)
+        case Goto():
+            return ()
+    assert_never(step.action)
+
+
+def _uses(role: Role, argument: str, value: Value) -> Iterator[Use]:
+    for ref in refs_of(value):
+        yield Use(role, argument, ref.name, ref.path)
+
+
+def literal(value: Value) -> JSON:
+    """What a value without references says."""
+    match value:
+        case Literal(value=scalar):
+            return scalar
+        case ListExpr(items=items):
+            return [literal(item) for item in items]
+        case DictExpr(items=pairs):
+            return {name: literal(item) for name, item in pairs}
+        case Ref() | Template():
+            return None
+    assert_never(value)
+
+
+def located(value: Value, path: Path) -> Iterator[tuple[str, Path]]:
+    """The variables, and the places in them, that the place `path` of a value is made of.
+
+    >>> list(located(DictExpr((("a", Ref("x", ("k",))), ("b", Ref("y")))), ("a", 0)))
+    [('x', ('k', 0))]
+    """
+    match value:
+        case Literal():
+            return
+        case Ref(name=name, path=own):
+            yield name, own + path
+        case Template(parts=parts):
+            yield from ((part.name, part.path) for part in parts if isinstance(part, Ref))
+        case ListExpr(items=items):
+            at = path[0] if path else None
+            if isinstance(at, int) and -len(items) <= at < len(items):
+                yield from located(items[at], path[1:])
+            else:
+                for item in items:
+                    yield from located(item, ())
+        case DictExpr(items=pairs):
+            named = dict(pairs)
+            inside = named.get(str(path[0])) if path else None
+            if inside is not None:
+                yield from located(inside, path[1:])
+            else:
+                for _, item in pairs:
+                    yield from located(item, ())
+
+
+def element(source: Value, index: int, path: Path, held: JSON) -> tuple[tuple[str, Path], ...]:
+    """The places that the place `path` of an item of a FOREACH is made of.
+
+    `held` is what the source was: what is no list is its only item.
+    """
+    if isinstance(source, Ref):
+        return ((source.name, source.path + ((index, *path) if _is_list(held) else path)),)
+    if isinstance(source, ListExpr):
+        return tuple(located(source, (index, *path)))
+    if isinstance(source, DictExpr):
+        return tuple(located(source, path))
+    return tuple(located(source, ()))
+
+
+def _is_list(held: JSON) -> bool:
+    """Whether FOREACH goes through the members of this, and not through this as its only item."""
+    if isinstance(held, str):
+        found, parsed = parse_json(held)
+        return found and isinstance(parsed, list)
+    return isinstance(held, list)

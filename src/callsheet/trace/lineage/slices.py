@@ -1,0 +1,218 @@
+"""Slices of a lineage: what a value was made of, and what was made of it.
+
+In: a write, and a place in its value. Out: the writes and places that flowed into it, or that it flowed
+into, step by step. A tool is a closed box: all that went into a call is in all of its result. A FOREACH is
+not: each of its results was made of its own item.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from callsheet.ir import JSON, Call, ListExpr
+from callsheet.machine.values import items_of, parse_json, walk
+from callsheet.trace.lineage.lineage import NONE, Lineage, Made, Visit, Write
+from callsheet.trace.lineage.reads import Path, Role, Use, element
+
+WHOLE: Path = ()
+
+
+class Node(NamedTuple):
+    """A place in a value that a variable had."""
+
+    write: int
+    path: Path
+
+
+class Flow(NamedTuple):
+    """One way by which data came into a node, through the visit that made it.
+
+    `item` is that of a FOREACH, None for all of them or a step without one. `node` is where the data stood;
+    where the variable `name` was not set, its write is NONE.
+    """
+
+    role: Role
+    argument: str
+    item: int | None
+    name: str
+    node: Node
+
+
+Graph: TypeAlias = "dict[Node, tuple[Flow, ...]]"
+_Ways: TypeAlias = "Callable[[Node], tuple[Flow, ...]]"
+
+
+def backward(lineage: Lineage, start: Node, most: int | None = None) -> Graph:
+    """Each node that the start was made of, with what flowed into it, nearest first.
+
+    At most so many are looked at; the others are left out.
+    """
+    return _closure(start, lambda node: flows_into(lineage, node), most)
+
+
+def forward(lineage: Lineage, start: Node, most: int | None = None) -> Graph:
+    """Each node that was made of the start, with what it flowed into: the node of a flow is what was made."""
+    return _closure(start, lambda node: flows_from(lineage, node), most)
+
+
+def _closure(start: Node, ways: _Ways, most: int | None) -> Graph:
+    found: Graph = {}
+    waiting, seen = deque([start]), {start}
+    while waiting and (most is None or len(found) < most):
+        node = waiting.popleft()
+        flows = found[node] = ways(node)
+        for flow in flows:
+            if flow.node.write != NONE and flow.node not in seen:
+                seen.add(flow.node)
+                waiting.append(flow.node)
+    return found
+
+
+def item_at(lineage: Lineage, visit: Visit, path: Path) -> tuple[int | None, Path]:
+    """The item of a FOREACH that a place in its result was made for, and the place in the item's result."""
+    if lineage.step(visit).foreach is None:
+        return None, path
+    at, items = path[0] if path else None, items_in(lineage, visit)
+    if isinstance(at, int) and -len(items) <= at < len(items):
+        return items[at], path[1:]
+    return None, path
+
+
+def items_in(lineage: Lineage, visit: Visit) -> list[int]:
+    """The items of a FOREACH that its result holds, in the order of the result."""
+    items = lineage.items_of(visit)
+    written = lineage.write_of.get(visit.id)
+    if written is not None:
+        value = lineage.writes[written].value
+        return items[: len(value)] if isinstance(value, list) else items
+    if items or isinstance(lineage.step(visit).action, Call):
+        return items
+    source = lineage.reads_of(visit).source
+    if isinstance(source, ListExpr):
+        return list(range(len(source.items)))
+    return list(range(len(items_of(source_of(lineage, visit)))))
+
+
+def flows_into(lineage: Lineage, node: Node) -> tuple[Flow, ...]:
+    """What the place in a value was made of; nothing for what the run was given."""
+    write = lineage.writes[node.write]
+    if write.visit == NONE:
+        return ()
+    visit = lineage.visits[write.visit]
+    item, _ = item_at(lineage, visit, node.path)
+    return tuple(_reads(lineage, visit, item))
+
+
+def reads_by(lineage: Lineage, visit: Visit) -> tuple[Flow, ...]:
+    """All that a visit has read."""
+    return tuple(_reads(lineage, visit, None))
+
+
+def _reads(lineage: Lineage, visit: Visit, item: int | None) -> Iterator[Flow]:
+    """What a visit has read for one item, or for all of them."""
+    reads = lineage.reads_of(visit)
+    seen: set[Flow] = set()
+    for use in reads.uses:
+        if use.role is Role.SOURCE and item is not None:
+            continue  # its own item flows in where the loop's variable is read
+        if use.role is Role.MESSAGE:
+            continue
+        for flow in _flows_of(lineage, visit, use, item):
+            if flow not in seen:
+                seen.add(flow)
+                yield flow
+
+
+def _flows_of(lineage: Lineage, visit: Visit, use: Use, item: int | None) -> Iterator[Flow]:
+    reads = lineage.reads_of(visit)
+    if use.name != reads.loop or use.role is Role.SOURCE:
+        yield Flow(use.role, use.argument, item, use.name, Node(lineage.version(visit, use.name), use.path))
+        return
+    for index in items_in(lineage, visit) if item is None else [item]:
+        for name, path in _element(lineage, visit, index, use.path):
+            yield Flow(use.role, use.argument, index, name, Node(lineage.version(visit, name), path))
+
+
+def _element(lineage: Lineage, visit: Visit, index: int, path: Path) -> tuple[tuple[str, Path], ...]:
+    reads = lineage.reads_of(visit)
+    source = reads.source
+    assert source is not None
+    return element(source, index, path, source_of(lineage, visit))
+
+
+def source_of(lineage: Lineage, visit: Visit) -> JSON:
+    """The value that the FOREACH of a visit went through, where that is one variable's."""
+    found = next((u for u in lineage.reads_of(visit).uses if u.role is Role.SOURCE), None)
+    return None if found is None else value_at(lineage, Node(lineage.version(visit, found.name), found.path))
+
+
+def value_at(lineage: Lineage, node: Node) -> JSON:
+    """The value at a node; null where there is none."""
+    return None if node.write == NONE else walk(lineage.writes[node.write].value, node.path)
+
+
+# ---------------------------------------------------------------- forward
+
+
+def flows_from(lineage: Lineage, node: Node) -> tuple[Flow, ...]:
+    """What has been made of the place in a value, by the visits that read it."""
+    found: dict[Flow, None] = {}
+    for number in dict.fromkeys(lineage.readers.get(node.write, ())):
+        visit = lineage.visits[number]
+        made = _made_by(lineage, visit)
+        for role, argument, item in touched(lineage, visit, node):
+            if made is None:
+                continue
+            where: Path = WHOLE
+            if item is not None and made.made is Made.STEP:
+                items = items_in(lineage, visit)
+                if item not in items:
+                    continue
+                where = (items.index(item),)
+            found[Flow(role, argument, item, made.name, Node(made.id, where))] = None
+    return tuple(found)
+
+
+def touched(lineage: Lineage, visit: Visit, node: Node) -> Iterator[tuple[Role, str, int | None]]:
+    """Where in a visit the place of a value was read: what for, in which argument, for which item."""
+    for use in lineage.reads_of(visit).uses:
+        if use.role is Role.MESSAGE:
+            continue
+        seen: set[int | None] = set()
+        for flow in _flows_of(lineage, visit, use, None):
+            if flow.node.write == node.write and overlap(flow.node.path, node.path) and flow.item not in seen:
+                seen.add(flow.item)
+                yield use.role, use.argument, flow.item
+
+
+def _made_by(lineage: Lineage, visit: Visit) -> Write | None:
+    written = lineage.write_of.get(visit.id)
+    if written is not None:
+        return lineage.writes[written]
+    answer = lineage.answer
+    if answer != NONE and lineage.writes[answer].visit == visit.id:
+        return lineage.writes[answer]
+    return None
+
+
+def overlap(one: Path, other: Path) -> bool:
+    """Whether of two places in a value one holds the other."""
+    return all(str(a) == str(b) for a, b in zip(one, other, strict=False))
+
+
+def missing_at(lineage: Lineage, node: Node) -> tuple[Path, list[str]] | None:
+    """Where the path of a node leads to nothing: the last place that there is, and what is inside it."""
+    value = lineage.writes[node.write].value
+    nothing = object()
+    for depth in range(1, len(node.path) + 1):
+        if walk(value, node.path[:depth], nothing) is nothing:  # type: ignore[arg-type]
+            there = node.path[: depth - 1]
+            held = walk(value, there)
+            if isinstance(held, str):
+                held = parse_json(held)[1]
+            if isinstance(held, dict):
+                return there, [str(key) for key in held]
+            return there, [str(n) for n in range(len(held))] if isinstance(held, list) else []
+    return None

@@ -1,0 +1,106 @@
+"""How sure a value is, and on what that rests: by who gave it, then never surer than what it was made of.
+
+These numbers are a policy, and not measured. Per tool others can be given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from callsheet.ir import Call, CallKind, Cast, Effect, Step
+from callsheet.machine import ToolFacts
+from callsheet.trace.projection.record import Record, Visit, Write
+
+_WEB = frozenset({"FETCH_PAGE", "WEB_SEARCH"})
+_CHECKED_CASTS = frozenset({Cast.INT, Cast.FLOAT, Cast.BOOL, Cast.JSON})
+
+
+class Basis(NamedTuple):
+    """A confidence from 0 to 1, and what it rests on, in words."""
+
+    value: float
+    why: str
+
+
+GIVEN = Basis(1.0, "given")
+WRITTEN = Basis(1.0, "written in the plan")
+ERROR = Basis(0.0, "the text of an error")
+UNCAST = Basis(0.0, "the cast failed")
+ITEM_FAILED = Basis(0.0, "an item failed")
+LOCAL = Basis(1.0, "deterministic, on this machine")
+PERSON = Basis(1.0, "a person said so")
+NOBODY = Basis(0.70, "nobody answered; the default of the question, assumed")
+WEB = Basis(0.80, "from the web")
+READ = Basis(0.95, "read by a declared tool")
+DECLARED = Basis(0.95, "told by a declared tool")
+UNDECLARED = Basis(0.80, "told by a tool whose effect is not known")
+CHECKED = Basis(0.90, "a model said so, in a form that was checked")
+ASSUMED = Basis(0.70, "a model said so; assumed")
+AGENT = Basis(0.60, "an agent said so; assumed")
+
+_BY_KIND = {
+    CallKind.TRANSFORM: LOCAL,
+    CallKind.AGENT: AGENT,
+}
+_BY_EFFECT = {Effect.PURE: LOCAL, Effect.READ: READ, Effect.UNSAFE: UNDECLARED}
+
+
+def own_basis(visit: Visit, facts: Mapping[str, ToolFacts], by_tool: Mapping[str, float]) -> Basis:
+    """What the visit's result rests on, whatever it was made of; `by_tool` is said by an operator."""
+    step = visit.step
+    if any(write.is_error for write in visit.wrote):
+        return ERROR
+    if visit.cast_failed:
+        return UNCAST
+    if visit.failures:
+        return ITEM_FAILED
+    if step is None or not isinstance(step.action, Call):
+        return WRITTEN
+    if step.action.tool in by_tool:
+        return Basis(by_tool[step.action.tool], "set for this tool")
+    match step.action.kind:
+        case CallKind.MODEL:
+            return CHECKED if _is_checked(step, step.action) else ASSUMED
+        case CallKind.HUMAN:
+            return NOBODY if visit.expired else PERSON
+        case CallKind.TOOL if step.action.tool in _WEB:
+            return WEB
+        case CallKind.TOOL:
+            effect = facts.get(step.action.tool, ToolFacts()).effect
+            return _BY_EFFECT.get(effect, DECLARED)
+        case kind:
+            return _BY_KIND[kind]
+
+
+def _is_checked(step: Step, call: Call) -> bool:
+    """Whether the form of a model's answer is held to something: a verdict, categories, a cast."""
+    if call.tool == "LLM_EVALUATE" or (
+        call.tool == "LLM_CLASSIFY" and any(name == "categories" for name, _ in call.named)
+    ):
+        return True
+    return step.output is not None and step.output.cast in _CHECKED_CASTS
+
+
+class Worth(NamedTuple):
+    """What a written value is worth: its basis, and that lowered to the least of what it was made of."""
+
+    basis: Basis
+    value: float
+
+
+def worth_of(record: Record, by_tool: Mapping[str, float]) -> dict[int, Worth]:
+    """The worth of each write, by its number."""
+    found: dict[int, Worth] = {}
+    for write in record.given:
+        found[write.number] = _worth(WRITTEN if write.number in record.own else GIVEN, (), found)
+    for visit in record.visits:
+        basis = own_basis(visit, record.facts, by_tool)
+        parents = visit.data if visit.step is not None else ()
+        for write in visit.wrote:
+            found[write.number] = _worth(basis, parents, found)
+    return found
+
+
+def _worth(basis: Basis, parents: tuple[Write, ...], known: Mapping[int, Worth]) -> Worth:
+    return Worth(basis, min([basis.value, *(known[parent.number].value for parent in parents)]))

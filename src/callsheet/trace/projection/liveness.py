@@ -1,0 +1,83 @@
+"""Which variables are still needed: those that a step which has not run may read before they are set anew.
+
+In: a plan, and where it stands. Out: names. A plan of text order is followed along all of its ways; of a
+graph whatever a step that is left reads counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from callsheet.ir import Order, Plan, Replan
+from callsheet.ir.flow import Flow, flow_of, uses_of
+
+
+def read_by(plan: Plan, number: int) -> set[str]:
+    """The variables that a step reads, in what it is given, decided by, and says when it fails."""
+    return {use.ref.name for use in uses_of(plan.steps[number], number)}
+
+
+def live_in_graph(plan: Plan, settled: Collection[int]) -> set[str]:
+    """The variables that the steps read which are not settled."""
+    left = [number for number in range(len(plan.steps)) if number not in settled]
+    return {name for number in left for name in read_by(plan, number)}
+
+
+def live_at(plan: Plan, number: int) -> set[str] | None:
+    """The variables that are live before a step of a plan of text order; None means all of them.
+
+    A RE-PLAN hands all variables to whoever plans, so before one that may be reached all are live.
+
+    >>> from callsheet.ir import Call, Output, Ref, Respond, Step
+    >>> first = Step("S1", Call("X", (Ref("a"),)), output=Output("b"))
+    >>> plan = Plan((first, Step("S2", Respond((Ref("b"),)))))
+    >>> live_at(plan, 0), live_at(plan, 1)
+    ({'a'}, {'b'})
+    """
+    assert plan.order is Order.TEXT
+    flow = flow_of(plan)
+    reached = _reached(flow, number)
+    if any(isinstance(plan.steps[node].action, Replan) for node in reached):
+        return None
+    return _names(plan, flow, reached, number)
+
+
+def _reached(flow: Flow, number: int) -> list[int]:
+    """The steps that may come from a step on, itself among them."""
+    seen, stack = {number}, [number]
+    while stack:
+        for following in flow.successors[stack.pop()]:
+            if following < flow.end and following not in seen:
+                seen.add(following)
+                stack.append(following)
+    return sorted(seen)
+
+
+def _names(plan: Plan, flow: Flow, reached: list[int], number: int) -> set[str]:
+    """Backwards over the steps until nothing changes; a set of variables is the bits of a number."""
+    bit: dict[str, int] = {}
+    gen = {node: _bits(bit, read_by(plan, node)) for node in reached}
+    kill = dict.fromkeys(reached, 0)
+    for var, definitions in flow.definitions.items():
+        for definition in definitions:
+            if definition.sure and var in bit and definition.committed in kill:
+                kill[definition.committed] |= 1 << bit[var]
+    live = dict(gen)
+    changed = True
+    while changed:
+        changed = False
+        for node in reversed(reached):
+            out = 0
+            for following in flow.successors[node]:
+                out |= live.get(following, 0)
+            found = gen[node] | (out & ~kill[node])
+            changed = changed or found != live[node]
+            live[node] = found
+    return {name for name, place in bit.items() if live[number] >> place & 1}
+
+
+def _bits(bit: dict[str, int], names: set[str]) -> int:
+    found = 0
+    for name in sorted(names):
+        found |= 1 << bit.setdefault(name, len(bit))
+    return found

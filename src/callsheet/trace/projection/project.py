@@ -1,0 +1,365 @@
+"""A run as an LCTL document: a hand-off at a boundary, or a post-mortem.
+
+In: the record of a run. Out: a document that the rules of LCTL find no error in. An entry tells a visit, a
+fact a write; what is still needed is critical, and whatever is below 0.40 is kept and not handed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from types import MappingProxyType
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Order, Plan, Respond, Step, Terminate
+from callsheet.machine import Result, Status
+from callsheet.trace.lctl.confidence import is_blocked, needs_review
+from callsheet.trace.lctl.model import Analysis, Chain, DebugDocument, Entry, Fact, Handoff, Lists
+from callsheet.trace.projection.basis import Worth, worth_of
+from callsheet.trace.projection.liveness import live_at, live_in_graph
+from callsheet.trace.projection.record import BEFORE_ALL, Record, Visit, Write
+from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text
+from callsheet.trace.projection.slicing import METHOD, suspect
+from callsheet.trace.projection.tell import CALLER, action_of, agent_of, error_of, fact_id
+
+MOST_VISITS = 1_000
+"""So many visits have an entry each; what came before them is told in the first entry."""
+MOST_FACTS = 2_000
+MOST_PARENTS = 8
+_MOST_OF_A_GOAL = 4_000
+_MOST_WARNINGS = 20
+_LOOK = "Look at the error of the failed step."
+_ENDED = {
+    Status.FAILED: "FAILED",
+    Status.REFUSED: "FAILED",
+    Status.CANCELLED: "CANCELLED",
+    Status.DONE: "DONE",
+}
+_ENDS = {
+    Status.DONE: "The run is done",
+    Status.FAILED: "The run has failed",
+    Status.REFUSED: "The run was refused by its policy",
+    Status.CANCELLED: "The run was cancelled",
+}
+
+_NO_VALUES: Mapping[str, float] = MappingProxyType({})
+
+
+def handoff_of(
+    record: Record, run_id: str, at: str | None = None, by_tool: Mapping[str, float] = _NO_VALUES
+) -> Handoff:
+    """The hand-off of a run where it stands, or after the last visit of a step.
+
+    `at` is a step's id, or names one of its visits: `S3@1`, `r1/S3@2`. `by_tool` says how sure the results of
+    tools are, by canonical name. Raises CallsheetError (RUN060) for a step that has not been settled.
+    """
+    return _Projection.of(record, run_id, _boundary(record, at), by_tool).handoff()
+
+
+def debug_document_of(
+    record: Record, run_id: str, by_tool: Mapping[str, float] = _NO_VALUES
+) -> DebugDocument:
+    """The post-mortem of a run: its visits with their durations, and for one that failed an analysis."""
+    return _Projection.of(record, run_id, len(record.visits), by_tool).debug_document()
+
+
+def has_failed(record: Record) -> bool:
+    """Whether the run has ended, and not well."""
+    return record.result is not None and record.result.status in (Status.FAILED, Status.REFUSED)
+
+
+def _boundary(record: Record, at: str | None) -> int:
+    if at is None:
+        return len(record.visits)
+    found = [p for p, visit in enumerate(record.visits) if visit.step and visit.step.id == at]
+    label = at.removesuffix("@1")
+    found = found or [p for p, visit in enumerate(record.visits) if visit.label == label]
+    if not found:
+        raise _no_such_step(record, at)
+    batches = record.batches()
+    return len(batches) - batches[::-1].index(batches[found[-1]])
+
+
+def _no_such_step(record: Record, at: str) -> CallsheetError:
+    labels = list(dict.fromkeys(visit.label for visit in record.visits))
+    shown = ", ".join(labels[:_MOST_WARNINGS]) + (", …" if len(labels) > _MOST_WARNINGS else "")
+    way_out = f"it has done {shown}" if labels else "it has done none yet"
+    return CallsheetError.single("RUN060", f"the run has not done step {at[:80]!a}", help=way_out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Projection:
+    """A record up to a boundary, and all that both kinds of documents are made of."""
+
+    record: Record
+    run_id: str
+    upto: int
+    worth: Mapping[int, Worth]
+    first: int
+    """The place of the first visit that has an entry of its own."""
+    steps: Mapping[int, int]
+    """The step of each visit in the trace."""
+    together: frozenset[int]
+    """The steps that several entries share."""
+    facts: Mapping[str, Fact]
+
+    @classmethod
+    def of(cls, record: Record, run_id: str, upto: int, by_tool: Mapping[str, float]) -> _Projection:
+        """The projection of the first `upto` visits."""
+        batches = record.batches()[:upto]
+        first = max(0, upto - MOST_VISITS)
+        while 0 < first < upto and batches[first - 1] == batches[first]:
+            first += 1
+        base = batches[first] if first < upto else 0
+        steps = {place: batches[place] - base + 2 for place in range(first, upto)}
+        counted = list(steps.values())
+        together = frozenset(step for step, after in pairwise(counted) if step == after)
+        bare = cls(record, run_id, upto, worth_of(record, by_tool), first, steps, together, {})
+        return replace(bare, facts=bare._registry())
+
+    # ------------------------------------------------------------ facts
+
+    def _registry(self) -> dict[str, Fact]:
+        """The facts: of all writes, or of a long run the last ones, and those that still hold."""
+        writes = [*self.record.given, *(w for visit in self.record.visits[: self.upto] for w in visit.wrote)]
+        current = {write.number for write in self.record.current(self.upto).values()}
+        if len(writes) > MOST_FACTS:
+            kept = sorted(current)[-MOST_FACTS:]
+            others = [w.number for w in writes if w.number not in current]
+            chosen = {*kept, *others[len(others) - (MOST_FACTS - len(kept)) :]}
+            writes = [write for write in writes if write.number in chosen]
+        known = {write.number for write in writes}
+        return {fact_id(write): self._fact(write, known) for write in writes}
+
+    def _fact(self, write: Write, known: set[int]) -> Fact:
+        value, has_own = self.worth[write.number], write.visit >= self.first
+        source = agent_of(self.record.visits[write.visit]) if has_own else CALLER
+        parents = () if write.visit == BEFORE_ALL else self._parents(self.record.visits[write.visit], known)
+        least = "" if value.value == value.basis.value else f"; {value.value:g} by what it was made of"
+        return Fact(
+            fact_id(write),
+            f"${shown_text(write.var, MOST_OF_A_NAME)} = {write.text}",
+            value.value,
+            source,
+            self.steps[write.visit] if has_own else 1,
+            f"basis: {value.basis.why} ({value.basis.value:g}){least}",
+            parents,
+        )
+
+    def _parents(self, visit: Visit, known: set[int]) -> tuple[str, ...]:
+        """What a value was made of; of very much the least sure."""
+        data = [write for write in visit.data if write.number in known] if visit.step is not None else []
+        data = sorted(data, key=lambda write: self.worth[write.number].value)[:MOST_PARENTS]
+        return tuple(fact_id(write) for write in sorted(data))
+
+    # ------------------------------------------------------------ entries
+
+    def entries(self, failed: int | None = None, error: str = "") -> list[Entry]:
+        """The trace: what was given, then an entry for each visit; of the failed one with its error."""
+        shown = [self._entry(place, failed, error) for place in range(self.first, self.upto)]
+        return [self._first_entry(), *shown]
+
+    def _first_entry(self) -> Entry:
+        before = [*self.record.given, *(w for v in self.record.visits[: self.first] for w in v.wrote)]
+        ids = tuple(i for i in map(fact_id, before) if i in self.facts)
+        names = ", ".join(f"${shown_text(w.var, MOST_OF_A_NAME)}" for w in self.record.given[:MOST_PARENTS])
+        more = ", …" if len(self.record.given) > MOST_PARENTS else ""
+        action = f"started the run with {names}{more}" if names else "started the run"
+        if self.first:
+            action += f"; its first {self.first:,} visits are not told one by one"
+        least = min((self.facts[i].confidence or 0.0 for i in ids), default=1.0)
+        return Entry(1, CALLER, action, least if self.first else 1.0, ids, duration_ms=0.0)
+
+    def _entry(self, place: int, failed: int | None, error: str) -> Entry:
+        visit = self.record.visits[place]
+        said = error or error_of(visit) if place == failed else error_of(visit)
+        wrote = tuple(i for i in map(fact_id, visit.wrote) if i in self.facts)
+        action = action_of(visit)
+        if place == failed and not action.startswith("FAILED"):
+            action = f"FAILED: {action}"
+        return Entry(
+            self.steps[place],
+            agent_of(visit),
+            action,
+            0.0 if said is not None else self._sure(visit),
+            wrote,
+            (),
+            self.steps[place] in self.together,
+            round(visit.seconds * 1000, 3),
+            said,
+            self._known_before(place) if place == failed else None,
+        )
+
+    def _sure(self, visit: Visit) -> float:
+        return min((self.worth[write.number].value for write in visit.wrote), default=1.0)
+
+    def _known_before(self, place: int) -> tuple[str, ...]:
+        writes = [*self.record.given, *(w for visit in self.record.visits[:place] for w in visit.wrote)]
+        return tuple(i for i in map(fact_id, writes) if i in self.facts)
+
+    # ------------------------------------------------------------ hand-offs
+
+    def handoff(self) -> Handoff:
+        """The document that is handed on at the boundary."""
+        entries = self.entries()
+        live = self._live()
+        fit = [fact.id for fact in self.facts.values() if not is_blocked(fact.confidence)]
+        step = entries[-1].step
+        chain = Chain(
+            self.run_id, step, entries[-1].agent, self._target(), parallel_merge=bool(self.together)
+        )
+        lists = Lists(
+            tuple(i for i in fit if i in live),
+            tuple(i for i in fit if i not in live),
+            tuple(self._warnings(live)),
+        )
+        told = self._instruction()
+        facts = MappingProxyType(dict(self.facts))
+        return Handoff(chain, facts, tuple(entries), lists, told, "observability")
+
+    def _is_at_end(self) -> bool:
+        return self.upto == len(self.record.visits) and self.record.result is not None
+
+    def _next(self) -> Visit | None:
+        """What comes after the boundary, as far as the journal tells."""
+        if self.upto < len(self.record.visits):
+            return self.record.visits[self.upto]
+        return min(self.record.under_way, key=lambda visit: visit.number, default=None)
+
+    def _target(self) -> str:
+        following = self._next()
+        return CALLER if following is None else agent_of(following)
+
+    def _plan(self) -> Plan:
+        following = self._next()
+        before = self.record.visits[self.upto - 1].plan if self.upto else 0
+        return self.record.plans[before if following is None else following.plan]
+
+    def _live(self) -> set[str]:
+        """The facts that are still needed: by a step that has not run, or for the answer."""
+        current = self.record.current(self.upto)
+        if self._is_at_end():
+            writes: Sequence[Write] = self._answered(current)
+        else:
+            names = self._live_names()
+            writes = [write for name, write in current.items() if names is None or name in names]
+        return {fact_id(write) for write in writes}
+
+    def _live_names(self) -> set[str] | None:
+        following, plan = self._next(), self._plan()
+        if following is None or following.step is None:
+            return None  # a new plan may read whatever there is
+        if plan.order is Order.TEXT:
+            return live_at(plan, following.number)
+        done = {visit.number for visit in self.record.visits[: self.upto] if visit.plan == following.plan}
+        return live_in_graph(plan, done)
+
+    def _answered(self, current: Mapping[str, Write]) -> Sequence[Write]:
+        """What the answer of the run was made of."""
+        place, plan = self.record.ending(), self._plan()
+        if place is not None:
+            visit = self.record.visits[place]
+            is_answer = visit.step is not None and isinstance(visit.step.action, Respond | Terminate)
+            return visit.data if is_answer else visit.reads
+        if plan.order is Order.TEXT:
+            wrote = [visit.wrote for visit in self.record.visits if visit.wrote]
+            return wrote[-1] if wrote else ()
+        output = plan.steps[-1].output if plan.steps else None
+        return [current[output.var]] if output is not None and output.var in current else ()
+
+    def _warnings(self, live: set[str]) -> list[str]:
+        """What whoever goes on has to know."""
+        told: list[str] = []
+        for name, fact in self.facts.items():
+            what = f"{name} ({shown_text(fact.text or '', MOST_OF_A_NAME)})"
+            if name in live and is_blocked(fact.confidence):
+                told.append(f"{what} is needed and is not handed on: {fact.note}; a person has to look")
+            elif name in live and needs_review(fact.confidence):
+                told.append(f"{what} is worth {fact.confidence:g}: a person should look")
+        for visit in self.record.visits[self.first : self.upto]:
+            told += [f"{agent_of(visit)}: {cut}" for cut in visit.cuts]
+            if visit.attempts > 1:
+                told.append(f"{agent_of(visit)} took {visit.attempts} attempts")
+        more = len(told) - _MOST_WARNINGS
+        return [*told[:_MOST_WARNINGS], *([f"and {more} more warnings"] if more > 0 else [])]
+
+    def _instruction(self) -> str:
+        plan = self._plan()
+        goal = plan.goal or plan.title
+        lines = [f"Goal: {shown_text(goal, _MOST_OF_A_GOAL)}"] if goal else []
+        following = self._next()
+        if following is not None:
+            lines.append(f"Next: {agent_of(following)}{_title(following.step)}")
+        elif self.record.result is None:
+            lines.append("The run has not ended; it can be resumed.")
+        else:
+            lines.append(_said(self.record.result))
+        return "\n".join(lines)
+
+    # ------------------------------------------------------------ post-mortems
+
+    def debug_document(self) -> DebugDocument:
+        """The run with its durations; what failed, what was known then, and the likely cause."""
+        result = self.record.result
+        facts = MappingProxyType(dict(self.facts))
+        if result is None or _ENDED[result.status] != "FAILED":
+            chain = Chain(self.run_id, status=None if result is None else _ENDED[result.status])
+            return DebugDocument(chain, facts, tuple(self.entries()), purpose="debugging")
+        error = shown_text(result.error or result.response or "the run failed")
+        place = self.record.ending()
+        entries = self.entries(place, error)
+        if place is None or place < self.first:
+            place = None
+            entries.append(self._failure_of_the_run(result, error, entries))
+            step = entries[-1].step
+        else:
+            step = self.steps[place]
+        chain = Chain(self.run_id, status="FAILED", failed_at_step=step)
+        analysis = self._analysis(place, result)
+        return DebugDocument(chain, facts, tuple(entries), purpose="debugging", analysis=analysis)
+
+    def _failure_of_the_run(self, result: Result, error: str, entries: Sequence[Entry]) -> Entry:
+        """The entry of a failure that no step had: a step that was refused, a limit, a cycle of jumps."""
+        agent = shown_text(result.ended_at or "", MOST_OF_A_NAME)
+        return Entry(
+            (entries[-1].step or 0) + 1,
+            f"{agent}:run" if agent else "run",
+            f"FAILED: {'the step was not done' if agent else 'the run was ended'}",
+            0.0,
+            duration_ms=0.0,
+            error=error,
+            facts_at_failure=tuple(self.facts),
+        )
+
+    def _analysis(self, place: int | None, result: Result) -> Analysis:
+        if place is None or result.refusal is not None or result.objection is not None:
+            return Analysis(f"{_outside(result)}: no step is suspected ({METHOD})", 0.9, _LOOK)
+        found = suspect(self.record, place, self.worth)
+        visit = self.record.visits[found.place]
+        agent, failed = agent_of(visit), f"step {self.steps[place]}"
+        if found.write is None or found.place < self.first:
+            said = f"{agent} itself: none of the {found.steps} visits it depended on rests on an assumption"
+            tip = f"Look at the error of {failed} and at the call itself."
+        else:
+            value = self.worth[found.write]
+            rests = f"{value.basis.why} ({value.basis.value:g})"
+            said = f"{agent} wrote F{found.write}, which {failed} depended on: {rests}"
+            tip = f"Check F{found.write} before {failed} is done."
+        return Analysis(f"{said} ({METHOD})", found.confidence, tip)
+
+
+def _outside(result: Result) -> str:
+    """Why a run failed that no step is to blame for."""
+    if result.objection is not None:
+        return "the policy of the run refused the call"
+    return "a limit of the run ended it" if result.refusal is not None else "it failed outside of any step"
+
+
+def _title(step: Step | None) -> str:
+    return f", {shown_text(step.title)}" if step is not None and step.title else ""
+
+
+def _said(result: Result) -> str:
+    said = shown_text(result.error or result.response)
+    return _ENDS[result.status] + (f": {said}" if said else ".")

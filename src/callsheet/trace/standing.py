@@ -1,0 +1,53 @@
+"""A run as it stood after one of its events: folded from the last snapshot before it, where there is one.
+
+In: a journal, a run, the number of an event. Out: that event, and the run as the events up to it leave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from callsheet.store.events import Event
+from callsheet.store.journal import Journal
+from callsheet.store.reader import RunInfo
+from callsheet.store.replay import Folded, fold
+from callsheet.store.snapshots import Unfit
+from callsheet.store.stand import stand_from
+
+
+class _Upto:
+    """Events up to a number; `last` is the last one that has been taken."""
+
+    def __init__(self, events: Iterator[Event], seq: int) -> None:
+        self._events = events
+        self._seq = seq
+        self.last: Event | None = None
+
+    def __iter__(self) -> Iterator[Event]:
+        for event in self._events:
+            if event.seq > self._seq:
+                return
+            self.last = event
+            yield event
+
+
+def standing_of(journal: Journal, info: RunInfo, seq: int) -> tuple[Event, Folded]:
+    """The event of this number, which the run has, and the run after it.
+
+    The chain is not checked. Raises JournalError where events cannot be read.
+    """
+    run_id, plan = info.run_id, journal.plan(info.plan_hash)[0]
+    snapshot = journal.last_snapshot(run_id, seq)
+    if snapshot is not None:
+        upto = _Upto(journal.events(run_id, snapshot - 1), seq)
+        try:
+            folded = stand_from(journal, run_id, plan, iter(upto))
+        except Unfit:
+            pass  # all of its events tell the same
+        else:
+            assert upto.last is not None
+            return upto.last, folded
+    upto = _Upto(journal.events(run_id), seq)
+    folded = fold(plan, upto, lambda name: journal.plan(name)[0])
+    assert upto.last is not None
+    return upto.last, folded

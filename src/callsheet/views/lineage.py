@@ -1,0 +1,143 @@
+"""The lineage of a value as a small tree of text.
+
+In: a lineage and a slice of it. Out: lines. A place that stands in the tree already is not told again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from callsheet.ir import JSON
+from callsheet.trace.lineage.lineage import NONE, Lineage, Made, Visit
+from callsheet.trace.lineage.reach import Reached
+from callsheet.trace.lineage.reads import Path, Role
+from callsheet.trace.lineage.slices import Flow, Graph, Node, value_at
+from callsheet.views.columns import cut, printable
+from callsheet.views.describe import describe_action
+
+_VALUE = 48
+_ACTION = 40
+_MOST_CHILDREN = 12
+
+
+def why_lines(lineage: Lineage, graph: Graph, start: Node, depth: int) -> Iterator[str]:
+    """What a value was made of, one line for each place; deeper than `depth` only that there is more."""
+    yield node_line(lineage, start)
+    yield from _children(lineage, graph, start, depth, is_backward=True)
+
+
+def where_lines(lineage: Lineage, graph: Graph, start: Node, depth: int) -> Iterator[str]:
+    """What was made of a value, one line for each place."""
+    yield node_line(lineage, start)
+    yield from _children(lineage, graph, start, depth, is_backward=False)
+
+
+def _children(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_backward: bool) -> Iterator[str]:
+    """The lines below the root, from a stack: chains may be longer than calls may nest."""
+    stack: list[tuple[Node | None, str, str]] = []
+    """Of each line to come: its node, what stands before its children, the line."""
+    told = {start}
+
+    def push(node: Node, before: str, level: int) -> None:
+        rows = list(_rows(lineage, graph, node, is_backward=is_backward))
+        if not rows:
+            return
+        if level >= depth:
+            rows = [(None, f"… and {len(rows)} more, with a greater --depth")]
+        if len(rows) > _MOST_CHILDREN:
+            rest = len(rows) - _MOST_CHILDREN
+            rows = [*rows[:_MOST_CHILDREN], (None, f"… and {rest} more (--json has them all)")]
+        for n, (child, text) in reversed(list(enumerate(rows))):
+            is_last = n == len(rows) - 1
+            line = f"{before}{'└─ ' if is_last else '├─ '}{text}"
+            stack.append((child, before + ("   " if is_last else "│  "), line))
+
+    push(start, "", 0)
+    while stack:
+        node, before, line = stack.pop()
+        if node is None:
+            yield line
+        elif node in told and graph.get(node):
+            yield f"{line}  (see above)"
+        else:
+            told.add(node)
+            yield line
+            push(node, before, len(before) // 3)
+
+
+def _rows(
+    lineage: Lineage, graph: Graph, node: Node, *, is_backward: bool
+) -> Iterator[tuple[Node | None, str]]:
+    """The children of a node: what flowed into it, literals included, or what it flowed into."""
+    for flow in graph.get(node, ()):
+        head = _head(flow)
+        if flow.node.write == NONE:
+            yield None, f"{head}{place(flow.name, flow.node.path)}  ·  not set"
+        else:
+            yield flow.node, head + node_line(lineage, flow.node)
+    write = lineage.writes[node.write]
+    if is_backward and write.visit != NONE and node in graph:
+        for name, value in lineage.reads_of(lineage.visits[write.visit]).literals:
+            yield None, f"{name + ': ' if name else ''}{shown(value)}  ·  in the plan"
+
+
+def _head(flow: Flow) -> str:
+    item = "" if flow.item is None else f"[{flow.item}] "
+    match flow.role:
+        case Role.CONDITION:
+            return f"{item}if: "
+        case Role.SOURCE:
+            return "for each of: "
+        case Role.MESSAGE:
+            return "message: "
+        case Role.ARGUMENT:
+            return f"{item}{flow.argument}: " if flow.argument else item
+
+
+def node_line(lineage: Lineage, node: Node) -> str:
+    """A place in a value: its name, what stands there, who put it there and at which event."""
+    write = lineage.writes[node.write]
+    name = "answer" if write.made is Made.ANSWER else place(write.name, node.path)
+    return f"{name} = {shown(value_at(lineage, node))}  ·  {_made(lineage, node.write)}"
+
+
+def _made(lineage: Lineage, number: int) -> str:
+    write = lineage.writes[number]
+    if write.made is Made.INPUT:
+        return "given to the run"
+    if write.made is Made.PLAN:
+        return "in the plan"
+    step = visit_line(lineage, lineage.visits[write.visit])
+    failed = " failed" if write.made is Made.ERROR else ""
+    odd = ", does not fit its cast" if write.is_odd else ""
+    return f"{step}{failed}, event {write.seq}{odd}"
+
+
+def visit_line(lineage: Lineage, visit: Visit) -> str:
+    """A visit of a step: its name and what it does."""
+    return f"{lineage.label(visit)} {cut(describe_action(lineage.step(visit).action), _ACTION)}"
+
+
+def place(name: str, path: Path) -> str:
+    """A place in a variable, as plans write it.
+
+    >>> place("page", ("items", 0))
+    '$page.items.0'
+    """
+    return ".".join(["$" + name, *(str(part) for part in path)])
+
+
+def shown(value: JSON) -> str:
+    """A value, cut, on one line."""
+    whole = value[: 4 * _VALUE] if isinstance(value, str) else value
+    return cut(printable(json.dumps(whole, ensure_ascii=False, default=str)), _VALUE)
+
+
+def reached_line(lineage: Lineage, reached: Reached) -> str:
+    """A call that a value has reached, and as what."""
+    outcome = lineage.outcomes.get(reached.key)
+    left = lineage.left.get(reached.key)
+    came = "no outcome" if outcome is None else f"{outcome.type} at event {outcome.seq}"
+    into = f"its argument {reached.argument}" if reached.argument else str(reached.role)
+    return f"{reached.key} @{reached.tool} ({reached.effect})  left at event {left}, {came}; as {into}"

@@ -1,0 +1,50 @@
+"""`Runtime.lctl`: a run of the library as a document that agents hand on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from callsheet import Runtime, tool
+from callsheet.diagnostics import CallsheetError
+from callsheet.lctl import DebugDocument, Handoff, check, receive, write
+
+
+@tool(effect="read")
+def total(invoice: int) -> float:
+    """The total of an invoice."""
+    if invoice < 0:
+        raise ValueError("there is no such invoice")
+    return 120.5
+
+
+PLAN = 'S1: @TOTAL ($invoice) > $total ON_FAIL TERMINATE ("no total")\nS2: @RESPOND ("It is $total")'
+
+
+def test_a_run_is_told_and_received(tmp_path: Path) -> None:
+    with Runtime(tools=[total], journal=tmp_path / "j.db") as runtime:
+        run = runtime.run_sync(PLAN, {"invoice": 881})
+        document = runtime.lctl_sync(run.run_id)
+        assert isinstance(document, Handoff)
+        got = receive(write(document), agent="caller")
+        assert (got.document.critical, got.effective["F2"]) == (("F2",), 0.95)
+        sure = runtime.lctl_sync("last", "S1", confidence={"total": 1})
+        assert sure.facts["F2"].confidence == 1
+        with pytest.raises(ValueError, match="from 0 to 1"):
+            runtime.lctl_sync("last", confidence={"total": 2})
+        with pytest.raises(CallsheetError, match="RUN060"):
+            runtime.lctl_sync("last", "S7")
+
+
+def test_a_run_that_failed_has_a_post_mortem_unless_a_hand_off_is_asked_for(tmp_path: Path) -> None:
+    with Runtime(tools=[total], journal=tmp_path / "j.db") as runtime:
+        runtime.run_sync(PLAN, {"invoice": -1})
+        assert isinstance(runtime.lctl_sync("last"), DebugDocument)
+        assert isinstance(runtime.lctl_sync("last", debug=False), Handoff)
+        assert check([runtime.lctl_sync("last")]).is_ok
+
+
+def test_without_a_journal_there_is_nothing_to_tell() -> None:
+    with Runtime() as runtime, pytest.raises(ValueError, match="no journal"):
+        runtime.lctl_sync("last")

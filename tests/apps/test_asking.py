@@ -1,0 +1,83 @@
+"""`why`, `at`: what a run is asked for, by people and by programs."""
+
+from __future__ import annotations
+
+
+def done_run(machine, *lines, run_id="r1"):
+    plan = machine.plan(
+        *(
+            lines
+            or (
+                "S1: @ADD (a=$n) > $a",
+                "S2: ?FOREACH ($i IN [$a, 7]) THEN @ADD (a=$i, b=10) > $sums",
+                "S3: ?IF ($a > 1) THEN @NOTE (line="$sums.1 kept") > $noted",
+                'S4: @RESPOND ("$sums.0 $noted")',
+            )
+        )
+    )
+    result = machine(
+        "run", plan, "--tools", machine.tools, "--run-id", run_id, "--var", "n=1", "--retry-delay", "0"
+    )
+    assert result.exit_code in (0, 1), result.stderr
+
+
+def test_why_follows_a_value_to_the_input_and_the_plan(machine):
+    done_run(machine)
+    text = machine("why", "last", "sums.0").stdout
+    assert text.splitlines()[0].startswith("$sums.0 = 12  ·  S2 @ADD (a=$i, b=10), event ")
+    assert "[0] a: $a = 2  ·  S1 @ADD (a=$n), event " in text
+    assert "a: $n = 1  ·  given to the run" in text
+    assert "b: 10  ·  in the plan" in text
+    assert "$n" not in machine("why", "last", "$sums.1").stdout
+
+
+def test_why_tells_what_led_to_the_answer(machine):
+    done_run(machine)
+    said = machine.json("why", "r1", "answer")
+    assert said["nodes"][0]["preview"] == "12 17 kept"
+    assert said["nodes"][0]["step"] == "S4"
+    noted = next(node for node in said["nodes"] if node["variable"] == "noted")
+    assert {(way["role"], way["variable"]) for way in noted["made_of"]} == {
+        ("condition", "a"),
+        ("argument", "sums"),
+    }
+    assert [call["key"] for call in noted["calls"]] == ["S3.0.1"]
+    assert noted["calls"][0]["left"] < noted["calls"][0]["answered"] == noted["event"]
+
+
+def test_why_forward_ends_at_effects(machine):
+    done_run(machine)
+    text = machine("why", "r1", "n", "--forward").stdout
+    assert "took it along" in text
+    assert "S3.0.1 @NOTE (unsafe)" in text
+    keys = [call["key"] for call in machine.json("why", "r1", "n", "--forward")["calls"]]
+    assert keys == ["S1.0.1", "S2.0.1", "S3.0.1"]  # the guard of S3 reads $a, which was made of $n
+    assert all("S2.1.1" != key for key in keys)
+
+
+def test_what_is_not_there_is_refused_with_what_is_near(machine):
+    done_run(machine)
+    for asked, hint in (("sum", "did you mean $sums?"), ("sums.9", "it has 0, 1")):
+        refused = machine("why", "r1", asked)
+        assert refused.exit_code == 2
+        assert "JRN040" in refused.stderr
+        assert hint in refused.stderr
+    assert "JRN002" in machine("why", "r7", "a").stderr
+    assert "JRN041" in machine("at", "r1", "99").stderr
+
+
+def test_at_shows_the_run_after_an_event(machine):
+    done_run(machine)
+    events = machine.json("show", "r1", "--events")
+    first = machine.json("at", "r1", "1")
+    assert first["variables"] == {"n": 1}
+    assert [call["key"] for call in first["open"]] == ["S1.0.1"]
+    assert first["turn"] == "S1"
+    answered = next(event["seq"] for event in events if event["type"] == "ok")
+    assert machine.json("at", "r1", str(answered))["variables"] == {"n": 1, "a": 2}
+    last = machine.json("at", "r1", str(len(events)))
+    assert last["status"] == "done"
+    assert last["response"] == "12 17 kept"
+    text = machine("at", "r1", str(answered)).stdout
+    assert "is     running, at S2" in text
+    assert "$a = 2" in text

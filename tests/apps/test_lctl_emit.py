@@ -1,0 +1,71 @@
+"""`callsheet lctl emit`: a run of the journal as a document, for people and for programs."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from callsheet.lctl import DebugDocument, Handoff, check, read
+
+
+def run(machine, *lines, code=0):
+    plan = machine.plan(*lines)
+    assert machine("run", plan, "--tools", machine.tools, "--run-id", "r1").exit_code == code
+
+
+def done(machine):
+    run(machine, "S1: @ADD (a=1) > $a", "S2: @ADD (a=$a) > $b", 'S3: @RESPOND ("b=$b")')
+
+
+def test_a_run_is_written_as_a_hand_off_that_breaks_no_rule(machine):
+    done(machine)
+    said = machine("lctl", "emit", "last")
+    assert said.exit_code == 0
+    document = read(said.stdout).document
+    assert isinstance(document, Handoff)
+    assert check([document]).is_ok
+    assert document.critical == ("F2",)
+    assert machine.json("lctl", "emit", "r1")["chain"]["id"] == "r1"
+    assert machine("lctl", "emit", "r1").stdout == said.stdout
+
+
+def test_a_step_is_named_and_an_unknown_one_is_refused(machine):
+    done(machine)
+    document = read(machine("lctl", "emit", "r1", "--at", "S1").stdout).document
+    assert isinstance(document, Handoff)
+    assert (document.chain.source, document.chain.target) == ("S1:@ADD", "S2:@ADD")
+    refused = machine("lctl", "emit", "r1", "--at", "S9")
+    assert refused.exit_code == 2
+    assert "RUN060" in refused.stderr
+    assert "it has done S1, S2, S3" in refused.stderr
+    assert machine("lctl", "emit", "r1", "--at", "S1", "--debug").exit_code == 2
+    assert machine("lctl", "emit", "r9").exit_code == 2
+
+
+def test_a_run_that_failed_is_written_as_its_post_mortem(machine):
+    run(machine, 'S1: @FAIL (text="no luck") > $a ON_FAIL TERMINATE ("ended")', code=1)
+    machine.write("x.yaml", machine("lctl", "emit", "r1").stdout)
+    assert machine("lctl", "check", "x.yaml").stdout == "x.yaml: ok\n"
+    document = read(machine("lctl", "emit", "r1").stdout).document
+    assert isinstance(document, DebugDocument)
+    assert document.chain.failed_at_step == 2
+    assert isinstance(read(machine("lctl", "emit", "r1", "--handoff").stdout).document, Handoff)
+    shown = machine("lctl", "show", "x.yaml").stdout
+    assert "root cause: step 2, by analysis" in shown
+
+
+def test_a_document_is_written_to_a_file_or_it_is_said_why_not(machine):
+    done(machine)
+    assert machine("lctl", "emit", "r1", "--debug", "-o", "out.yaml").stdout == ""
+    assert machine("lctl", "check", "out.yaml").exit_code == 0
+    refused = machine("lctl", "emit", "r1", "-o", "nowhere/out.yaml")
+    assert refused.exit_code == 2
+    assert "CFG014" in refused.stderr
+
+
+def test_a_broken_chain_of_events_is_not_told(machine):
+    done(machine)
+    with sqlite3.connect(machine.journal) as connection:
+        connection.execute("UPDATE events SET ts = ts + 1 WHERE type = 'end'")
+    said = machine("lctl", "emit", "r1")
+    assert (said.exit_code, said.stdout) == (1, "")
+    assert "CHAIN BROKEN" in said.stderr

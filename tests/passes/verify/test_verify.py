@@ -1,0 +1,111 @@
+"""What the proof tells: ways of data, obligations, labels of steps; and that its coarse form is sound."""
+
+from __future__ import annotations
+
+import pytest
+from tests.conformance.security import policy_of
+from tests.passes.verify.held import held
+
+from callsheet.frontends.ltp import parse
+from callsheet.ir.labels import read_label
+from callsheet.passes.verify import Verdict, values, verify
+from callsheet.policy.calls import Argument, CallView, Hole, Rule
+from callsheet.policy.judge import Judge
+from callsheet.policy.model import Policy
+
+PRIVATE = read_label("U/priv")
+
+
+def proved(text: str, **policy: object) -> Verdict:
+    return verify(parse(text).require(), policy_of(policy))
+
+
+def test_the_way_of_the_data_is_told_from_where_it_came_in_to_where_it_would_go() -> None:
+    verdict = proved(
+        'S1: @READ_FILE (path="n.txt") > $a\nS2: @LLM_SUMMARIZE ($a) > $b\n'
+        'S3: @WRITE_FILE (path="public/x", content=$b) > $w\nS4: @READ_FILE (path="public/x") > $c\n'
+        'S5: @WEB_SEARCH (query=$c) > $r\nS6: @RESPOND ("ok")'
+    )
+    (violation,) = verdict.violations
+    assert (violation.step, violation.rule, violation.argument) == ("S5", Rule.FLOW, "query")
+    assert violation.flow == ("S1 $a", "S2 $b", "S3 the file public/x", "S4 $c", "S5 query", "outside")
+    assert violation.help is not None
+
+
+def test_what_decides_is_told_with_its_way() -> None:
+    verdict = proved(
+        'S1: @READ_FILE (path="n.txt") > $a\nS2: ?IF ($a contains "x") THEN GOTO S4\n'
+        'S3: @WEB_SEARCH (query="y") > $r\nS4: @RESPOND ("ok")'
+    )
+    (violation,) = verdict.violations
+    assert violation.rule is Rule.IMPLICIT
+    assert violation.flow == ("S1 $a", "S2", "S3 whether it is done")
+
+
+def test_the_runtime_is_told_what_it_has_to_see_to() -> None:
+    verdict = proved(
+        'S1: @WEB_SEARCH (query="x") > $a:json\nS2: @FETCH_PAGE (url=$a.0.url) > $p\n'
+        'S3: @EXEC_CODE (code="print(1)", stdin=$p) > $n\nS4: @STORE_FACT (content=$n)\nS5: @RESPOND ($n)'
+    )
+    assert verdict.ok
+    kinds = [(obligation.kind, obligation.step) for obligation in verdict.obligations]
+    assert kinds == [("ssrf-guard", "S2"), ("sandbox-without-network", "S3"), ("store-label", "S4")]
+
+
+def test_where_a_person_can_be_asked_a_yes_that_is_needed_is_an_obligation() -> None:
+    plan = parse('S1: @HOST_EXEC (command="ls") > $o\nS2: @RESPOND ($o)').require()
+    assert not verify(plan, policy_of({})).ok
+    verdict = verify(plan, policy_of({}), can_ask=True)
+    assert verdict.ok
+    assert [(o.kind, o.step) for o in verdict.obligations] == [("approve", "S1")]
+
+
+def test_inputs_carry_the_labels_they_are_given() -> None:
+    plan = parse("S1: @WEB_SEARCH (query=$q) > $r\nS2: @RESPOND ($r)").require()
+    assert verify(plan, policy_of({}), inputs={"q": read_label("T/pub")}).ok
+    (violation,) = verify(plan, policy_of({}), inputs={"q": PRIVATE}).violations
+    assert violation.flow[0] == "the input $q"
+
+
+def test_each_step_tells_its_labels_and_where_they_come_from() -> None:
+    verdict = proved('S1: @READ_FILE (path="n.txt") > $a\nS2: @LLM_SUMMARIZE ($a) > $b\nS3: @RESPOND ($b)')
+    second = verdict.steps[1]
+    assert second.reads == (("a", PRIVATE),)
+    assert (second.result, second.because) == (PRIVATE, ("S1",))
+
+
+def test_nothing_that_leaks_is_accepted_where_a_plan_is_too_odd_for_a_close_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(values, "_joins", lambda *_: None)
+    leaks = [case for case in held() if not case.must_run]
+    assert [case.name for case in leaks if verify(case.plan, case.policy).ok] == []
+
+
+def test_a_call_is_judged_by_its_texts_once_they_are_known() -> None:
+    judge = Judge(policy_of({}))
+
+    def rules(text: str | None, label: str) -> list[Rule]:
+        hole = Hole("u", read_label(label), text)
+        call = CallView("S1", "FETCH_PAGE", (Argument("url", (hole,), hole.label),))
+        return [objection.rule for objection in judge.judge(call).objections]
+
+    assert rules(None, "U/pub") == []
+    assert rules("https://docs.example/", "U/pub") == []
+    assert rules("http://127.0.0.1/", "U/pub") == [Rule.ADDRESS]
+    assert rules("https://api.internal/", "U/pub") == [Rule.ADDRESS]
+    assert rules("https://api.internal/", "T/priv") == []
+    assert rules("https://docs.example/", "T/priv") == [Rule.FLOW]
+
+
+def test_an_agent_calls_only_what_it_is_given() -> None:
+    judge = Judge(policy_of({"dynamic": {"agent": {"tools": ["@READ_FILE"]}}}))
+    path = Argument("path", (Hole("p", PRIVATE, "docs/a.md"),), PRIVATE)
+    assert judge.judge(CallView("S1", "READ_FILE", (path,), in_agent=True)).objections == ()
+    (refused,) = judge.judge(CallView("S1", "WEB_SEARCH", (), in_agent=True)).objections
+    assert refused.rule is Rule.AGENT
+
+
+def test_a_pattern_that_re2_does_not_know_is_refused_when_it_is_read() -> None:
+    with pytest.raises(ValueError, match="cannot be read as a pattern"):
+        Judge(Policy(forbidden=(r"(a)\1",))).judge(CallView("S1", "CALC", (Argument("x", ("1",)),)))

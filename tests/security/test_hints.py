@@ -1,0 +1,52 @@
+"""Annotations of servers: they relax nothing, and what they say against the operator is told."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from callsheet.ir import Effect
+from callsheet.ports.mcp import McpPool
+from callsheet.ports.mcp.declarations import spec_of
+
+HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+EVERY = [dict(zip(HINTS, said, strict=True)) for said in itertools.product((None, True, False), repeat=4)]
+
+
+def effect(config: object, hints: object) -> Effect:
+    declared = {"name": "look", "inputSchema": {"type": "object"}, "annotations": hints}
+    return spec_of(config, declared).effect  # type: ignore[arg-type]
+
+
+def test_no_hint_of_a_server_makes_a_tool_more_harmless_than_one_that_says_nothing(changeling):
+    for said in EVERY:
+        hints = {name: value for name, value in said.items() if value is not None}
+        assert effect(changeling.config(), hints) is Effect.UNSAFE
+
+
+def test_of_a_trusted_server_a_hint_counts_unless_another_says_the_contrary(changeling):
+    for hints in EVERY:
+        expected = Effect.UNSAFE
+        if hints["readOnlyHint"] and hints["destructiveHint"] is not True:
+            expected = Effect.READ
+        elif hints["idempotentHint"]:
+            expected = Effect.IDEMPOTENT
+        assert effect(changeling.config(trusted=True), hints) is expected
+
+
+@pytest.mark.parametrize("hints", [None, [], "readOnlyHint", {"readOnlyHint": 1}, {"readOnlyHint": "true"}])
+def test_what_is_no_hint_counts_for_nothing(changeling, hints):
+    assert effect(changeling.config(trusted=True), hints) is Effect.UNSAFE
+
+
+async def test_a_hint_against_the_operators_word_is_told_and_the_word_counts(changeling):
+    look, send = changeling.state["tools"]
+    look["annotations"] = {"destructiveHint": True}
+    changeling.declare(look, send)
+    async with McpPool([changeling.config(effects={"look": Effect.READ, "send": Effect.READ})]) as pool:
+        (doubt,) = await pool.connect()
+        effects = {tool.spec.executor: tool.spec.effect for tool, _ in pool.tools()}
+    assert doubt.code == "TOL024"
+    assert "'look' is declared to have the effect read" in doubt.message
+    assert effects == {"look": Effect.READ, "send": Effect.READ}

@@ -1,0 +1,64 @@
+"""Forbidden patterns take time linear in the text; a pattern that could not is refused when it is read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.compat.worlds import plan_of as documented_plan_of
+from tests.runtime.tools import plan_of
+
+from callsheet.compat import PlanPolicy, verify_plan
+from callsheet.passes.verify import verify
+from callsheet.policy.model import Policy
+from callsheet.policy.patterns import Patterns
+
+EXPLODING = [r"(a+)+$", r"(a|aa)+$", r"(a|a?)+b$", r"(.*a){12}b", r"^([a-f]+\s?)*$", r"([a-z]+)*\d"]
+"""Patterns that keep an engine that goes back over its steps busy for longer than the universe is old."""
+BACKWARDS = [r"(a)\1", r"(?P<x>a)(?P=x)", r"(?=a)b", r"(?!a)b", r"(?<=a)b", r"(?<!a)b", r"(?>a)b"]
+LONG = "a" * 100_000 + "!"
+SECONDS = 0.05
+
+
+def fastest(work: Callable[[], object]) -> float:
+    """Seconds of the quickest of three, for other work of the machine takes time as well."""
+    taken: list[float] = []
+    for _ in range(3):
+        before = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - before)
+    return min(taken)
+
+
+@pytest.mark.parametrize("pattern", EXPLODING)
+def test_a_long_text_is_searched_at_once(pattern: str) -> None:
+    patterns = Patterns((pattern,))
+    assert fastest(lambda: patterns.found_in(LONG)) < SECONDS
+
+
+def test_what_stands_at_the_end_of_a_long_text_is_found() -> None:
+    assert Patterns((r"(a+)+$", "x")).found_in(LONG[:-1]) == [r"(a+)+$"]
+
+
+def test_a_plan_with_a_long_argument_is_held_against_them_all() -> None:
+    text = f'S1: @WEB_SEARCH (query="{LONG}")'
+    proof = verify(plan_of(text), Policy(forbidden=(*EXPLODING, "a!$")))
+    assert any("a!$" in str(violation) for violation in proof.violations)
+    documented, policy = documented_plan_of(text), PlanPolicy(forbidden_arg_patterns=[*EXPLODING, "a!$"])
+    before = time.perf_counter()
+    (found,) = verify_plan(documented, policy).violations
+    assert time.perf_counter() - before < 5  # most of it is not the patterns'
+    assert found.detail == "an argument of @WEB_SEARCH matches a!$"
+
+
+@pytest.mark.parametrize("pattern", BACKWARDS)
+def test_a_pattern_that_must_go_back_is_refused_when_it_is_read(user, pattern: str) -> None:
+    Path("policy.toml").write_text(f"schema = 1\n[secrets]\npatterns = ['{pattern}']\n")
+    told = user("policy", "check", "policy.toml")
+    assert told.exit_code != 0
+    assert "POL003" in told.output
+    assert "RE2" in told.output
+    with pytest.raises(ValueError, match="cannot be read as a pattern"):
+        PlanPolicy(forbidden_arg_patterns=[pattern])

@@ -1,0 +1,134 @@
+"""What has no end ends at a limit, with a journal that is whole; a resume gives no fresh limits."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runtime.tools import FACTS, plan_of, ports_for, route_to
+
+from callsheet.ir import JSON, Plan
+from callsheet.machine import (
+    CallTool,
+    Command,
+    Event,
+    Failed,
+    Limits,
+    Machine,
+    Refusal,
+    Status,
+    Succeeded,
+    compile_plan,
+)
+from callsheet.ports.tools import CallContext
+from callsheet.runtime.gateway import Ports
+from callsheet.runtime.runs import Launch, resume_run, start_run
+from callsheet.runtime.simulated import Simulation
+from callsheet.store import Journal
+from callsheet.store.records import Start
+
+QUICK = Limits(retry_delay=0.0)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Any:
+    with Journal.open(tmp_path / "journal.db") as opened:
+        yield opened
+
+
+def fail(args: dict[str, Any]) -> JSON:
+    raise ValueError("no")
+
+
+async def refused(journal: Journal, text: str, limits: Limits = QUICK, **tools: Any) -> Refusal:
+    """The limit that a run ends at; what is left of it is whole, and a resume finds the same end."""
+    ports = Ports(route_to(tools))
+    outcome = await start_run(plan_of(text), ports, Launch(FACTS, limits=limits), journal, "run")
+    assert outcome.result is not None
+    assert outcome.result.status is Status.FAILED
+    assert outcome.result.refusal is not None
+    assert journal.verify("run") is None
+    assert (await resume_run(journal, "run", ports_for(tools))).result == outcome.result
+    return outcome.result.refusal
+
+
+def simulated(text: str, answer: Callable[[CallTool], Event]) -> Refusal:
+    """The limit that a run ends at in virtual time, with the limits as they are."""
+
+    def respond(command: Command) -> tuple[float, Event]:
+        assert isinstance(command, CallTool)
+        return 0.0, answer(command)
+
+    result = Simulation(Machine(compile_plan(plan_of(text), FACTS)), respond).run()
+    assert result.refusal is not None
+    return result.refusal
+
+
+CIRCLE = 'S1: @READ ("x") > $a\nS2: GOTO S1'
+
+
+async def test_a_circle_ends(journal: Journal) -> None:
+    found = await refused(journal, CIRCLE, replace(QUICK, max_steps=200), READ="x")
+    assert (found.budget, found.limit) == ("max_steps", 200)
+
+
+@pytest.mark.parametrize("text", [CIRCLE, "S1: GOTO S1"])
+def test_a_circle_ends_also_with_the_limits_as_they_are(text: str) -> None:
+    found = simulated(text, lambda command: Succeeded(command.key, "x"))
+    assert (found.budget, found.limit) == ("max_steps", 10_000)
+
+
+@pytest.mark.parametrize("then", ["", " ON_FAIL GOTO S1"])
+async def test_a_loop_over_a_million_items_calls_nothing(journal: Journal, then: str) -> None:
+    called: list[Any] = []
+    million = f"[{','.join('1' * 1_000_000)}]"
+    plan = f'S1: @READ ("all") > $all\nS2: ?FOREACH ($one IN $all) THEN @WRITE ($one) > $r{then}'
+    found = await refused(journal, plan, READ=million, WRITE=called.append)
+    assert (found.budget, found.limit, found.used) == ("max_items", 100_000, 1_000_000)
+    assert called == []
+
+
+async def test_a_hundred_thousand_retries_end_at_the_calls(journal: Journal) -> None:
+    plan = 'S1: @READ ("x") > $a ON_FAIL @RETRY(100000)'
+    found = await refused(journal, plan, replace(QUICK, max_calls=50), READ=fail)
+    assert (found.budget, found.used) == ("max_calls", 50)
+
+
+def test_a_hundred_thousand_retries_wait_no_longer_than_an_hour_in_all() -> None:
+    plan = 'S1: @READ ("x") > $a ON_FAIL @RETRY(100000)'
+    found = simulated(plan, lambda command: Failed(command.key, "no"))
+    assert (found.budget, found.limit) == ("max_waiting", 3600.0)
+
+
+class Planner:
+    """A planner whose plans ask for a new plan."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def __call__(self, command: Any, context: CallContext) -> Any:
+        self.asked += 1
+        return plan_of('S1: @READ ("again") > $a\nS2: RE-PLAN ("and again")'), FACTS
+
+
+async def test_plans_that_ask_for_plans_end_and_a_resume_asks_for_no_more(journal: Journal) -> None:
+    planner = Planner()
+    tools = {"READ": "x"}
+    ports = Ports(route_to(tools), compiler=planner)
+    launch = Launch(FACTS, limits=QUICK)
+    outcome = await start_run(plan_of('S1: RE-PLAN ("go on")'), ports, launch, journal, "run")
+    assert outcome.result is not None
+    assert outcome.result.refusal is not None
+    assert (outcome.result.refusal.budget, planner.asked) == ("max_replans", 3)
+    assert journal.verify("run") is None
+
+    @asynccontextmanager
+    async def again(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
+        yield ports
+
+    assert (await resume_run(journal, "run", again)).result == outcome.result
+    assert planner.asked == 3

@@ -1,0 +1,224 @@
+"""MCP servers at a URL: what is configured for one origin goes to no other, and no answer is endless."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet import RunStatus, Runtime
+from callsheet.diagnostics import CallsheetError
+from callsheet.ports.mcp import HttpServer, McpServerConfig, transport
+from callsheet.store import Journal
+
+TOKEN = "Bearer canary-token"
+LOOK = {"name": "look", "inputSchema": {"type": "object", "properties": {}}}
+PLAN = "S1: @LOOK () > $a\nS2: @RESPOND ($a)"
+
+
+class Site:
+    """A server at a port of this machine: an MCP server that answers calls of its tool with `result`.
+
+    Requests whose method of MCP stands in `redirects` are sent on to that address instead; `bodies` are sent
+    as they are, with headers. `seen` has the headers of every request, by what was asked.
+    """
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, dict[str, str]]] = []
+        self.redirects: dict[str, tuple[int, str]] = {}
+        self.bodies: dict[str, tuple[dict[str, str], bytes]] = {}
+        self.result: dict[str, Any] = {"content": [{"type": "text", "text": "ok"}]}
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                pass
+
+            def do_GET(self) -> None:
+                site.seen.append((f"GET {self.path}", dict(self.headers)))
+                self.answer(*site.redirect("GET") or (405, {}, b""))
+
+            do_DELETE = do_GET
+
+            def do_POST(self) -> None:
+                message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                site.seen.append((message["method"], dict(self.headers)))
+                self.answer(*site.redirect(message["method"]) or site.reply(message))
+
+            def answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/mcp"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    def redirect(self, method: str) -> tuple[int, dict[str, str], bytes] | None:
+        """The answer that sends a request elsewhere, if this one is to be."""
+        if method not in self.redirects:
+            return None
+        status, location = self.redirects[method]
+        return status, {"Location": location}, b""
+
+    def reply(self, message: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+        """The answer to a message of MCP."""
+        method = message["method"]
+        if method in self.bodies:
+            return 200, *self.bodies[method]
+        about = {"name": "site", "version": "1"}
+        results = {
+            "initialize": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": about,
+            },
+            "tools/list": {"tools": [LOOK]},
+            "tools/call": self.result,
+        }
+        if "id" not in message:
+            return 202, {}, b""
+        said: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
+        if method in results:
+            said["result"] = results[method]
+        else:
+            said["error"] = {"code": -32601, "message": "no such method"}
+        return 200, {"Content-Type": "application/json"}, json.dumps(said).encode()
+
+    @property
+    def asked(self) -> list[str]:
+        """What was asked, in its order."""
+        return [what for what, _ in self.seen]
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """The server that is configured."""
+    made = Site()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def other() -> Iterator[Site]:
+    """A service at another address of this machine, which nobody has configured."""
+    made = Site()
+    yield made
+    made.close()
+
+
+def config(site: Site, *, sse: bool = False) -> McpServerConfig:
+    return McpServerConfig("site", HttpServer(site.url, {"Authorization": TOKEN}, sse=sse), timeout=20)
+
+
+async def run(site: Site, tmp_path: Path, **more: Any) -> Any:
+    async with Runtime(mcp=[config(site)], data=tmp_path, journal=tmp_path / "journal.db") as runtime:
+        return await runtime.run(PLAN, run_id="run", **more)
+
+
+async def test_what_is_configured_goes_with_every_request(site, other, tmp_path):
+    result = await run(site, tmp_path)
+    assert result.response == "ok"
+    assert {headers["Authorization"] for _, headers in site.seen} == {TOKEN}
+    assert "tools/call" in site.asked
+    assert {headers["Accept-Encoding"] for _, headers in site.seen} == {"identity"}
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("method", ["initialize", "tools/list"])
+async def test_a_server_that_sends_elsewhere_at_the_start_is_not_followed(
+    site, other, tmp_path, method, status
+):
+    site.redirects[method] = status, other.url
+    with pytest.raises(CallsheetError) as caught:
+        await run(site, tmp_path)
+    assert other.seen == []
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [302, 307])
+async def test_a_call_that_is_sent_elsewhere_is_in_doubt(site, other, tmp_path, status):
+    site.redirects["tools/call"] = status, other.url
+    result = await run(site, tmp_path)
+    assert other.seen == []
+    assert result.status is RunStatus.IN_DOUBT
+    assert f"Redirect to {other.url} not followed" in result.in_doubt[0].why
+
+
+@pytest.mark.parametrize(
+    "location", ["http://169.254.169.254/latest", "http://me:pw@{}/mcp", "file:///etc/passwd"]
+)
+async def test_no_other_place_is_asked_either(site, other, tmp_path, location):
+    site.redirects["tools/call"] = (
+        307,
+        location.format(other.url.removeprefix("http://").removesuffix("/mcp")),
+    )
+    result = await run(site, tmp_path)
+    assert other.seen == []
+    assert "root:" not in str(result.variables)
+
+
+async def test_a_path_of_the_same_server_is(site, other, tmp_path):
+    site.redirects["tools/call"] = 307, "/elsewhere"
+    await run(site, tmp_path)
+    assert site.asked.count("tools/call") > 1
+    assert other.seen == []
+
+
+async def test_a_server_of_the_older_transport_is_not_followed_either(site, other, tmp_path):
+    site.redirects["GET"] = 307, other.url
+    with pytest.raises(CallsheetError):
+        async with Runtime(mcp=[config(site, sse=True)], data=tmp_path) as runtime:
+            await runtime.run(PLAN)
+    assert site.asked == ["GET /mcp"]
+    assert other.seen == []
+
+
+async def test_an_address_in_an_answer_is_not_fetched(site, other, tmp_path):
+    site.result = {
+        "content": [
+            {"type": "resource_link", "uri": other.url, "name": "x"},
+            {"type": "resource", "resource": {"uri": other.url, "text": "t"}},
+        ]
+    }
+    result = await run(site, tmp_path)
+    assert result.status is RunStatus.DONE
+    assert other.seen == []
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_an_answer_that_is_too_long_is_cut_off(site, tmp_path, monkeypatch, packed):
+    monkeypatch.setattr(transport, "_MAX_MESSAGE", 1 << 20)
+    body = b'{"jsonrpc": "2.0", "id": 2, "result": {"content": "' + b"x" * (8 << 20)
+    headers = {"Content-Type": "application/json"}
+    if packed:
+        body, headers = gzip.compress(body), {**headers, "Content-Encoding": "gzip"}
+    site.bodies["tools/call"] = headers, body
+    result = await run(site, tmp_path)
+    assert result.status is RunStatus.IN_DOUBT
+    assert ("compressed" if packed else "longer than 1 MiB") in result.in_doubt[0].why
+    with Journal.open_to_read(tmp_path / "journal.db") as journal:
+        assert journal.verify("run") is None
+
+
+async def test_the_token_stands_in_no_journal_and_no_error(site, other, tmp_path):
+    site.redirects["tools/call"] = 307, other.url
+    result = await run(site, tmp_path)
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"canary-token" not in kept
+    assert "canary-token" not in repr(result)
+    assert "canary-token" not in repr(config(site))

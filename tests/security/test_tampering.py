@@ -1,0 +1,109 @@
+"""What was written of a run and changed later: `runs verify` names the first event that is not as it was.
+
+Whoever can write the file can make a chain that is whole in itself; a head that was noted elsewhere shows it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BASE = "(SELECT number << 32 FROM runs WHERE run_id = 'one')"
+OTHER = "(SELECT number << 32 FROM runs WHERE run_id = 'two')"
+
+
+@pytest.fixture
+def recorded(user: Any) -> Any:
+    """Two runs that have ended, whose heads stand in `heads.jsonl`."""
+    plan = user.plan('S1: @LOOK (thing="x") > $a', "S2: @RESPOND ($a)")
+    for run_id in ("one", "two"):
+        assert user("run", plan, "--run-id", run_id, "--journal", "journal.db").exit_code == 0
+    assert user("runs", "heads", "--anchor", "heads.jsonl", "--journal", "journal.db").exit_code == 0
+    return user
+
+
+def change(*statements: str) -> None:
+    """Change the file, as somebody who can write it would."""
+    database = sqlite3.connect("journal.db")
+    for statement in statements:
+        assert database.execute(statement.format(base=BASE, other=OTHER)).rowcount > 0
+    database.commit()
+    database.close()
+
+
+def verified(user: Any) -> Any:
+    """What `runs verify` says of the runs and of the noted heads."""
+    return user.json("runs", "verify", "--anchor", "heads.jsonl", "--journal", "journal.db")
+
+
+def bad_events(said: Any) -> dict[str, int]:
+    return {run["run_id"]: run["event"] for run in said["runs"] if not run["ok"]}
+
+
+def test_what_nobody_has_changed_is_whole(recorded: Any) -> None:
+    said = verified(recorded)
+    assert (said["ok"], bad_events(said), [anchor["ok"] for anchor in said["anchors"]]) == (
+        True,
+        {},
+        [True] * 2,
+    )
+
+
+@pytest.mark.parametrize(
+    ("statements", "event"),
+    [
+        (["UPDATE events SET body = CAST('{{\"value\":3}}' AS BLOB) WHERE id = {base} + 3"], 3),
+        (["UPDATE events SET ts = ts + 1 WHERE id = {base} + 3"], 3),
+        (["DELETE FROM events WHERE id = {base} + 3"], 3),
+        (
+            [
+                "UPDATE events SET id = {base} + 99 WHERE id = {base} + 3",
+                "UPDATE events SET id = {base} + 3 WHERE id = {base} + 4",
+                "UPDATE events SET id = {base} + 4 WHERE id = {base} + 99",
+            ],
+            3,
+        ),
+        (
+            [
+                "DELETE FROM events WHERE id = {base} + 3",
+                "UPDATE events SET id = {base} + 3 WHERE id = {other} + 3",
+            ],
+            3,
+        ),
+    ],
+    ids=["edited", "another time", "deleted", "swapped", "from another run"],
+)
+def test_the_first_bad_event_is_named(recorded: Any, statements: list[str], event: int) -> None:
+    change(*statements)
+    said = verified(recorded)
+    assert said["ok"] is False
+    assert bad_events(said)["one"] == event
+
+
+def test_a_tail_that_was_cut_off_with_care_is_found_by_its_head(recorded: Any) -> None:
+    """The run's row is changed too: all that is left is a chain of its own, of a run that goes on."""
+    last = "WHERE id >> 32 = {base} >> 32 ORDER BY id DESC LIMIT 1"
+    change(
+        f"DELETE FROM events WHERE id = (SELECT id FROM events {last})",
+        f"UPDATE runs SET status = 'running', head_seq = (SELECT id & 4294967295 FROM events {last}),"
+        f" head_hash = (SELECT hash FROM events {last}) WHERE run_id = 'one'",
+    )
+    assert recorded("runs", "verify", "one", "--journal", "journal.db").exit_code == 0
+    said = verified(recorded)
+    assert [anchor["ok"] for anchor in said["anchors"]] == [False, True]
+
+
+def test_a_history_that_was_written_anew_is_found_by_its_head(recorded: Any) -> None:
+    for file in Path().glob("journal.db*"):
+        if file.is_file():
+            file.unlink()
+    plan = recorded.plan('S1: @LOOK (thing="y") > $a', "S2: @RESPOND ($a)")
+    recorded("run", plan, "--run-id", "one", "--journal", "journal.db")
+    assert recorded("runs", "verify", "--journal", "journal.db").exit_code == 0
+    noted = [json.loads(line)["run"] for line in Path("heads.jsonl").read_text().splitlines()]
+    said = verified(recorded)
+    assert (sorted(noted), [anchor["ok"] for anchor in said["anchors"]]) == (["one", "two"], [False] * 2)

@@ -1,0 +1,84 @@
+"""`docs/security.md`: each threat has its line, and the tests that a line names are there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "security.md").read_text("utf-8")
+TESTED = (
+    "YAML alias bomb",
+    "YAML surprises",
+    "JSON bombs",
+    "parser blow-up",
+    "ReDoS in forbidden patterns",
+    "path traversal in ids, names and artefacts",
+    "template injection by tool output",
+    "secrets in logs and traces",
+    "MCP tool poisoning, rug pull",
+    "confused deputy, token passthrough, SSRF in OAuth, session theft",
+    "SSRF in `@FETCH_PAGE`",
+    "unbounded loops, output, fan-out",
+    "journal tampering",
+    "durability under crash",
+)
+UNBUILT = ("API without authentication", "DNS rebinding, Origin", "CSRF on the local interface")
+
+
+def rows() -> dict[str, tuple[str, str]]:
+    """The table of threats: what is done, and the names of tests, by threat."""
+    table = PAGE.partition("\n## Threats and tests\n")[2].partition("\n## ")[0]
+    cells = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("| ")]
+    return {name.strip(): (done.strip(), tests) for name, done, tests in cells[1:]}
+
+
+ROWS = rows()
+
+
+def test_there_is_a_line_for_each_threat() -> None:
+    assert set(ROWS) == {*TESTED, *UNBUILT}
+
+
+@pytest.mark.parametrize("threat", TESTED)
+def test_what_is_done_is_tested_by_tests_that_are_there(threat: str) -> None:
+    done, named = ROWS[threat]
+    tests = re.findall(r"`(tests/[^`]+)`", named)
+    assert done
+    assert tests
+    for test in tests:
+        file, _, function = test.partition("::")
+        tree = ast.parse((ROOT / file).read_text("utf-8"))
+        functions = [n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+        found = [
+            name for name in functions if name == function or (not function and name.startswith("test_"))
+        ]
+        assert found, test
+
+
+@pytest.mark.parametrize("threat", UNBUILT)
+def test_what_is_not_built_says_so_and_names_no_test(threat: str) -> None:
+    done, named = ROWS[threat]
+    assert "**not built**" in done
+    assert "tests/" not in named
+
+
+def test_no_port_is_opened_as_long_as_nothing_guards_it() -> None:
+    opens = re.compile(
+        r"\b(?:start_server|start_unix_server|create_server|HTTPServer|uvicorn|\.listen\(\d|\.bind\(\()"
+    )
+    files = sorted((ROOT / "src").rglob("*.py"))
+    assert [str(file) for file in files if opens.search(file.read_text("utf-8"))] == []
+
+
+def test_the_other_places_that_the_page_names_are_there() -> None:
+    rest = PAGE.partition("\n## Threats and tests\n")[2]
+    assert [name for name in re.findall(r"`(tests/[\w/.]+)", rest) if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", ["docs/policy.md", "docs/trust.md", "README.md"])
+def test_the_page_is_found_from_where_one_reads(page: str) -> None:
+    assert "security.md)" in (ROOT / page).read_text("utf-8")

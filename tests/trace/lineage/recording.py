@@ -1,0 +1,128 @@
+"""Runs on the simulated driver, written down as their journal would have them, and what marked data says.
+
+Every value of these worlds carries a mark of the call that gave it. A recorder that knows nothing of
+plans sees the marks in the arguments of each call: so it knows what went into what.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+from zlib import crc32
+
+from tests.plans import FACTS
+
+from callsheet.ir import JSON, Plan
+from callsheet.ir.canon import plan_hash
+from callsheet.machine import (
+    CallModel,
+    CallTool,
+    Command,
+    Compile,
+    Event,
+    Failed,
+    Limits,
+    Machine,
+    PlanCompiled,
+    Started,
+    Succeeded,
+    compile_plan,
+)
+from callsheet.runtime.simulated import Simulation
+from callsheet.store.events import Entry, EventType
+from callsheet.store.records import Start, event_record
+from callsheet.trace.lineage.lineage import Lineage
+from callsheet.trace.lineage.record import lineage_of
+
+MARK = re.compile("⟦(.*?)⟧")
+INPUTS: dict[str, JSON] = {"a": ["⟦in:a⟧0", "⟦in:a⟧1", ["⟦in:a⟧2"]], "b": "⟦in:b⟧"}
+
+
+class Recorded:
+    """A run with its events, the state after each of them, and the marks that each call took along."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        limits: Limits,
+        respond: Callable[[Command], tuple[float, Event]],
+        inputs: dict[str, JSON],
+    ) -> None:
+        self.plan = plan
+        self.plans: dict[str, Plan] = {}
+        self.start = Start(inputs, dict(FACTS), limits, {}, {})
+        self.took: dict[str, set[str]] = {}
+        self.states: list[tuple[dict[str, JSON], set[str]]] = []
+        self._respond = respond
+        self.simulation = Simulation(Machine(compile_plan(plan, FACTS), limits), self._watch)
+        self.simulation.start(inputs)
+        self._keep_state()
+        while self.simulation.machine.result is None and self.simulation.step():
+            self._keep_state()
+        self.result = self.simulation.machine.result
+        assert self.result is not None
+
+    def _watch(self, command: Command) -> tuple[float, Event]:
+        if isinstance(command, CallTool):
+            self.took[command.key] = marks(command.args)
+        elif isinstance(command, CallModel):
+            self.took[command.key] = marks([command.inputs, command.args])
+        seconds, event = self._respond(command)
+        if isinstance(event, PlanCompiled):
+            self.plans[plan_hash(event.plan)] = event.plan
+        return seconds, event
+
+    def _keep_state(self) -> None:
+        machine = self.simulation.machine
+        self.states.append((machine.variables(), set(machine.open_keys())))
+
+    def entries(self) -> list[Entry]:
+        """The events as the journal has them."""
+        entries = [Entry(1, EventType.START, None, 0.0, self.start.to_json(), 1, None)]
+        for seq, event in enumerate(self.simulation.events[1:], 2):
+            assert not isinstance(event, Started)
+            kind, key, body = event_record(event)
+            entries.append(Entry(seq, kind, key, float(seq), body, seq, None))
+        return entries
+
+    def lineage(self, upto: int | None = None) -> Lineage:
+        return lineage_of(self.plan, self.entries(), self.plans.__getitem__, upto)
+
+    def ancestors(self, value: JSON) -> set[str]:
+        """The calls and inputs whose marks are in a value, and in what went into those calls, and so on."""
+        found: set[str] = set()
+        waiting = list(marks(value))
+        while waiting:
+            mark = waiting.pop()
+            if mark not in found:
+                found.add(mark)
+                waiting += self.took.get(mark, ())
+        return found
+
+
+def marks(value: Any) -> set[str]:
+    return set(MARK.findall(json.dumps(value, ensure_ascii=False)))
+
+
+def marked(seed: int, key: str) -> JSON:
+    """A value of some shape, with the mark of the call in all of its parts."""
+    mark = f"⟦{key}⟧"
+    shapes: tuple[JSON, ...] = (
+        mark, f"{mark} $a", [mark, f"{mark}1", [mark]], {"k": mark, "0": [mark]},
+        json.dumps([mark, f"{mark}x"], ensure_ascii=False),
+    )  # fmt: skip
+    return shapes[crc32(f"{seed}:{key}".encode()) // 16 % len(shapes)]
+
+
+def marked_outcome(seed: int, second: Plan, command: Command) -> Event:
+    """What comes of a command in a world of marked data."""
+    key: str = getattr(command, "key", "")
+    dice = crc32(f"{seed}:{key}".encode()) % 10
+    if isinstance(command, Compile):
+        return Failed(key, "no plan") if dice < 3 else PlanCompiled(key, second, FACTS)
+    tool: str = getattr(command, "tool", "")
+    if dice < (6 if tool == "FAULTY" else 2):
+        return Failed(key, f"error ⟦{key}⟧")
+    return Succeeded(key, marked(seed, key))

@@ -1,0 +1,155 @@
+"""For every plan and run: lineage is the slice that an independent recorder finds, and state is state."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.machine.test_graph import graphs
+from tests.plans import LIMITS, duration, plan_of, plan_texts
+from tests.trace.lineage.recording import INPUTS, Recorded, marked_outcome, marks
+
+from callsheet.ir import JSON, Call, Order, Output, Plan, Ref, Step
+from callsheet.machine import Command, Event, Status
+from callsheet.store.events import Event as Row
+from callsheet.store.events import EventType
+from callsheet.store.replay import fold
+from callsheet.trace.lineage.lineage import NONE, Lineage, Made
+from callsheet.trace.lineage.reach import reached_by
+from callsheet.trace.lineage.reads import Role
+from callsheet.trace.lineage.slices import Node, backward, flows_into, forward, item_at, value_at
+
+SEEDS = st.integers(0, 2**32 - 1)
+SECOND = plan_of('S1: ?FOREACH ($i IN $a) THEN @READ ($i) > $c ON_FAIL @RETRY(1)\nS2: @RESPOND ("$a", $c)')
+
+
+def recorded(plan: Plan, world: int, schedule: int, inputs: dict[str, JSON] = INPUTS) -> Recorded:
+    def respond(command: Command) -> tuple[float, Event]:
+        return duration(schedule, getattr(command, "key", "")), marked_outcome(world, SECOND, command)
+
+    return Recorded(plan, LIMITS, respond, inputs)
+
+
+def data_behind(lineage: Lineage, start: Node) -> set[str]:
+    """The calls and inputs that a lineage says are in a value: by arguments alone, as marks are."""
+    found: set[str] = set()
+    waiting, seen = [start], {start}
+    while waiting:
+        node = waiting.pop()
+        value = value_at(lineage, node)
+        if not marks(value):
+            continue  # nothing stands at this place, or a cast has made something else of it
+        write = lineage.writes[node.write]
+        if write.made is Made.INPUT:
+            found.add(f"in:{write.name}")
+        elif write.visit != NONE:
+            visit = lineage.visits[write.visit]
+            item, _ = item_at(lineage, visit, node.path)
+            for flow in flows_into(lineage, node):
+                if flow.role is Role.ARGUMENT and flow.node.write != NONE and flow.node not in seen:
+                    seen.add(flow.node)
+                    waiting.append(flow.node)
+            found |= {
+                lineage.last_key(visit, n)
+                for n in ([item] if item is not None else lineage.items_of(visit))
+                if lineage.last_key(visit, n) in marks(value)
+            }
+    return found
+
+
+def places(name: str, write: int, value: JSON, lineage: Lineage) -> list[tuple[Node, JSON]]:
+    """A variable's value, and of the list of a FOREACH each member."""
+    made = lineage.writes[write]
+    found: list[tuple[Node, JSON]] = [(Node(write, ()), value)]
+    is_gathered = made.visit != NONE and lineage.step(lineage.visits[made.visit]).foreach is not None
+    if is_gathered and isinstance(value, list):
+        found += [(Node(write, (n,)), member) for n, member in enumerate(value)]
+    return found
+
+
+def is_held(run: Recorded) -> None:
+    lineage = run.lineage()
+    for name, write in lineage.current.items():
+        for node, value in places(name, write, run.result.variables[name], lineage):
+            assert value_at(lineage, node) == value
+            assert data_behind(lineage, node) == run.ancestors(value), (name, node)
+    if run.result.status is Status.DONE and lineage.answer != NONE:
+        behind = data_behind(lineage, Node(lineage.answer, ()))
+        assert behind == run.ancestors(run.result.response)
+
+
+@given(plan_texts(), SEEDS, SEEDS)
+@settings(max_examples=150, deadline=None)
+def test_lineage_is_the_slice_of_an_independent_recorder(text: str, world: int, schedule: int) -> None:
+    is_held(recorded(plan_of(text.replace(":bool", "")), world, schedule))
+
+
+def graph_of(shape: list[list[int]]) -> Plan:
+    """A graph whose steps read what they wait for."""
+    steps = [
+        Step(
+            str(n),
+            Call("FAULTY" if n % 5 == 0 else "READ", (), tuple((f"x{m}", Ref(f"v{m}")) for m in after)),
+            output=Output(f"v{n}"),
+            depends_on=tuple(map(str, after)),
+        )
+        for n, after in enumerate(shape, 1)
+    ]
+    return Plan(tuple(steps), Order.DAG)
+
+
+@given(graphs(), SEEDS, SEEDS)
+@settings(max_examples=60, deadline=None)
+def test_so_it_is_in_graphs(shape: list[list[int]], world: int, schedule: int) -> None:
+    is_held(recorded(graph_of(shape), world, schedule, {}))
+
+
+@given(plan_texts(), SEEDS, SEEDS)
+@settings(max_examples=80, deadline=None)
+def test_writes_up_to_an_event_are_the_variables_of_the_machine_then(
+    text: str, world: int, schedule: int
+) -> None:
+    run = recorded(plan_of(text), world, schedule)
+    for seq, (variables, _) in enumerate(run.states, 1):
+        lineage = run.lineage(seq)
+        assert {name: lineage.writes[write].value for name, write in lineage.current.items()} == variables
+
+
+@given(plan_texts(), SEEDS, SEEDS)
+@settings(max_examples=60, deadline=None)
+def test_a_fold_up_to_an_event_is_the_machine_then(text: str, world: int, schedule: int) -> None:
+    run = recorded(plan_of(text), world, schedule)
+    rows = [
+        Row("r", e.seq, 1, EventType(e.type), e.key, None, None, None, e.ts, e.ts, e.body, b"")
+        for e in run.entries()
+    ]
+    for seq, (variables, open_keys) in enumerate(run.states, 1):
+        folded = fold(run.plan, rows[:seq], run.plans.__getitem__)
+        assert folded.machine.variables() == variables
+        if folded.machine.result is None:
+            assert set(folded.waiting) == open_keys
+
+
+@given(plan_texts(), SEEDS, SEEDS)
+@settings(max_examples=80, deadline=None)
+def test_forward_is_backward_the_other_way_round(text: str, world: int, schedule: int) -> None:
+    """What a value came from has led to it; and a call that took a mark along was reached by its maker."""
+    lineage = recorded(plan_of(text), world, schedule).lineage()
+    for name, write in lineage.current.items():
+        for source in backward(lineage, Node(write, ())):
+            led_to = {node.write for node in forward(lineage, source)}
+            assert write in led_to, (name, source)
+
+
+@given(plan_texts(), SEEDS, SEEDS)
+@settings(max_examples=80, deadline=None)
+def test_a_call_that_took_an_input_along_was_reached_by_it(text: str, world: int, schedule: int) -> None:
+    run = recorded(plan_of(text), world, schedule)
+    lineage = run.lineage()
+    for given_ in (w for w in lineage.writes if w.made is Made.INPUT):
+        reached = {call.key for call in reached_by(lineage, forward(lineage, Node(given_.id, ())))}
+        asked = {key for key in lineage.commands if key in run.took}
+        took = {
+            key for key in asked if f"in:{given_.name}" in run.ancestors([f"⟦{m}⟧" for m in run.took[key]])
+        }
+        visited = {key for visit in lineage.visits for key in lineage.keys_of(visit)}
+        assert took & visited <= reached

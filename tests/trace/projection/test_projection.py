@@ -1,0 +1,266 @@
+"""What a document says of a run: entries, facts with their worth, what is needed, why it failed."""
+
+from __future__ import annotations
+
+import pytest
+from tests.machine.driving import FACTS
+from tests.trace.projection.runs import Told, errors_of, scripted, tell
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Effect
+from callsheet.machine import Limits, ToolFacts
+from callsheet.store import Journal
+from callsheet.trace.lctl.cause import Evidence, root_cause
+from callsheet.trace.lctl.check import check
+from callsheet.trace.lctl.model import DebugDocument, Fact, Handoff
+from callsheet.trace.projection.project import (
+    MOST_FACTS,
+    MOST_VISITS,
+    debug_document_of,
+    handoff_of,
+    has_failed,
+)
+
+
+def handoff(told: Told, at: str | None = None) -> Handoff:
+    document = handoff_of(told.record, "run", at)
+    assert errors_of(document) == []
+    return document
+
+
+def debug(told: Told) -> DebugDocument:
+    document = debug_document_of(told.record, "run")
+    assert errors_of(document) == []
+    return document
+
+
+def fact(document: Handoff | DebugDocument, var: str) -> Fact:
+    """The last fact of a variable."""
+    return [f for f in document.facts.values() if (f.text or "").startswith(f"${var} = ")][-1]
+
+
+def test_a_variable_that_is_set_again_is_a_new_fact(journal: Journal) -> None:
+    told = tell(
+        journal,
+        "S1: @READ ($a) > $a\nS2: @READ ($a) > $b\nS3: @RESPOND ($b)",
+        scripted(read="new"),
+        {"a": "old"},
+        FACTS,
+    )
+    document = handoff(told)
+    assert [(f.text, f.derived_from) for f in document.facts.values()] == [
+        ('$a = "old"', ()),
+        ('$a = "new"', ("F1",)),
+        ('$b = "new"', ("F2",)),
+    ]
+    assert [(e.step, e.agent, e.facts_added) for e in document.entries] == [
+        (1, "caller", ("F1",)),
+        (2, "S1:@READ", ("F2",)),
+        (3, "S2:@READ", ("F3",)),
+        (4, "S3:RESPOND", ()),
+    ]
+    assert document.critical == ("F3",)
+    assert document.chain.target == "caller"
+
+
+@pytest.mark.parametrize(
+    ("step", "effect", "value", "why"),
+    [
+        ("@LOOK ()", Effect.READ, 0.95, "declared"),
+        ("@LOOK ()", Effect.PURE, 1.0, "deterministic"),
+        ("@LOOK ()", Effect.KEYED, 0.95, "declared"),
+        ("@LOOK ()", Effect.UNSAFE, 0.80, "not known"),
+        ('@FETCH_PAGE ("https://example.com")', Effect.READ, 0.80, "web"),
+        ('@LLM_SUMMARIZE ("x")', Effect.LLM, 0.70, "assumed"),
+        ('@LLM_EVALUATE ("x", condition="dry?")', Effect.LLM, 0.90, "checked"),
+        ('@LLM_CLASSIFY ("x", categories="1, 2")', Effect.LLM, 0.90, "checked"),
+    ],
+)
+def test_a_confidence_has_its_basis(
+    journal: Journal, step: str, effect: Effect, value: float, why: str
+) -> None:
+    facts = {name: ToolFacts(effect, ("x",)) for name in ("LOOK", "FETCH_PAGE")}
+    ports = scripted(look="1", fetch_page="1", llm_summarize="1", llm_evaluate="1", llm_classify="1")
+    document = handoff(tell(journal, f"S1: {step} > $a\nS2: @RESPOND ($a)", ports, facts=facts))
+    assert fact(document, "a").confidence == value
+    assert why in (fact(document, "a").note or "")
+
+
+def test_confidence_goes_down_along_the_data_and_not_along_conditions(journal: Journal) -> None:
+    told = tell(
+        journal,
+        'S1: @LLM_SUMMARIZE ("x") > $doubt\n'
+        "S2: @READ ($doubt) > $made\n"
+        'S3: ?IF ($doubt == "1") THEN @READ (7) > $decided\n'
+        "S4: @RESPOND ($made, $decided)",
+        scripted(read="1", llm_summarize="1"),
+        facts=FACTS,
+    )
+    document = handoff(told)
+    assert fact(document, "made").confidence == 0.70
+    assert fact(document, "made").note == "basis: read by a declared tool (0.95); 0.7 by what it was made of"
+    assert fact(document, "decided").confidence == 0.95
+    assert document.entries[3].action == "called @READ; decided by $doubt (F1)"
+    assert handoff_of(told.record, "run", by_tool={"LLM_SUMMARIZE": 0.99}).facts["F2"].confidence == 0.95
+
+
+def test_the_error_of_a_step_that_goes_on_is_kept_and_not_handed_on(journal: Journal) -> None:
+    ports = scripted(read=RuntimeError("no such file"))
+    document = handoff(tell(journal, "S1: @READ () > $a\nS2: @RESPOND ($a)", ports, facts=FACTS))
+    assert (fact(document, "a").confidence, document.handed_on) == (0.0, ())
+    assert document.entries[1].error == "no such file"
+    assert document.lists is not None
+    assert "a person has to look" in document.lists.warnings[0]
+
+
+def test_a_failed_item_and_a_failed_cast_are_worth_nothing(journal: Journal) -> None:
+    def one(args: dict[str, object]) -> str:
+        if args["x"] == 2:
+            raise ZeroDivisionError
+        return "x"
+
+    told = tell(
+        journal,
+        "S1: ?FOREACH ($i IN [1, 2]) THEN @READ ($i) > $all\nS2: @KEEP () > $n:int\nS3: @RESPOND ($all, $n)",
+        scripted(read=one, keep="many"),
+        facts=FACTS,
+    )
+    document = handoff(told)
+    assert (fact(document, "all").confidence, fact(document, "n").confidence) == (0.0, 0.0)
+    assert document.entries[1].action == "called @READ, for each item; 1 items failed"
+
+
+def test_members_of_a_group_share_a_step_and_read_what_was_before(journal: Journal) -> None:
+    told = tell(
+        journal,
+        "@PARALLEL {\n  S1: @READ ($a) > $a\n  S2: @KEEP ($a) > $b\n"
+        "  S3: ?IF (IS_EMPTY($a)) THEN @READ (1)\n}\n"
+        "S4: @RESPOND ($a, $b)",
+        scripted(read=RuntimeError("no"), keep="kept"),
+        {"a": "old"},
+        FACTS,
+    )
+    document = handoff(told, at="S1")
+    assert [(e.agent, e.step, e.parallel) for e in document.entries] == [
+        ("caller", 1, False),
+        ("S1:@READ", 2, True),
+        ("S2:@KEEP", 2, True),
+        ("S3:@READ", 2, True),
+    ]
+    assert fact(document, "b").derived_from == ("F1",)
+    assert document.entries[3].action == "SKIPPED: the condition does not hold; decided by $a (F1)"
+    assert document.chain.parallel_merge
+
+
+def test_what_a_later_step_may_read_is_critical_and_the_rest_context(journal: Journal) -> None:
+    told = tell(
+        journal,
+        "S1: @READ (1) > $a\nS2: @READ (2) > $b\nS3: @READ ($a) > $c\nS4: @RESPOND ($c)",
+        scripted(read="x"),
+        facts=FACTS,
+    )
+    hop = handoff(told, at="S2")
+    assert (hop.critical, hop.lists and hop.lists.context) == (("F1",), ("F2",))
+    assert hop.chain.target == "S3:@READ"
+    assert hop.instruction == "Next: S3:@READ"
+    assert handoff(told).instruction == "The run is done: x"
+
+
+def test_a_visit_can_be_named_and_a_step_means_its_last(journal: Journal) -> None:
+    answers = iter("0123")
+    told = tell(
+        journal,
+        'S1: @READ () > $n\nS2: @READ () > $m\nS3: ?IF ($m != "3") THEN GOTO S2\nS4: @RESPOND ($m)',
+        scripted(read=lambda _: next(answers)),
+        facts=FACTS,
+    )
+    assert fact(handoff(told, at="S2"), "m").text == '$m = "3"'
+    assert fact(handoff(told, at="S2@1"), "m").text == '$m = "1"'
+    assert fact(handoff(told, at="S2@2"), "m").text == '$m = "2"'
+    assert handoff(told, at="S2@2").entries[-1].agent == "S2@2:@READ"
+    with pytest.raises(CallsheetError, match="RUN060") as refused:
+        handoff(told, at="S2@9")
+    assert "it has done S1, S2, S3, S2@2" in (refused.value.diagnostics[0].help or "")
+
+
+def test_a_failure_has_its_likely_cause_from_the_slice(journal: Journal) -> None:
+    told = tell(
+        journal,
+        "S1: @READ (1) > $good\nS2: @KEEP () > $n:int\nS3: @LLM_SUMMARIZE ($good) > $aside\n"
+        'S4: @WRITE ($good, $n) ON_FAIL TERMINATE ("not paid")\nS5: @RESPOND ("paid")',
+        scripted(read="1", keep="many", llm_summarize="s", write=RuntimeError("refused")),
+        facts=FACTS,
+    )
+    document = debug(told)
+    assert has_failed(told.record)
+    assert (document.chain.status, document.chain.failed_at_step) == ("FAILED", 5)
+    failed = document.entries[-1]
+    assert (failed.agent, failed.error, failed.confidence) == ("S4:@WRITE", "refused", 0.0)
+    assert failed.facts_at_failure == ("F1", "F2", "F3")
+    cause = root_cause(document)
+    assert cause is not None
+    assert (cause.step, cause.by) == (3, Evidence.ANALYSIS)
+    assert all(entry.duration_ms is not None for entry in document.entries)
+    assert {f.rule for f in check([document]).findings} <= {"V08", "V10"}
+
+
+def test_a_failure_without_doubtful_data_is_the_steps_own(journal: Journal) -> None:
+    told = tell(
+        journal,
+        'S1: @READ (1) > $good\nS2: @WRITE ($good) ON_FAIL TERMINATE ("no")\nS3: @RESPOND ($good)',
+        scripted(read="1", write=RuntimeError("S1:@READ says no")),
+        facts=FACTS,
+    )
+    cause = root_cause(debug(told))
+    assert cause is not None
+    assert cause.step == 3
+
+
+def test_a_limit_that_ends_a_run_is_no_steps_fault(journal: Journal) -> None:
+    told = tell(
+        journal, "S1: @READ () > $a\nS2: GOTO S1", scripted(read="x"), facts=FACTS, limits=Limits(max_steps=5)
+    )
+    document = debug(told)
+    assert document.chain.failed_at_step == document.entries[-1].step
+    assert "max_steps" in (document.entries[-1].error or "")
+    assert document.analysis is not None
+    assert "a limit of the run" in (document.analysis.root_cause or "")
+
+
+def test_a_run_that_did_not_fail_has_a_post_mortem_too(journal: Journal) -> None:
+    told = tell(journal, "S1: @READ () > $a\nS2: @RESPOND ($a)", scripted(read="x"), facts=FACTS)
+    assert (debug(told).chain.status, debug(told).analysis, has_failed(told.record)) == ("DONE", None, False)
+
+
+def test_values_are_cut_and_say_what_they_were(journal: Journal) -> None:
+    told = tell(
+        journal,
+        "S1: @READ () > $a\nS2: @RESPOND ($a)",
+        scripted(read="é\ud800\x00\n" * 50_000),
+        facts=FACTS,
+    )
+    text = fact(handoff(told), "a").text or ""
+    assert len(text) < 300
+    assert "characters, sha256" in text
+    assert check([handoff(told)]).is_ok
+
+
+def test_a_long_run_tells_its_last_visits_one_by_one(journal: Journal) -> None:
+    count = MOST_VISITS + 40
+    steps = "\n".join(f"S{n}: @READ ($v{n - 1}) > $v{n}" for n in range(1, count + 1))
+    inputs = {f"in{n}": n for n in range(MOST_FACTS + 10)}
+    told = tell(
+        journal,
+        f"{steps}\nS{count + 1}: @RESPOND ($v{count}, $v3)",
+        scripted(read="x"),
+        {"v0": "x", **inputs},
+        FACTS,
+        Limits(max_steps=5_000, max_calls=5_000),
+    )
+    for document in (handoff(told), debug(told)):
+        assert len(document.entries) == MOST_VISITS + 1
+        assert len(document.facts) == MOST_FACTS
+        assert document.entries[0].action is not None
+        assert "visits are not told one by one" in document.entries[0].action
+        rules = {f.rule for f in check([document]).findings}
+        assert not rules & {"T06", "T10", "T11", "T12"}
