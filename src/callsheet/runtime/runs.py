@@ -262,7 +262,7 @@ def _changed(run_id: str, folded: Folded, given: GivenPolicy | None) -> PolicyCh
         raise JournalError(
             "JRN023",
             f"run {run_id} was started without a policy, so nobody knows where its values come from",
-            way_out="resume it without --policy, or start it anew under the policy",
+            way_out="carry it on without one, or start it anew under the policy",
         )
     before, now = policy_hash(enforcement.policy), policy_hash(given.policy)
     if before == now:
@@ -271,7 +271,7 @@ def _changed(run_id: str, folded: Folded, given: GivenPolicy | None) -> PolicyCh
         raise JournalError(
             "JRN023",
             f"run {run_id} is under the policy {before[:12]}, and this is {now[:12]}",
-            way_out="resume it without --policy, under its own; or with --accept-changed-policy",
+            way_out="carry it on without naming one: under its own; or start it anew under the other",
         )
     return PolicyChanged(given.policy)
 

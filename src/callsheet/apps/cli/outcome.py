@@ -85,7 +85,8 @@ def _print_result(result: Result) -> None:
     if result.response:
         print_text(result.response)
     why = f": {result.error}" if result.error and result.error != result.response else ""
-    say(f"the plan {result.status}{where}{without_controls(why)}")
+    ended = "was refused" if result.status is Status.REFUSED else str(result.status)
+    say(f"the plan {ended}{where}{without_controls(why)}")
     if result.objection is not None:
         for line in _objection_lines(result.objection):
             say(without_controls(line))
