@@ -52,7 +52,7 @@ def test_why_forward_ends_at_effects(machine):
     assert "S3.0.1 @NOTE (unsafe)" in text
     keys = [call["key"] for call in machine.json("why", "r1", "n", "--forward")["calls"]]
     assert keys == ["S1.0.1", "S2.0.1", "S3.0.1"]  # the guard of S3 reads $a, which was made of $n
-    assert all("S2.1.1" != key for key in keys)
+    assert all(key != "S2.1.1" for key in keys)
 
 
 def test_what_is_not_there_is_refused_with_what_is_near(machine):
