@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
 
 import pytest
 
@@ -60,6 +65,35 @@ async def test_it_is_the_same_in_variables_arguments_prompts_answers_and_the_jou
     with Journal.open_to_read(journal) as opened:
         kept = json.dumps([event.body for event in opened.events("run")], ensure_ascii=False)
     assert json.dumps(HOSTILE, ensure_ascii=False) in kept
+
+
+def on_terminal(*line: str) -> str:
+    """What a command line writes to a terminal that is its standard output and error."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "callsheet", *line]
+    said = b""
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "dumb"}
+    ):
+        os.close(theirs)
+        with suppress(OSError):
+            while piece := os.read(ours, 65_536):
+                said += piece
+    os.close(ours)
+    return said.decode()
+
+
+@pytest.mark.parametrize("line", [("show", "run"), ("show", "run", "--events"), ("resume", "run")])
+def test_a_terminal_obeys_nothing_of_it(user, line):
+    """A pipe is given the answer as it came, a terminal what can be shown of it."""
+    user.changeling.answer(look=HOSTILE)
+    plan = user.plan('S1: @LOOK (thing="x") > $a', "S2: @RESPOND ($a)")
+    assert HOSTILE in user("run", plan, "--run-id", "run", "--journal", "journal.db").stdout
+    shown = on_terminal(*line, "--journal", "journal.db")
+    assert "{{7*7}}" in shown
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert user.changeling.calls == ["look"]
 
 
 def test_a_literal_of_a_plan_stays_one_label_of_its_picture():

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from callsheet import Limits, RunStatus, Runtime, tool
+from callsheet.store import Journal
 
 PLAN = """S1: @LOOK (thing="x") > $before
 S2: @CHANGE () > $c
@@ -124,3 +125,7 @@ async def test_a_huge_answer_ends_a_run_at_its_limit_with_the_journal_whole(chan
         result = await runtime.run('S1: @LOOK (thing="x") > $a\nS2: @SEND () > $b', run_id="run")
     assert result.status is RunStatus.FAILED
     assert changeling.calls == ["look"]
+    assert result.refusal is not None
+    assert result.refusal.budget == "max_bytes"
+    with Journal.open_to_read(journal) as opened:
+        assert opened.verify("run") is None

@@ -49,12 +49,12 @@ _CONTROLS = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # a command, such as a colour
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # one with a text
     r"|\x1b[ -/]*[0-~]?"
-    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"  # the last ones turn the order of text
 )
 
 
 def without_controls(text: str) -> str:
-    """The text without escape sequences and control characters; lines and tabs stay.
+    """The text without escape sequences, control characters and what turns its order; lines and tabs stay.
 
     >>> without_controls("\\x1b[31mred\\x1b[0m\\r\\n\\x1b]0;title\\x07end\\x08")
     'red\\nend'
