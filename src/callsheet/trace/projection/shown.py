@@ -22,7 +22,7 @@ def shown_value(value: JSON, most: int = MOST_OF_A_VALUE) -> str:
     >>> shown_value({"total": "120.5"})
     '{"total": "120.5"}'
     >>> shown_value("a" * 300, 10)
-    '"aaaaaaaaa… (302 characters, sha256 d64aafb06bb4)'
+    '"aaaaaaaaa… (302 characters, sha256 807cbaadeb1a)'
     """
     text = _unicode(json.dumps(value, ensure_ascii=False))
     if len(text) <= most:
