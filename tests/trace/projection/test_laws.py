@@ -87,7 +87,7 @@ def require_live(told: Told) -> None:
 
 
 @given(plan_texts(), SEEDS)
-@settings(max_examples=80, deadline=None, suppress_health_check=_QUIET)
+@settings(max_examples=40, deadline=None, suppress_health_check=_QUIET)
 def test_the_documents_of_a_run_in_text_order_break_no_rule(journal: Journal, text: str, world: int) -> None:
     """Guards, groups, FOREACH, failures, jumps and new plans; the last writes are the run's variables."""
     told = told_of(journal, plan_of(text), world)
@@ -98,7 +98,7 @@ def test_the_documents_of_a_run_in_text_order_break_no_rule(journal: Journal, te
 
 
 @given(plan_texts(), SEEDS, st.floats(0, 1))
-@settings(max_examples=60, deadline=None, suppress_health_check=_QUIET)
+@settings(max_examples=30, deadline=None, suppress_health_check=_QUIET)
 def test_a_journal_that_was_cut_off_breaks_no_rule(
     journal: Journal, text: str, world: int, part: float
 ) -> None:
@@ -132,7 +132,7 @@ def _graphs(draw: st.DrawFn) -> Plan:
 
 
 @given(_graphs(), SEEDS)
-@settings(max_examples=80, deadline=None, suppress_health_check=_QUIET)
+@settings(max_examples=40, deadline=None, suppress_health_check=_QUIET)
 def test_the_documents_of_a_graph_break_no_rule(journal: Journal, plan: Plan, world: int) -> None:
     """Steps side by side, failures, and what hangs on them."""
     require_sound(told_of(journal, plan, world))
@@ -142,7 +142,7 @@ _TOKEN = re.compile("«[^»]*»")
 
 
 @given(plan_texts(), SEEDS)
-@settings(max_examples=60, deadline=None, suppress_health_check=_QUIET)
+@settings(max_examples=30, deadline=None, suppress_health_check=_QUIET)
 def test_what_a_visit_read_is_what_its_calls_were_given(journal: Journal, text: str, world: int) -> None:
     """Each result is a token of its own: those in a call's arguments are among the writes that it read."""
     given_to: dict[str, set[str]] = {}
