@@ -1,4 +1,4 @@
-"""`why`, `at`: what a run is asked for, by people and by programs."""
+"""`why`, `at`, `blame`: what a run is asked for, by people and by programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def done_run(machine, *lines, run_id="r1"):
             or (
                 "S1: @ADD (a=$n) > $a",
                 "S2: ?FOREACH ($i IN [$a, 7]) THEN @ADD (a=$i, b=10) > $sums",
-                "S3: ?IF ($a > 1) THEN @NOTE (line="$sums.1 kept") > $noted",
+                'S3: ?IF ($a > 1) THEN @NOTE (line="$sums.1 kept") > $noted',
                 'S4: @RESPOND ("$sums.0 $noted")',
             )
         )
@@ -52,7 +52,7 @@ def test_why_forward_ends_at_effects(machine):
     assert "S3.0.1 @NOTE (unsafe)" in text
     keys = [call["key"] for call in machine.json("why", "r1", "n", "--forward")["calls"]]
     assert keys == ["S1.0.1", "S2.0.1", "S3.0.1"]  # the guard of S3 reads $a, which was made of $n
-    assert all("S2.1.1" != key for key in keys)
+    assert all(key != "S2.1.1" for key in keys)
 
 
 def test_what_is_not_there_is_refused_with_what_is_near(machine):
@@ -81,3 +81,41 @@ def test_at_shows_the_run_after_an_event(machine):
     text = machine("at", "r1", str(answered)).stdout
     assert "is     running, at S2" in text
     assert "$a = 2" in text
+
+
+def test_blame_tells_the_failed_step_and_its_likely_cause_apart(machine):
+    done_run(
+        machine,
+        "S1: ?FOREACH ($i IN [1, 2, $n]) THEN @ADD (a=$i) > $ok",
+        'S2: ?FOREACH ($i IN [1, "x"]) THEN @ADD (a=$i) > $sums',
+        "S3: @ADD (a=$sums.0, b=$ok.0) > $fine",
+        'S4: @NOTE (line=$sums) > $noted ON_FAIL TERMINATE ("not noted")',
+    )
+    said = machine.json("blame", "r1")
+    assert said["failed"]["step"] == "S4"
+    cause = said["likely_cause"]
+    assert (cause["what"], cause["step"], cause["variable"], cause["path"], cause["call"]) == (
+        "error", "S2", "sums", [1], "S2.1.1",
+    )  # fmt: skip
+    assert [(way["variable"], way["argument"]) for way in cause["way"]] == [("sums", "line")]
+    text = machine("blame", "r1").stdout
+    assert text.startswith("failed        S4 @NOTE")
+    assert "likely cause  $sums.1 = " in text
+    assert "its call S2.1.1 failed at event " in text
+
+
+def test_blame_finds_what_was_not_there(machine):
+    done_run(
+        machine,
+        "S1: @ADD (a=1) > $a",
+        "S2: @ADD (a=$a, b=$n.deep) > $b ON_FAIL TERMINATE",
+    )
+    cause = machine.json("blame", "r1")["likely_cause"]
+    assert (cause["what"], cause["variable"], cause["path"]) == ("unset", "n", ["deep"])
+
+
+def test_a_run_in_which_nothing_failed_has_nobody_to_blame(machine):
+    done_run(machine)
+    refused = machine("blame", "r1")
+    assert refused.exit_code == 2
+    assert "JRN042" in refused.stderr
