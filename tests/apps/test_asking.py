@@ -1,4 +1,4 @@
-"""`why`, `at`, `blame`: what a run is asked for, by people and by programs."""
+"""`why`, `at`, `blame`, `runs diff`: what a run is asked for, by people and by programs."""
 
 from __future__ import annotations
 
@@ -119,3 +119,27 @@ def test_a_run_in_which_nothing_failed_has_nobody_to_blame(machine):
     refused = machine("blame", "r1")
     assert refused.exit_code == 2
     assert "JRN042" in refused.stderr
+
+
+def test_diff_tells_where_two_runs_part_and_what_follows(machine):
+    lines = ["S1: @ADD (a=1) > $a", "S2: @ADD (a=$n) > $b", "S3: @ADD (a=$b) > $c", "S4: @RESPOND ($a)"]
+    done_run(machine, *lines, run_id="r1")
+    done_run(machine, *lines, run_id="r2")
+    assert machine("runs", "diff", "r1", "r2", "--exit-code").exit_code == 0
+    done_run(machine, *(line.replace("$n)", "$n, b=5)") for line in lines), run_id="r3")
+    said = machine.json("runs", "diff", "r1", "r3")
+    assert not said["same_plan"]
+    assert said["first"]["a"]["step"] == "S2"
+    assert [(p["a"]["step"], p["what"], p["follows"]) for p in said["differing"]] == [
+        ("S2", ["arguments", "result"], False),
+        ("S3", ["arguments", "result"], True),
+    ]
+    assert machine("runs", "diff", "r1", "r3", "--exit-code").exit_code == 1
+
+
+def test_diff_pairs_what_has_another_id_by_tool_and_arguments(machine):
+    done_run(machine, "S1: @ADD (a=1) > $a", "S2: @RESPOND ($a)", run_id="r1")
+    done_run(machine, "S1: @CHAT (text=1) > $z", "S2: @ADD (a=1) > $a", "S3: @RESPOND ($a)", run_id="r2")
+    differing = machine.json("runs", "diff", "r1", "r2")["differing"]
+    assert [p["b"]["tool"] for p in differing if p["a"] is None] == ["CHAT"]
+    assert all((p["a"] or {}).get("tool") != "ADD" for p in differing)
