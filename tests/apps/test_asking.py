@@ -1,4 +1,4 @@
-"""`why`, `at`: what a run is asked for, by people and by programs."""
+"""`why`, `at`, `blame`, `runs diff`: what a run is asked for, by people and by programs."""
 
 from __future__ import annotations
 
@@ -81,3 +81,65 @@ def test_at_shows_the_run_after_an_event(machine):
     text = machine("at", "r1", str(answered)).stdout
     assert "is     running, at S2" in text
     assert "$a = 2" in text
+
+
+def test_blame_tells_the_failed_step_and_its_likely_cause_apart(machine):
+    done_run(
+        machine,
+        "S1: ?FOREACH ($i IN [1, 2, $n]) THEN @ADD (a=$i) > $ok",
+        'S2: ?FOREACH ($i IN [1, "x"]) THEN @ADD (a=$i) > $sums',
+        "S3: @ADD (a=$sums.0, b=$ok.0) > $fine",
+        'S4: @NOTE (line=$sums) > $noted ON_FAIL TERMINATE ("not noted")',
+    )
+    said = machine.json("blame", "r1")
+    assert said["failed"]["step"] == "S4"
+    cause = said["likely_cause"]
+    assert (cause["what"], cause["step"], cause["variable"], cause["path"], cause["call"]) == (
+        "error", "S2", "sums", [1], "S2.1.1",
+    )  # fmt: skip
+    assert [(way["variable"], way["argument"]) for way in cause["way"]] == [("sums", "line")]
+    text = machine("blame", "r1").stdout
+    assert text.startswith("failed        S4 @NOTE")
+    assert "likely cause  $sums.1 = " in text
+    assert "its call S2.1.1 failed at event " in text
+
+
+def test_blame_finds_what_was_not_there(machine):
+    done_run(
+        machine,
+        "S1: @ADD (a=1) > $a",
+        "S2: @ADD (a=$a, b=$n.deep) > $b ON_FAIL TERMINATE",
+    )
+    cause = machine.json("blame", "r1")["likely_cause"]
+    assert (cause["what"], cause["variable"], cause["path"]) == ("unset", "n", ["deep"])
+
+
+def test_a_run_in_which_nothing_failed_has_nobody_to_blame(machine):
+    done_run(machine)
+    refused = machine("blame", "r1")
+    assert refused.exit_code == 2
+    assert "JRN042" in refused.stderr
+
+
+def test_diff_tells_where_two_runs_part_and_what_follows(machine):
+    lines = ["S1: @ADD (a=1) > $a", "S2: @ADD (a=$n) > $b", "S3: @ADD (a=$b) > $c", "S4: @RESPOND ($a)"]
+    done_run(machine, *lines, run_id="r1")
+    done_run(machine, *lines, run_id="r2")
+    assert machine("runs", "diff", "r1", "r2", "--exit-code").exit_code == 0
+    done_run(machine, *(line.replace("$n)", "$n, b=5)") for line in lines), run_id="r3")
+    said = machine.json("runs", "diff", "r1", "r3")
+    assert not said["same_plan"]
+    assert said["first"]["a"]["step"] == "S2"
+    assert [(p["a"]["step"], p["what"], p["follows"]) for p in said["differing"]] == [
+        ("S2", ["arguments", "result"], False),
+        ("S3", ["arguments", "result"], True),
+    ]
+    assert machine("runs", "diff", "r1", "r3", "--exit-code").exit_code == 1
+
+
+def test_diff_pairs_what_has_another_id_by_tool_and_arguments(machine):
+    done_run(machine, "S1: @ADD (a=1) > $a", "S2: @RESPOND ($a)", run_id="r1")
+    done_run(machine, "S1: @CHAT (text=1) > $z", "S2: @ADD (a=1) > $a", "S3: @RESPOND ($a)", run_id="r2")
+    differing = machine.json("runs", "diff", "r1", "r2")["differing"]
+    assert [p["b"]["tool"] for p in differing if p["a"] is None] == ["CHAT"]
+    assert all((p["a"] or {}).get("tool") != "ADD" for p in differing)

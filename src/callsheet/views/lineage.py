@@ -109,7 +109,7 @@ def _made(lineage: Lineage, number: int) -> str:
     if write.made is Made.PLAN:
         return "in the plan"
     step = visit_line(lineage, lineage.visits[write.visit])
-    failed = " failed" if write.made is Made.ERROR else ""
+    failed = ": failed" if write.made is Made.ERROR else ""
     odd = ", does not fit its cast" if write.is_odd else ""
     return f"{step}{failed}, event {write.seq}{odd}"
 

@@ -39,6 +39,9 @@ COMMANDS: dict[str, Entry] = {
     "show": Entry(f"{_HERE}.show:show", "Tell what happened in a run.", _RUNS),
     "why": Entry(f"{_HERE}.asking.why:why", "Say what a value of a run was made of.", _RUNS),
     "at": Entry(f"{_HERE}.asking.at:at", "Show a run as it was after one of its events.", _RUNS),
+    "blame": Entry(
+        f"{_HERE}.asking.blame:blame", "Say where a run failed, and what likely led to it.", _RUNS
+    ),
     "lctl": Entry(f"{_HERE}.lctl.group:lctl", "Check and draw what agents hand to one another.", _RUNS),
     "tools": Entry(f"{_HERE}.tools:tools", "List the tools that a plan can call.", _MORE),
     "trust": Entry(f"{_HERE}.trust.group:trust", "Say which tools of MCP servers are trusted.", _MORE),

@@ -44,6 +44,7 @@ _COMMANDS = {
     "export": (f"{_HERE}.transfer", "export_runs"),
     "import": (f"{_HERE}.transfer", "import_runs"),
     "salvage": (f"{_HERE}.transfer", "salvage"),
+    "diff": (f"{_HERE}.asking.diff", "diff_of_runs"),
 }
 
 

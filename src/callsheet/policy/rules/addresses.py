@@ -14,7 +14,7 @@ from callsheet.policy.urls import MARK, Authority, authority_of
 
 _INSIDE = (
     ".localhost", ".local", ".localdomain", ".internal", ".intranet", ".lan", ".home", ".corp", ".private",
-    ".home.arpa", ".localtest.me", ".lvh.me", ".vcap.me", ".lacolhost.com", ".test.invalid",
+    ".svc", ".home.arpa", ".localtest.me", ".lvh.me", ".vcap.me", ".lacolhost.com", ".test.invalid",
 )  # fmt: skip
 _INSIDE_NAMES = frozenset(name.removeprefix(".") for name in _INSIDE)
 _EMBEDDED = re.compile(

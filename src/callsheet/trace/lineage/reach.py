@@ -36,7 +36,8 @@ def reached_by(lineage: Lineage, nodes: Iterable[Node]) -> list[Reached]:
                 keys = lineage.keys_of(visit) if item is None else lineage.keys_of_item(visit, item)
                 for key in keys:
                     tool = tool_of(lineage, key)
-                    if tool and key not in found:
+                    known = found.get(key)
+                    if tool and (known is None or (known.role, role) == (Role.SOURCE, Role.ARGUMENT)):
                         effect = effect_of(lineage, visit, key, tool)
                         found[key] = Reached(key, tool, effect, visit, role, argument)
     order = {key: n for n, key in enumerate(lineage.commands)}

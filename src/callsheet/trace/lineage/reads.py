@@ -38,7 +38,7 @@ class Role(StrEnum):
     ARGUMENT = "argument"
     CONDITION = "condition"
     SOURCE = "source"
-    """What a FOREACH goes through."""
+    """What a FOREACH goes through; a list that stands in the plan has only its members."""
     MESSAGE = "message"
     """Of ON_FAIL TERMINATE, read where the step fails."""
 
@@ -67,7 +67,7 @@ def reads_of(step: Step, code: StepCode) -> Reads:
     """What a step reads."""
     uses: list[Use] = []
     literals: list[tuple[str, JSON]] = []
-    if step.foreach is not None:
+    if step.foreach is not None and not isinstance(step.foreach.source, ListExpr):
         uses += _uses(Role.SOURCE, "", step.foreach.source)
     if step.condition is not None:
         uses += [Use(Role.CONDITION, "", ref.name, ref.path) for ref in refs_of(step.condition)]
@@ -79,8 +79,10 @@ def reads_of(step: Step, code: StepCode) -> Reads:
     for value in step.failure_values():
         uses += _uses(Role.MESSAGE, "", value)
     loop = "" if step.foreach is None else step.foreach.var
-    names = tuple(dict.fromkeys(use.name for use in uses if use.name != loop or use.role is Role.SOURCE))
     source = None if step.foreach is None else step.foreach.source
+    named = [use.name for use in uses if use.name != loop or use.role is Role.SOURCE]
+    named += [] if source is None else [ref.name for ref in refs_of(source)]
+    names = tuple(dict.fromkeys(named))
     return Reads(names, tuple(dict.fromkeys(uses)), tuple(literals), loop, source)
 
 

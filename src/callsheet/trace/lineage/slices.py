@@ -180,6 +180,8 @@ def touched(lineage: Lineage, visit: Visit, node: Node) -> Iterator[tuple[Role, 
     for use in lineage.reads_of(visit).uses:
         if use.role is Role.MESSAGE:
             continue
+        if use.role is Role.SOURCE and len(node.path) > len(use.path):
+            continue  # a member of it reaches its own item alone
         seen: set[int | None] = set()
         for flow in _flows_of(lineage, visit, use, None):
             if flow.node.write == node.write and overlap(flow.node.path, node.path) and flow.item not in seen:

@@ -1,0 +1,119 @@
+"""`callsheet runs diff`: where two runs part, and what follows from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text
+
+if TYPE_CHECKING:
+    from callsheet.trace.aligned import Pair, RunDiff
+    from callsheet.trace.lineage.lineage import Lineage, Visit
+
+_MOST = 20
+
+
+@click.command("diff")
+@click.argument("old", metavar="A")
+@click.argument("new", metavar="B")
+@click.option("--exit-code", is_flag=True, help="Exit 1 if the runs differ.")
+@options.journal_path
+@options.as_json
+def diff_of_runs(old: str, new: str, exit_code: bool, journal: Path | None, as_json: bool) -> int:
+    """Say where the runs A and B first part, and what follows from that.
+
+    Steps are paired by their ids and visits, what is left over by tool and arguments. Times do not count.
+    """
+    from callsheet.apps.cli.asking.opening import lineage_in  # noqa: PLC0415 - brings the store
+    from callsheet.trace.aligned import diff_runs  # noqa: PLC0415 - as above
+
+    with options.open_to_read(journal) as opened:
+        a, b = opened.find_run(old), opened.find_run(new)
+        one, other = lineage_in(opened, a), lineage_in(opened, b)
+    found = diff_runs(one, other)
+    is_same_plan = a.plan_hash == b.plan_hash
+    differs = bool(found.inputs or found.differing)
+    with may_stay_unread():
+        if as_json:
+            told = {"a": a.run_id, "b": b.run_id, "same_plan": is_same_plan, "equal": not differs}
+            print_json({**told, **_json(one, other, found)})
+        else:
+            print_text(
+                f"A {a.run_id}, B {b.run_id}, {'the same plan' if is_same_plan else 'different plans'}"
+            )
+            _print(one, other, found)
+    return Exit.FAILED if exit_code and differs else Exit.OK
+
+
+def _print(old: Lineage, new: Lineage, found: RunDiff) -> None:
+    for name, (mine, theirs) in found.inputs.items():
+        print_text(f"given   ${name}: A {preview(mine)}, B {preview(theirs)}")
+    first = found.first
+    if first is None:
+        print_text(f"alike   {found.alike} visits of steps did the same")
+        return
+    _print_pair(old, new, first, "first")
+    rest = [pair for pair in found.differing if pair is not first]
+    for pair in rest[:_MOST]:
+        _print_pair(old, new, pair, "follows" if pair.follows else "apart")
+    if len(rest) > _MOST:
+        print_text(f"and {len(rest) - _MOST} more (--json has them all)")
+    print_text(f"alike   {found.alike} visits of steps")
+
+
+def _print_pair(old: Lineage, new: Lineage, pair: Pair, head: str) -> None:
+    from callsheet.views.lineage import visit_line  # noqa: PLC0415 - brings the views
+
+    line = visit_line(new, pair.new) if pair.old is None and pair.new is not None else ""
+    line = visit_line(old, pair.old) if pair.old is not None else line
+    print_text(f"{head:7} {line}: {', '.join(pair.what)}")
+    if pair.old is not None and pair.new is not None:
+        print_text(f"        A {_said(old, pair.old)}")
+        print_text(f"        B {_said(new, pair.new)}")
+
+
+def _said(lineage: Lineage, visit: Visit) -> str:
+    """What came of a visit."""
+    if visit.skipped:
+        return visit.skipped
+    written = lineage.write_of.get(visit.id)
+    if written is not None:
+        return f"${lineage.writes[written].name} = {preview(lineage.writes[written].value)}"
+    failure = next((f.error for f in lineage.failures if f.visit == visit.id), None)
+    return f"failed: {preview(failure)}" if failure is not None else "done"
+
+
+def _json(old: Lineage, new: Lineage, found: RunDiff) -> dict[str, Any]:
+    first = found.first
+    return {
+        "inputs": {name: {"a": mine, "b": theirs} for name, (mine, theirs) in found.inputs.items()},
+        "alike": found.alike,
+        "first": None if first is None else _pair_json(old, new, first),
+        "differing": [_pair_json(old, new, pair) for pair in found.differing],
+    }
+
+
+def _pair_json(old: Lineage, new: Lineage, pair: Pair) -> dict[str, Any]:
+    return {
+        "what": list(pair.what),
+        "follows": pair.follows,
+        "a": _visit_json(old, pair.old),
+        "b": _visit_json(new, pair.new),
+    }
+
+
+def _visit_json(lineage: Lineage, visit: Visit | None) -> dict[str, Any] | None:
+    if visit is None:
+        return None
+    return {
+        "step": lineage.code(visit).id,
+        "visit": visit.visit,
+        "event": visit.seq,
+        "tool": lineage.code(visit).tool or None,
+        "came": _said(lineage, visit),
+    }

@@ -1,0 +1,163 @@
+"""Two runs side by side: what they did alike, where they first part, and what follows from that.
+
+In: the lineages of two runs. Out: their visits of steps in pairs, by plan, step and visit; what is left over
+is paired by what was called with which arguments. A pair that differs follows from another where data of that
+one has flowed into it, or only one of the runs has come there; otherwise it parts by itself: a tool has
+answered otherwise, or the plan is another one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from typing import NamedTuple
+
+from callsheet.ir import JSON
+from callsheet.machine import CallModel, CallTool, RunAgent
+from callsheet.trace.lineage.lineage import NONE, Lineage, Made, Visit
+
+
+class Pair(NamedTuple):
+    """A visit in both runs, or in one of them; `what` says in what they differ: nothing where they are alike.
+
+    `follows` says that it differs because of what differed before it, in the data or in the way.
+    """
+
+    old: Visit | None
+    new: Visit | None
+    what: tuple[str, ...]
+    follows: bool = False
+
+
+class RunDiff(NamedTuple):
+    """What differs between two runs: inputs by name, and visits, in the order of the first run."""
+
+    inputs: dict[str, tuple[JSON, JSON]]
+    alike: int
+    differing: tuple[Pair, ...]
+
+    @property
+    def first(self) -> Pair | None:
+        """The first pair that differs by itself, or else the first that differs."""
+        return next((p for p in self.differing if not p.follows), next(iter(self.differing), None))
+
+
+def diff_runs(old: Lineage, new: Lineage) -> RunDiff:
+    """What differs between two runs."""
+    pairs = _paired(old, new)
+    parted_old: set[int] = set()
+    parted_new: set[int] = set()
+    inputs = _inputs(old, new)
+    alike, differing = 0, list[Pair]()
+    for lineage, parted in ((old, parted_old), (new, parted_new)):
+        parted.update(w.id for w in lineage.writes if w.made is Made.INPUT and w.name in inputs)
+    for one, other in pairs:
+        what = _what_differs(old, one, new, other)
+        if not what:
+            alike += 1
+            continue
+        is_elsewhere = one is None or other is None or bool(one.skipped) != bool(other.skipped)
+        follows = (is_elsewhere and bool(differing)) or (
+            _reads_any(one, parted_old) or _reads_any(other, parted_new)
+        )
+        for lineage, visit, parted in ((old, one, parted_old), (new, other, parted_new)):
+            written = NONE if visit is None else lineage.write_of.get(visit.id, NONE)
+            if written != NONE:
+                parted.add(written)
+        differing.append(Pair(one, other, what, follows))
+    return RunDiff(inputs, alike, tuple(differing))
+
+
+def _inputs(old: Lineage, new: Lineage) -> dict[str, tuple[JSON, JSON]]:
+    one, other = ({w.name: w.value for w in lineage.writes if w.made is Made.INPUT} for lineage in (old, new))
+    return {
+        name: (one.get(name), other.get(name))
+        for name in {**one, **other}
+        if name not in one or name not in other or one[name] != other[name]
+    }
+
+
+def _paired(old: Lineage, new: Lineage) -> list[tuple[Visit | None, Visit | None]]:
+    """The visits in pairs, in the order of the first run; those of the second alone stand between."""
+    by_place = {_place(new, visit): visit for visit in new.visits}
+    partner: dict[int, Visit] = {}
+    taken: set[int] = set()
+    for visit in old.visits:
+        other = by_place.get(_place(old, visit))
+        if other is not None and _tool(old, visit) == _tool(new, other):
+            partner[visit.id] = other
+            taken.add(other.id)
+    waiting: defaultdict[str, deque[Visit]] = defaultdict(deque)
+    for visit in new.visits:
+        if visit.id not in taken and not visit.skipped:
+            waiting[_call(new, visit)].append(visit)
+    for visit in old.visits:
+        if visit.id not in partner and not visit.skipped and waiting[call := _call(old, visit)]:
+            partner[visit.id] = other = waiting[call].popleft()
+            taken.add(other.id)
+    alone = deque(visit for visit in new.visits if visit.id not in taken)
+    pairs: list[tuple[Visit | None, Visit | None]] = []
+    for visit in old.visits:
+        other = partner.get(visit.id)
+        while other is not None and alone and alone[0].id < other.id:
+            pairs.append((None, alone.popleft()))
+        pairs.append((visit, other))
+    return [*pairs, *((None, visit) for visit in alone)]
+
+
+def _place(lineage: Lineage, visit: Visit) -> tuple[int, str, int]:
+    return visit.program, lineage.code(visit).id, visit.visit
+
+
+def _tool(lineage: Lineage, visit: Visit) -> tuple[int, str]:
+    code = lineage.code(visit)
+    return int(code.kind), code.tool
+
+
+def _arguments(lineage: Lineage, visit: Visit) -> list[JSON]:
+    """What the calls of a visit were given, those of its items in order, further attempts left out."""
+    found: list[JSON] = []
+    for item in lineage.items_of(visit):
+        command = lineage.commands.get(lineage.last_key(visit, item))
+        if isinstance(command, CallTool):
+            found.append(command.args)
+        elif isinstance(command, CallModel | RunAgent):
+            found.append([command.inputs, command.args])
+        else:
+            found.append(None)
+    return found
+
+
+def _call(lineage: Lineage, visit: Visit) -> str:
+    """A visit by what it called, with which arguments, as text that equal calls have alike."""
+    said = [_tool(lineage, visit), _arguments(lineage, visit)]
+    return json.dumps(said, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _results(lineage: Lineage, visit: Visit) -> list[JSON]:
+    outcomes = (lineage.outcomes.get(lineage.last_key(visit, item)) for item in lineage.items_of(visit))
+    return [None if outcome is None else [str(outcome.type), outcome.value] for outcome in outcomes]
+
+
+def _what_differs(old: Lineage, one: Visit | None, new: Lineage, other: Visit | None) -> tuple[str, ...]:
+    if one is None:
+        return ("only in B",)
+    if other is None:
+        return ("only in A",)
+    if bool(one.skipped) != bool(other.skipped):
+        return ("left out in A" if one.skipped else "left out in B",)
+    found: list[str] = []
+    if _arguments(old, one) != _arguments(new, other):
+        found.append("arguments")
+    if _results(old, one) != _results(new, other):
+        found.append("result")
+    if len(old.keys_of(one)) != len(new.keys_of(other)):
+        found.append("attempts")
+    mine, theirs = old.write_of.get(one.id, NONE), new.write_of.get(other.id, NONE)
+    if not found and min(mine, theirs) != NONE and old.writes[mine].value != new.writes[theirs].value:
+        found.append("value")
+    return tuple(found)
+
+
+def _reads_any(visit: Visit | None, parted: set[int]) -> bool:
+    return visit is not None and not parted.isdisjoint(visit.versions)
