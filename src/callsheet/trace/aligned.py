@@ -117,8 +117,8 @@ def _tool(lineage: Lineage, visit: Visit) -> tuple[int, str]:
 def _arguments(lineage: Lineage, visit: Visit) -> list[JSON]:
     """What the calls of a visit were given, those of its items in order, further attempts left out."""
     found: list[JSON] = []
-    for item in lineage.items_of(visit):
-        command = lineage.commands.get(lineage.last_key(visit, item))
+    for key in lineage.last_keys(visit):
+        command = lineage.commands.get(key)
         if isinstance(command, CallTool):
             found.append(command.args)
         elif isinstance(command, CallModel | RunAgent):
@@ -135,7 +135,7 @@ def _call(lineage: Lineage, visit: Visit) -> str:
 
 
 def _results(lineage: Lineage, visit: Visit) -> list[JSON]:
-    outcomes = (lineage.outcomes.get(lineage.last_key(visit, item)) for item in lineage.items_of(visit))
+    outcomes = map(lineage.outcomes.get, lineage.last_keys(visit))
     return [None if outcome is None else [str(outcome.type), outcome.value] for outcome in outcomes]
 
 

@@ -194,6 +194,13 @@ class Lineage:
         keys = self.keys_of_item(visit, item)
         return max(keys, key=lambda key: parse_key(key).attempt).partition("/t")[0] if keys else ""
 
+    def last_keys(self, visit: Visit) -> Sequence[str]:
+        """The key of the last attempt of each item, in their order."""
+        keys = self.keys_of(visit)
+        if len(keys) <= 1:
+            return keys
+        return [self.last_key(visit, item) for item in self.items_of(visit)]
+
     # ------------------------------------------------------------ who reads
 
     @cached_property

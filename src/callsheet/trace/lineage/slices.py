@@ -8,7 +8,7 @@ not: each of its results was made of its own item.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from callsheet.ir import JSON, Call, ListExpr
@@ -125,12 +125,15 @@ def _reads(lineage: Lineage, visit: Visit, item: int | None) -> Iterator[Flow]:
                 yield flow
 
 
-def _flows_of(lineage: Lineage, visit: Visit, use: Use, item: int | None) -> Iterator[Flow]:
+def _flows_of(
+    lineage: Lineage, visit: Visit, use: Use, item: int | None, called: Sequence[int] = ()
+) -> Iterator[Flow]:
+    """What a use has read for one item; without one for those in the result, or `called` for."""
     reads = lineage.reads_of(visit)
     if use.name != reads.loop or use.role is Role.SOURCE:
         yield Flow(use.role, use.argument, item, use.name, Node(lineage.version(visit, use.name), use.path))
         return
-    for index in items_in(lineage, visit) if item is None else [item]:
+    for index in (called or items_in(lineage, visit)) if item is None else [item]:
         for name, path in _element(lineage, visit, index, use.path):
             yield Flow(use.role, use.argument, index, name, Node(lineage.version(visit, name), path))
 
@@ -183,7 +186,7 @@ def touched(lineage: Lineage, visit: Visit, node: Node) -> Iterator[tuple[Role, 
         if use.role is Role.SOURCE and len(node.path) > len(use.path):
             continue  # a member of it reaches its own item alone
         seen: set[int | None] = set()
-        for flow in _flows_of(lineage, visit, use, None):
+        for flow in _flows_of(lineage, visit, use, None, lineage.items_of(visit)):
             if flow.node.write == node.write and overlap(flow.node.path, node.path) and flow.item not in seen:
                 seen.add(flow.item)
                 yield use.role, use.argument, flow.item
