@@ -168,3 +168,12 @@ def test_steps_are_approved_only_under_a_policy(machine):
     result = machine("run", machine.plan('S1: @RESPOND ("hi")'), "--approved", "S1")
     assert result.exit_code == 2
     assert "add --policy" in result.stderr
+
+
+def test_code_that_may_reach_the_network_is_not_run_on_a_proof_that_it_does_not(machine):
+    plan = machine.plan('S1: @EXEC_CODE (code="print(1)", language="python") > $o', "S2: @RESPOND ($o)")
+    result = machine("run", plan, "--policy", "workspace", "--allow-unsandboxed")
+    assert result.exit_code == 3
+    assert "POL010" in result.stderr
+    machine.write("p.toml", 'schema = 1\nextends = "workspace"\n[execution]\nnetwork = true\n')
+    assert machine("run", plan, "--policy", "p.toml", "--allow-unsandboxed").exit_code == 0

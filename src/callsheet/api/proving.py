@@ -19,6 +19,7 @@ from callsheet.passes.verify import StepLabels, Verdict, Violation, verify
 from callsheet.policy.calls import Obligation, Rule
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
+from callsheet.ports.builtin import ExecutionSettings
 from callsheet.ports.tools import Registry
 
 CODES: Mapping[Rule, str] = {
@@ -76,10 +77,19 @@ class Proof:
         """The labels of each step's data."""
         return self.verdict.steps
 
-    def raise_if_refused(self, source: Source | None = None) -> None:
-        """Raise PolicyRefused with all that speaks against the plan, in the text that it was read from."""
-        if not self.ok:
-            raise PolicyRefused([d for d in self.diagnostics if d.is_error], source)
+    def raise_if_refused(
+        self, source: Source | None = None, execution: ExecutionSettings | None = None
+    ) -> None:
+        """Raise PolicyRefused with all that speaks against the plan, in the text that it was read from.
+
+        `execution` is how the built-in tools run code, where they are there: what the plan takes for granted
+        of that must be so.
+        """
+        wrong = [d for d in self.diagnostics if d.is_error]
+        if execution is not None and (execution.network or execution.require != "sandbox"):
+            wrong += [_unmet(o, self.plan) for o in self.obligations if o.kind == "sandbox-without-network"]
+        if wrong:
+            raise PolicyRefused(wrong, source)
 
     def to_json(self) -> dict[str, Any]:
         """The proof as JSON data."""
@@ -90,6 +100,19 @@ class Proof:
             "violations": [violation_to_json(violation) for violation in self.verdict.violations],
             "obligations": [dict(o._asdict()) for o in self.obligations],
         }
+
+
+def _unmet(obligation: Obligation, plan: Plan) -> Diagnostic:
+    """That code might reach the network here, which the proof does not allow."""
+    step = plan.step(obligation.step)
+    return Diagnostic(
+        "POL010",
+        Severity.ERROR,
+        "the policy lets code run only in a sandbox without a network, and here it may run otherwise",
+        None if step is None else step.action.span or step.span,
+        "leave --allow-unsandboxed out, or let the policy say that code reaches the network",
+        step=obligation.step,
+    )
 
 
 class PolicyRefused(CallsheetError):

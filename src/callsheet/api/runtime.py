@@ -146,6 +146,7 @@ class Runtime(Opening):
         kit = Kit(
             tools=tuple(local_registry(read_tools(tools), settings)),
             workspace="" if settings is None else os.path.abspath(settings.workspace),
+            execution=None if settings is None else settings.execution,
             servers=() if mcp is None else read_servers(mcp),
             model=None if model is None else model_port(model),
             agent=None if agent is None else agent_port(agent),

@@ -247,7 +247,7 @@ class Session:
         if self._kit.policy is not None:
             can_ask = self.journal is not None or self._kit.on_ask is not None
             proof = await self.prove(plan, inputs, can_ask=can_ask)
-            proof.raise_if_refused(plan.source)
+            proof.raise_if_refused(plan.source, self._kit.execution)
             policy = proof.policy
         facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt, self._kit.agents)
         ready = Prepared(

@@ -273,6 +273,7 @@ CODES: dict[str, Code] = _table(
     POL007="a tool that is not the one the policy speaks of",
     POL008="an entry for a tool that is not there",
     POL009="predicates without CEL",
+    POL010="code that might reach the network",
     POL101="a tool that the policy does not know",
     POL102="a tool that the policy forbids",
     POL103="data that would reach somebody who may not read it",

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
     from callsheet.diagnostics import Diagnostic
 
-_REFUSALS = frozenset({"TOL020", "TOL021", "POL007", *(f"POL{number}" for number in range(101, 118))})
+_REFUSALS = frozenset(
+    {"TOL020", "TOL021", "POL007", "POL010", *(f"POL{number}" for number in range(101, 118))}
+)
 """What a policy says, and not the language."""
 
 

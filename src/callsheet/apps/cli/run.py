@@ -315,7 +315,7 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
     proof = prove(
         job.plan, job.policy, toolbox.registry, inputs=job.inputs, approved=job.approved, can_ask=can_ask
     )
-    proof.raise_if_refused(job.text.source)
+    proof.raise_if_refused(job.text.source, job.setup.settings.execution)
     if not job.quiet:
         print_diagnostics(proof.diagnostics, job.text.source)
     return proof.policy
