@@ -187,7 +187,7 @@ async def test_a_tool_that_a_restarted_server_declares_otherwise_is_not_called(w
     async with Runtime(mcp=_workshop(world), data=world.folder, journal=world.journal) as runtime:
         result = await runtime.run(plan, run_id="r")
     assert result.status is RunStatus.DONE
-    assert result.response.endswith("is declared differently now; not called")
+    assert result.response.endswith("is declared differently now (description); not called")
     assert "moody" not in world.notes.read_text()
 
 
