@@ -198,6 +198,7 @@ def test_a_file_extends_another_beside_it(tmp_path: Path) -> None:
     own.write_text('schema = 1\nextends = "base.toml"\n[budgets]\nmax_steps = 4\n')
     policy = load_policy(own)
     assert (policy.max_steps, policy.max_calls, policy.implicit) == (4, 3, Implicit.STRICT)
+    assert policy.name == "own", "a policy is not called by what it extends"
 
 
 def test_policies_that_extend_each_other_are_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Any, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
@@ -50,6 +51,7 @@ def _read(source: Source, find: Find, above: tuple[str, ...]) -> Policy:
             faults.add("POL005", why, ("extends",), "the shipped ones are strict, workspace and open")
         else:
             base = _read(found, find, (*above, extended))
+    table.setdefault("name", PurePath(source.name).stem)
     policy = _merged(base, table, faults)
     faults.raise_if_any()
     return policy
