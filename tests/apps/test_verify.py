@@ -168,6 +168,10 @@ def test_steps_are_approved_only_under_a_policy(machine):
     result = machine("run", machine.plan('S1: @RESPOND ("hi")'), "--approved", "S1")
     assert result.exit_code == 2
     assert "add --policy" in result.stderr
+    for command in ("run", "verify", "explain-policy"):
+        wrong = machine(command, machine.plan(*FINE), "--policy", "workspace", "--approved", "S22")
+        assert wrong.exit_code == 2
+        assert "has no step 'S22'; did you mean S2" in wrong.stderr
 
 
 def test_code_that_may_reach_the_network_is_not_run_on_a_proof_that_it_does_not(machine):

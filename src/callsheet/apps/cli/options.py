@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from callsheet.apps.cli.reading import PlanText
     from callsheet.apps.session import Setup
     from callsheet.frontends.spelling import Syntax
+    from callsheet.ir import Plan
     from callsheet.policy.model import Policy
     from callsheet.store.journal import Journal
 
@@ -275,6 +276,18 @@ def policy_named(given: str, setup: Setup, approved: Iterable[str] = ()) -> Poli
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - only under a policy
 
     return load_policy(named)
+
+
+def check_approved(plan: Plan, approved: Iterable[str]) -> None:
+    """Raise click.UsageError for a step that somebody says yes to and the plan does not have."""
+    from callsheet.diagnostics import did_you_mean  # noqa: PLC0415 - only where steps are approved
+
+    ids = [step.id for step in plan.steps]
+    for given in approved:
+        if given not in ids:
+            near = did_you_mean(given, ids)
+            meant = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise click.UsageError(f"--approved: the plan has no step {given[:40]!r}{meant}")
 
 
 # ---------------------------------------------------------------- the journal

@@ -311,6 +311,7 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
         return None
     from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
 
+    options.check_approved(job.plan, job.approved)
     can_ask = job.journal is not None
     proof = prove(
         job.plan, job.policy, toolbox.registry, inputs=job.inputs, approved=job.approved, can_ask=can_ask

@@ -84,6 +84,7 @@ def _prove(
     text = read_plan(plan, syntax=syntax, variables=given)
     if text.plan is None:
         return text, None, text.diagnostics
+    options.check_approved(text.plan, approved)
     registry, before, not_asked = Shelf(setup).tools_for(text.plan, asks_servers=bool(setup.mcp_configs))
     checked = check_plan(text.plan, registry, given, not_asked=not_asked, means=setup.means)
     errors = tuple(d for d in (*text.diagnostics, *before, *checked) if d.is_error)
