@@ -181,3 +181,12 @@ def test_code_that_may_reach_the_network_is_not_run_on_a_proof_that_it_does_not(
     assert "POL010" in result.stderr
     machine.write("p.toml", 'schema = 1\nextends = "workspace"\n[execution]\nnetwork = true\n')
     assert machine("run", plan, "--policy", "p.toml", "--allow-unsandboxed").exit_code == 0
+
+
+def test_under_open_what_tools_give_of_which_it_says_nothing_is_public_and_each_call_is_asked_about(machine):
+    plan = machine.plan("S1: @ADD (a=1) > $n", 'S2: @WEB_SEARCH (query="$n") > $r', "S3: @RESPOND ($r)")
+    result = machine("verify", plan, "--policy", "open", "--tools", "tools.py")
+    assert result.exit_code == 0, result.stdout
+    assert "S1: approve" in result.stdout
+    secret = machine.plan('S1: @READ_FILE (path=".env") > $n', 'S2: @WEB_SEARCH (query="$n") > $r')
+    assert machine("verify", secret, "--policy", "open", "--approved", "S1").exit_code == 3

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, USER, Label
+from callsheet.ir.labels import LITERAL, TRUSTED, USER, Label
 from callsheet.policy.audiences import NOBODY_KNOWN
 from callsheet.policy.builtins import PathUse, Reach, Traits, fold
 from callsheet.policy.calls import CallView, Judgement
@@ -128,6 +128,7 @@ class Judge:
     def unshown(label: Label) -> Label:
         """The label of what is made of data in such a way that showing it would send it out.
 
+        >>> from callsheet.ir.labels import UNKNOWN
         >>> str(Judge.unshown(UNKNOWN))
         'U/model+trusted'
         """
@@ -138,7 +139,7 @@ class Judge:
         if named is not None:
             return named
         if traits is None:
-            return UNKNOWN
+            return self.setting.sources.undescribed
         asks = tool == "ASK_HUMAN"
         if asks or traits.address is not None or (traits.path is not None and tool != "EDIT_FILE"):
             return None

@@ -15,6 +15,9 @@ from callsheet.policy.globs import covers, matches
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import readings_of
 
+OTHERS = "*"
+"""In the place of a tool's name: all that the policy does not describe."""
+
 
 class Sources:
     """The sources of a policy, ready to be asked."""
@@ -23,7 +26,10 @@ class Sources:
         self._files = [(r.pattern, r.label) for r in policy.sources if r.kind == "file"]
         self._host_files = [(r.pattern, r.label) for r in policy.sources if r.kind in ("host", "file")]
         self._urls = [(AllowedHosts.parse([r.pattern]), r.label) for r in policy.sources if r.kind == "url"]
-        self._tools = {fold(r.pattern): r.label for r in policy.sources if r.kind == "tool"}
+        tools = [r for r in policy.sources if r.kind == "tool"]
+        self._tools = {fold(r.pattern): r.label for r in tools if r.pattern != OTHERS}
+        self.undescribed = next((r.label for r in tools if r.pattern == OTHERS), UNKNOWN)
+        """The label of what tools give of which the policy says nothing."""
         self._memory = next((r.label for r in policy.sources if r.kind == "memory"), None)
         self.file = lru_cache(maxsize=4_096)(self._file)
 

@@ -247,7 +247,8 @@ def _sources(value: object, path: Path, faults: Faults) -> tuple[SourceRule, ...
             faults.add("POL003", f"{_dotted(here)} must be {error}", here)
             continue
         label = Label(values.get("integrity", True), values.get("conf", read_readers("priv")))
-        name = tool_key(pattern) if kind == "tool" else pattern.lower() if kind == "url" else pattern
+        is_tool = kind == "tool" and pattern != "*"
+        name = tool_key(pattern) if is_tool else pattern.lower() if kind == "url" else pattern
         rules.append(SourceRule(kind=kind, pattern=name, label=label))
     return tuple(rules)
 
