@@ -159,11 +159,18 @@ def test_what_a_later_step_may_read_is_critical_and_the_rest_context(journal: Jo
         scripted(read="x"),
         facts=FACTS,
     )
+    assert handoff(told, at="S1").critical == ("F1",)  # S3 reads it, S2 does not
     hop = handoff(told, at="S2")
     assert (hop.critical, hop.lists and hop.lists.context) == (("F1",), ("F2",))
     assert hop.chain.target == "S3:@READ"
     assert hop.instruction == "Next: S3:@READ"
     assert handoff(told).instruction == "The run is done: x"
+
+
+def test_what_is_set_anew_before_anybody_reads_it_is_not_needed(journal: Journal) -> None:
+    text = "S1: @READ (1) > $a\nS2: @READ (2) > $b\nS3: @READ (3) > $a\nS4: @RESPOND ($a, $b)"
+    told = tell(journal, text, scripted(read="x"), facts=FACTS)
+    assert handoff(told, at="S2").critical == ("F2",)
 
 
 def test_a_visit_can_be_named_and_a_step_means_its_last(journal: Journal) -> None:
