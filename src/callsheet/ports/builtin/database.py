@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,10 @@ CREATE TABLE IF NOT EXISTS working (
 """
 
 
+_PATIENCE = 10.0
+"""Seconds that a connection waits for others."""
+
+
 @contextmanager
 def opened(path: Path) -> Generator[sqlite3.Connection]:
     """A connection with a transaction around what is done; raises ToolFailed if the file is no use."""
@@ -48,7 +53,7 @@ def opened(path: Path) -> Generator[sqlite3.Connection]:
     connection: sqlite3.Connection | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(path, timeout=10.0, isolation_level=None)
+        connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
         _prepare(connection)
         connection.execute("BEGIN IMMEDIATE")
         yield connection
@@ -62,10 +67,26 @@ def opened(path: Path) -> Generator[sqlite3.Connection]:
             connection.close()
 
 
+def _into_wal(connection: sqlite3.Connection) -> None:
+    """Change the mode of the file; that does not wait for other connections by itself, as all else does."""
+    import sqlite3  # noqa: PLC0415 - as above
+
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
 def _prepare(connection: sqlite3.Connection) -> None:
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'working'").fetchone():
         return
     if not connection.execute("SELECT sqlite_compileoption_used('ENABLE_FTS5')").fetchone()[0]:
         raise ToolFailed("memory needs SQLite with FTS5, which this Python's SQLite lacks")
-    connection.execute("PRAGMA journal_mode = WAL")
+    _into_wal(connection)
     connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
