@@ -16,6 +16,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_
 from callsheet.ir import JSON, Effect, OnInDoubt
 from callsheet.ir.labels import Label
 from callsheet.machine import Remark, Spent
+from callsheet.machine.trace_ids import traceparent
 
 if TYPE_CHECKING:
     from callsheet.ports.probes import Prober
@@ -111,6 +112,11 @@ class CallContext:
         if self._idempotency_key is None:
             self._idempotency_key = sha256(f"{self.run_id}/{self._delivery}".encode()).hexdigest()
         return self._idempotency_key
+
+    @property
+    def traceparent(self) -> str:
+        """What a server is told of where the call stands in the trace of its run (W3C Trace Context)."""
+        return traceparent(self.run_id, self.key)
 
 
 Handler: TypeAlias = Callable[[dict[str, Any], CallContext], Awaitable[JSON]]

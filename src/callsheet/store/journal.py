@@ -223,9 +223,12 @@ class Journal:
         """
         return self._reader.verify(run_id, start)
 
-    def entries(self, run_id: str) -> Iterator[Entry]:
-        """The entries of a run in order, for one who goes through all of them; raises as `events` does."""
-        return self._reader.entries(run_id)
+    def entries(self, run_id: str, after: int = 0) -> Iterator[Entry]:
+        """The entries of a run in order, for one who goes through all of them; raises as `events` does.
+
+        `after` is the last event of an entry that is known.
+        """
+        return self._reader.entries(run_id, after)
 
     def last_snapshot(self, run_id: str, upto: int | None = None) -> int | None:
         """The number of the run's last snapshot, of those up to the event `upto` where that is given.

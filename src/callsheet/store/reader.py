@@ -58,7 +58,8 @@ SELECT id, epoch, type, key, step, idx, attempt, ts, mono, body, blob, covers, i
 FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
 """
 _ENTRIES = """
-SELECT id, type, key, ts, body, blob, covers, intents FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
+SELECT id, type, key, ts, body, blob, covers, intents, epoch
+FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
 """
 _LAST_SNAPSHOT = (
     "SELECT id FROM events WHERE id > ? AND id < ? AND type = 'snapshot' ORDER BY id DESC LIMIT 1"
@@ -173,15 +174,18 @@ class Reader:
                         yield event
             before = page[-1][0] - base
 
-    def entries(self, run_id: str) -> Iterator[Entry]:
-        """The entries of a run in order, a quarter of the cost of `events`; raises as that does."""
-        base, after = self._number(run_id) << SEQ_BITS, 0
+    def entries(self, run_id: str, after: int = 0) -> Iterator[Entry]:
+        """The entries of a run in order, a quarter of the cost of `events`; raises as that does.
+
+        `after` is the last event of an entry that is known.
+        """
+        base = self._number(run_id) << SEQ_BITS
         while True:
             with self._reading():
                 page = self._connection.execute(
                     _ENTRIES, (base + after, base + (1 << SEQ_BITS), _LARGE_PAGE)
                 ).fetchall()
-            for row_id, kind, key, ts, body, blob, covers, intents in page:
+            for row_id, kind, key, ts, body, blob, covers, intents, epoch in page:
                 seq = row_id - base
                 try:
                     if kind == EventType.SNAPSHOT:
@@ -192,7 +196,7 @@ class Reader:
                         data = None if body is None else decode_body(body)
                 except (BlobMissing, ValueError, AttributeError, TypeError, RecursionError) as error:
                     raise _damaged(f"event {seq} of run {run_id} cannot be read: {error}") from error
-                yield Entry(seq, kind, key, ts, data, seq + covers - 1, intents)
+                yield Entry(seq, kind, key, ts, data, seq + covers - 1, intents, epoch)
             if len(page) < _LARGE_PAGE:
                 return
             after = page[-1][0] - base

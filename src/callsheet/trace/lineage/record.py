@@ -7,7 +7,7 @@ while it is under way that it can see.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from callsheet.ir import JSON, Order, Plan
 from callsheet.ir.collecting import collector_rests
@@ -36,7 +36,8 @@ def lineage_of(plan: Plan, entries: Iterable[Entry], plan_of: PlanOf, upto: int 
         first = next(rest, None)
         if first is None:
             raise JournalError("JRN020", "the run has no events", way_out="it was never started")
-        recorder = _Recorder(plan, first)
+        recorder = Recorder(plan, first)
+        recorder.begin()
         for entry in rest:
             if upto is not None and entry.seq > upto:
                 break
@@ -44,10 +45,15 @@ def lineage_of(plan: Plan, entries: Iterable[Entry], plan_of: PlanOf, upto: int 
         return recorder.done(upto)
 
 
-class _Recorder:
-    """Notes what the machine says while it is told of the events of a run."""
+class Recorder:
+    """Notes what the machine says while it is told of the events of a run.
 
-    def __init__(self, plan: Plan, first: Entry) -> None:
+    `first` is the start of the run; `begin` tells the machine of it. `hears` is told of each note of the
+    machine when it has been noted here.
+    """
+
+    def __init__(self, plan: Plan, first: Entry, hears: Callable[[Note], None] | None = None) -> None:
+        self._hears = hears
         try:
             start = start_from(first.type, first.body)
             machine = begin(plan, start, self.note).machine
@@ -65,14 +71,16 @@ class _Recorder:
         self._odd: set[int] = set()
         self._last = NONE
         """The write of the last step that was done."""
-        self._set_initial()
-        for name, value in start.inputs.items():
-            self._write(name, value, Made.INPUT)
-        self._feed_start(first, start.inputs)
+        self.start = start
+        self._first = first
 
-    def _feed_start(self, first: Entry, inputs: dict[str, JSON]) -> None:
-        self._keep(self.machine.feed(Started(inputs)))
-        self._leave(first)
+    def begin(self) -> None:
+        """Let the run begin."""
+        self._set_initial()
+        for name, value in self.start.inputs.items():
+            self._write(name, value, Made.INPUT)
+        self._keep(self.machine.feed(Started(self.start.inputs)))
+        self._leave(self._first)
 
     def _leave(self, entry: Entry) -> None:
         if entry.intents is not None:
@@ -81,7 +89,7 @@ class _Recorder:
 
     def take(self, entry: Entry, plan_of: PlanOf) -> None:
         """Take the next entry."""
-        seq, kind, key, _, body, last, intents = entry
+        seq, kind, key, _, body, last, intents, _ = entry
         said: dict[str, JSON] = body or {}
         self.seq = seq
         lineage = self.lineage
@@ -146,6 +154,8 @@ class _Recorder:
             self._replanned()
         elif kind is NoteKind.JUMPED or kind is NoteKind.ENDED:
             self._store_errors()
+        if self._hears is not None:
+            self._hears(note)
 
     def _visit(self, note: Note) -> None:
         machine, lineage = self.machine, self.lineage
