@@ -51,6 +51,7 @@ from callsheet.runtime.guard import Guard, GuardedGateway, bounded
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.ranks import ranks_for
 from callsheet.runtime.recording import JournalRecorder
+from callsheet.runtime.tokens import Tasks, tasks_of
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.ids import new_run_id
 from callsheet.store.labels import LabelStore
@@ -289,7 +290,8 @@ def _gateway(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Gen
         yield Gateway(ports, run_id, facts, at_once)
         return
     with _labels(journal) as store:
-        guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store)
+        tasks = Tasks(tasks_of(folded), folded.book.began.get)
+        guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
         yield GuardedGateway(ports, run_id, guard, facts, at_once)
 
 
