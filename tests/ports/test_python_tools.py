@@ -22,9 +22,9 @@ from pydantic import BaseModel, TypeAdapter
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.python_tools import to_json, tool, tool_of
 from callsheet.ports.python_tools.annotations import MISS, simple
-from callsheet.ports.tools import CallContext, ToolFailed
 
 CONTEXT = CallContext("run-1", "S1.0.1", "key-1")
 
