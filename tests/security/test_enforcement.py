@@ -18,7 +18,7 @@ from callsheet.machine import PolicyRefusal, Status, ToolFacts
 from callsheet.machine.program import Loop
 from callsheet.policy.canon import policy_hash
 from callsheet.policy.model import AgentRule, ReplanRule
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome, fold_run

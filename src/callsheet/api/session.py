@@ -45,9 +45,10 @@ from callsheet.ir import JSON, Order, plan_hash
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile, Limits, ToolFacts, compile_plan
 from callsheet.machine.progress import with_own_ids
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models.failures import as_error
 from callsheet.ports.models.model import ModelFailed
-from callsheet.ports.tools import CallContext, Registry, ToolFailed
+from callsheet.ports.tools import Registry
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls

@@ -17,11 +17,12 @@ from callsheet.machine.agents.actions import Unreadable, read_action
 from callsheet.machine.agents.conversation import Came, Seen, Turn
 from callsheet.machine.values import parse_json
 from callsheet.policy.constraints import constrained
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models.checks import json_text, without_marks
 from callsheet.ports.models.model import Constraint, Failure, LanguageModel, ModelFailed, Syntax
 from callsheet.ports.models.operations import MAX_ANSWER, text_of
 from callsheet.ports.models.prompts import Messages, mark_for, marked
-from callsheet.ports.tools import CallContext, ToolFailed, ToolSpec
+from callsheet.ports.tools import ToolSpec
 
 PROMPT_VERSION = 1
 """Changes whenever a text here does; the remarks of each first answer tell it."""
