@@ -17,9 +17,10 @@ from callsheet import Limits, arun
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
 from callsheet.machine.trace_ids import span_id, trace_id
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp import HttpServer, McpPool, McpServerConfig, StdioServer, folder_sink
 from callsheet.ports.mcp.declarations import pin_of
-from callsheet.ports.tools import CallContext, Registry, ToolFailed
+from callsheet.ports.tools import Registry
 
 pytestmark = pytest.mark.servers
 
