@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from callsheet.api.agents import AgentRules
+from callsheet.api.exporting import Exporting
 from callsheet.api.given import (
     InDoubt,
     id_of_run,
@@ -36,7 +37,6 @@ from callsheet.api.planning import Planner, graph_planner
 from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.reach import local_registry
 from callsheet.api.replanning import replan_by
-from callsheet.api.reporting import Reporting
 from callsheet.api.result import RunResult
 from callsheet.api.resuming import Terms
 from callsheet.api.session import Ears
@@ -60,7 +60,7 @@ from callsheet.store import Journal, check_run_id
 from callsheet.trace.lctl.model import DebugDocument, Handoff
 
 
-class Runtime(Reporting):
+class Runtime(Exporting):
     """Runs plans on the tools it is given, and on no others.
 
     - `tools`: functions (decorated with `@tool`, or plain: then their effect is `unsafe`),
