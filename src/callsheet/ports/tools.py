@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, Effect, OnInDoubt
 from callsheet.ports.calls import CallContext
-from callsheet.ports.probes import Prober
+
+if TYPE_CHECKING:
+    from callsheet.ports.probes import Prober
 
 Handler: TypeAlias = Callable[[dict[str, Any], CallContext], Awaitable[JSON]]
 """Carries out a call: gives the value, or raises ToolFailed (any other exception fails it too)."""

@@ -189,7 +189,7 @@ def close_run(journal: Journal, writer: RunWriter, folded: Folded) -> Result:
     assert folded.machine.result is not None
     result = replace(folded.machine.result, usage=folded.usage())
     if not folded.ended:
-        JournalRecorder(writer, journal.durability).end(result)
+        JournalRecorder(writer, journal.durability, folded=folded).end(result)
         writer.commit()
     return result
 

@@ -199,7 +199,11 @@ class JournalRecorder:
 
     def end(self, result: Result) -> None:
         """Note how the run ended."""
-        secret = None if self._secrecy is None else self._secrecy.of_end(result)
+        secret = (
+            None
+            if self._secrecy is None
+            else self._secrecy.of_end(result, has_sealed=self._writer.has_sealed)
+        )
         self._writer.append(EventType.END, body=result_body(result), secret=secret)
         self._writer.set_status(RunStatus(result.status))
 

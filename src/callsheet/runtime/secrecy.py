@@ -36,8 +36,6 @@ class Secrecy:
 
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
-        self._failed = False
-        """Whether a call has failed with an error that is secret."""
 
     def of(self, event: Event) -> Mapping[Path, str]:
         """The secret parts of the body of an event that the machine has not been told of yet."""
@@ -45,10 +43,7 @@ class Secrecy:
             case Succeeded(key=key, label=label):
                 return _OUTCOMES if self._gives_secrets(key, label) else _NONE
             case Failed(key=key) | Doubted(key=key):
-                if not self._gives_secrets(key):
-                    return _NONE
-                self._failed = True
-                return _OUTCOMES
+                return _OUTCOMES if self._gives_secrets(key) else _NONE
             case Decided(key=key) | Answered(key=key) | PlanCompiled(key=key):
                 return _ANSWERS if self._gives_secrets(key) else _NONE
             case _:
@@ -69,9 +64,12 @@ class Secrecy:
                 found[("args", name) if name in ask.asked.args else ("inputs",)] = LABEL
         return found
 
-    def of_end(self, result: Result) -> Mapping[Path, str]:
-        """The secret parts of how the run ended: an answer is judged before it is one, an error is not."""
-        return {("error",): LABEL} if self._failed and result.error is not None else _NONE
+    def of_end(self, result: Result, *, has_sealed: bool) -> Mapping[Path, str]:
+        """The secret parts of how the run ended: an answer is judged before it is one, an error is not.
+
+        `has_sealed` says that something of the run was secret, so that its error may be.
+        """
+        return {("error",): LABEL} if has_sealed and result.error is not None else _NONE
 
     def _gives_secrets(self, key: str, label: Label | None = None) -> bool:
         admitted = self._monitor.calls.get(key)

@@ -200,6 +200,11 @@ class RunWriter:
             self._owned.discard(self.run_id)
             self._lock.close()
 
+    @property
+    def has_sealed(self) -> bool:
+        """Whether something of the run is sealed."""
+        return self._pending.sealer is not None and self._pending.sealer.has_sealed
+
     def know(self, secrets: Known) -> None:
         """Seal these as well, wherever they stand in what is appended from now on."""
         if self._pending.sealer is not None:
