@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
 from callsheet.diagnostics import CallsheetError
@@ -38,6 +38,7 @@ from callsheet.ports.probes import Prober
 from callsheet.ports.slots import Slots
 from callsheet.ports.tools import Handler
 from callsheet.ports.waiting import within
+from callsheet.sealing.known import Known
 
 ModelPort: TypeAlias = "Callable[[CallModel, CallContext], Awaitable[JSON]]"
 """Carries out a model operation."""
@@ -80,6 +81,8 @@ class Ports:
     """Answers the questions of agents that the machine drives."""
     workspace: str = ""
     """The folder of the file tools, by which the labels of its files are known; empty where it is not."""
+    known: Known = field(default_factory=Known)
+    """The secrets that were configured for what is reached: they are found wherever they stand."""
 
 
 _PROBE_SECONDS = 60.0
