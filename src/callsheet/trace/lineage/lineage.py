@@ -88,6 +88,13 @@ class Failure:
     error: str
 
 
+class _Items(NamedTuple):
+    """The items of a visit for which there are calls, and the keys of those by item, both in their order."""
+
+    items: list[int]
+    keys: dict[int, list[str]]
+
+
 @dataclass
 class Lineage:
     """What has happened to the data of a run, up to its event `seq`."""
@@ -117,6 +124,8 @@ class Lineage:
     """The write that stands for the answer."""
     reads: dict[tuple[int, int], Reads] = field(default_factory=dict[tuple[int, int], Reads])
     """What the steps read that have been come to, by program and number."""
+    has_members: dict[int, bool] = field(default_factory=dict[int, bool])
+    """Of visits that were asked about, whether they went through the members of a list."""
 
     # ------------------------------------------------------------ steps and visits
 
@@ -181,25 +190,39 @@ class Lineage:
         """The keys of all calls of a visit, retries and those of an agent included, as they were made."""
         return self._keys.get(self.prefix(visit), ())
 
-    def items_of(self, visit: Visit) -> list[int]:
-        """The items for which a visit has made calls, in their order; of a step without FOREACH it is 0."""
-        return sorted({int(key.rsplit(".", 2)[1]) for key in self.keys_of(visit)})
+    def _items(self, visit: Visit) -> _Items:
+        prefix = self.prefix(visit)
+        found = self._by_item.get(prefix)
+        if found is None:
+            held: defaultdict[int, list[str]] = defaultdict(list)
+            for key in self._keys.get(prefix, ()):
+                held[int(key.rsplit(".", 2)[1])].append(key)
+            items = sorted(held)
+            found = self._by_item[prefix] = _Items(items, {item: held[item] for item in items})
+        return found
 
-    def keys_of_item(self, visit: Visit, item: int) -> list[str]:
+    @cached_property
+    def _by_item(self) -> dict[str, _Items]:
+        return {}
+
+    def items_of(self, visit: Visit) -> Sequence[int]:
+        """The items for which a visit has made calls, in their order; of a step without FOREACH it is 0."""
+        return self._items(visit).items
+
+    def keys_of_item(self, visit: Visit, item: int) -> Sequence[str]:
         """The keys of the calls for one item."""
-        return [key for key in self.keys_of(visit) if int(key.rsplit(".", 2)[1]) == item]
+        return self._items(visit).keys.get(item, ())
 
     def last_key(self, visit: Visit, item: int) -> str:
         """The key of the last attempt for an item, not of what an agent did in it; "" without one."""
-        keys = self.keys_of_item(visit, item)
-        return max(keys, key=lambda key: parse_key(key).attempt).partition("/t")[0] if keys else ""
+        return _last_of(self.keys_of_item(visit, item))
 
     def last_keys(self, visit: Visit) -> Sequence[str]:
         """The key of the last attempt of each item, in their order."""
         keys = self.keys_of(visit)
         if len(keys) <= 1:
             return keys
-        return [self.last_key(visit, item) for item in self.items_of(visit)]
+        return [_last_of(of_item) for of_item in self._items(visit).keys.values()]
 
     # ------------------------------------------------------------ who reads
 
@@ -221,3 +244,10 @@ class Lineage:
     def names(self) -> list[str]:
         """The variables that have been set."""
         return list(self.current)
+
+
+def _last_of(keys: Sequence[str]) -> str:
+    """The key of the last attempt among those of an item."""
+    if len(keys) <= 1:
+        return keys[0].partition("/t")[0] if keys else ""
+    return max(keys, key=lambda key: parse_key(key).attempt).partition("/t")[0]
