@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -38,6 +38,8 @@ class Made(StrEnum):
     """A step has failed, and its error stands where its result would."""
     ANSWER = "answer"
     """It is the answer of the run, and no variable."""
+    EARLIER = "earlier"
+    """It came to it before the events that a lineage begins with."""
 
 
 class Write(NamedTuple):
@@ -117,6 +119,12 @@ class Lineage:
     outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     current: dict[str, int] = field(default_factory=dict[str, int])
     """The last write of each variable."""
+    begins: int = 1
+    """The event that it begins with: the first one, or a snapshot."""
+    before: int = 0
+    """How many visits had begun before that event."""
+    earlier: set[int] = field(default_factory=set[int])
+    """Those of them that ended later: of these it has the number alone."""
     seq: int = 0
     ended: int = 0
     """The event that ends the run; 0 where there is none."""
@@ -126,6 +134,37 @@ class Lineage:
     """What the steps read that have been come to, by program and number."""
     has_members: dict[int, bool] = field(default_factory=dict[int, bool])
     """Of visits that were asked about, whether they went through the members of a list."""
+
+    def copied(self, machine: Machine) -> Lineage:
+        """The same, to go on apart from this one with a machine that stands where this one's does."""
+        return replace(
+            self,
+            machine=machine,
+            programs=list(self.programs),
+            planned=list(self.planned),
+            writes=list(self.writes),
+            visits=list(self.visits),
+            write_of=dict(self.write_of),
+            failures=list(self.failures),
+            commands=dict(self.commands),
+            intents=list(self.intents),
+            lone=dict(self.lone),
+            outcomes=dict(self.outcomes),
+            current=dict(self.current),
+            earlier=set(self.earlier),
+            reads=dict(self.reads),
+            has_members={},
+        )
+
+    def forget(self) -> None:
+        """Let go of what was found out: more has happened since."""
+        for name in ("left", "readers", "_keys", "_by_item", "_open_prefixes"):
+            self.__dict__.pop(name, None)
+
+    @property
+    def visited(self) -> int:
+        """How many visits the run has come to."""
+        return self.before + len(self.visits) - len(self.earlier)
 
     # ------------------------------------------------------------ steps and visits
 
@@ -224,6 +263,14 @@ class Lineage:
             return keys
         return [_last_of(of_item) for of_item in self._items(visit).keys.values()]
 
+    def is_under_way(self, visit: Visit) -> bool:
+        """Whether a visit waits for something at the last event."""
+        return self.prefix(visit) in self._open_prefixes
+
+    @cached_property
+    def _open_prefixes(self) -> frozenset[str]:
+        return frozenset(key.rsplit(".", 2)[0] for key in self.machine.open_keys())
+
     # ------------------------------------------------------------ who reads
 
     @cached_property
@@ -240,6 +287,11 @@ class Lineage:
         """The last write of a variable, or the answer; NONE where there is none of that name."""
         found = self.current.get(name, NONE)
         return self.answer if found == NONE and name == ANSWER else found
+
+    def knows(self, write: int) -> bool:
+        """Whether it tells where a write came from: one from before its first event it has the value of."""
+        at = self.writes[write]
+        return at.made is not Made.EARLIER and at.visit not in self.earlier
 
     def names(self) -> list[str]:
         """The variables that have been set."""

@@ -45,30 +45,44 @@ Graph: TypeAlias = "dict[Node, tuple[Flow, ...]]"
 _Ways: TypeAlias = "Callable[[Node], tuple[Flow, ...]]"
 
 
-def backward(lineage: Lineage, start: Node, most: int | None = None) -> Graph:
+def backward(lineage: Lineage, start: Node, most: int | None = None, depth: int | None = None) -> Graph:
     """Each node that the start was made of, with what flowed into it, nearest first.
 
-    At most so many are looked at; the others are left out.
+    At most so many are looked at, and those that are at most so many steps away; the others are left out.
     """
-    return _closure(start, lambda node: flows_into(lineage, node), most)
+    return _closure(start, lambda node: flows_into(lineage, node), most, depth)
 
 
-def forward(lineage: Lineage, start: Node, most: int | None = None) -> Graph:
+def forward(lineage: Lineage, start: Node, most: int | None = None, depth: int | None = None) -> Graph:
     """Each node that was made of the start, with what it flowed into: the node of a flow is what was made."""
-    return _closure(start, lambda node: flows_from(lineage, node), most)
+    return _closure(start, lambda node: flows_from(lineage, node), most, depth)
 
 
-def _closure(start: Node, ways: _Ways, most: int | None) -> Graph:
+def _closure(start: Node, ways: _Ways, most: int | None, depth: int | None) -> Graph:
     found: Graph = {}
-    waiting, seen = deque([start]), {start}
+    waiting, seen = deque([(start, 0)]), {start}
     while waiting and (most is None or len(found) < most):
-        node = waiting.popleft()
+        node, steps = waiting.popleft()
         flows = found[node] = ways(node)
+        if steps == depth:
+            continue
         for flow in flows:
             if flow.node.write != NONE and flow.node not in seen:
                 seen.add(flow.node)
-                waiting.append(flow.node)
+                waiting.append((flow.node, steps + 1))
     return found
+
+
+def is_told(lineage: Lineage, graph: Graph, start: Node, *, is_forward: bool) -> bool:
+    """Whether a slice is the same as of the whole run, where the lineage is of its last part alone."""
+    if lineage.begins == 1:
+        return True
+    if is_forward:  # who has read what was there before is not known
+        return lineage.writes[start.write].visit != NONE and lineage.knows(start.write)
+    met = {node.write for node in graph}
+    met.update(flow.node.write for flows in graph.values() for flow in flows)
+    met.discard(NONE)
+    return all(lineage.knows(write) for write in met)
 
 
 def item_at(lineage: Lineage, visit: Visit, path: Path) -> tuple[int | None, Path]:
