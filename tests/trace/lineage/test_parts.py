@@ -13,7 +13,7 @@ from tests.trace.projection.runs import ports_of, tell
 
 from callsheet.ir import Plan
 from callsheet.machine import Compile, PlanCompiled, ToolFacts
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.calls import ToolFailed
 from callsheet.runtime import recording
 from callsheet.store import Journal, RunInfo
 from callsheet.store.snapshots import Policy

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli.output import iso, preview, seconds
+from callsheet.apps.cli.moments import iso
+from callsheet.apps.cli.output import preview, seconds
 from callsheet.diagnostics import CODES, CallsheetError
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def _refuse(name: str) -> None:
 
 def doubt_json(call: DoubtfulCall) -> dict[str, Any]:
     """A call in doubt as a JSON object."""
+
     return {
         "key": call.key,
         "step": call.step,
@@ -72,6 +74,7 @@ def doubt_json(call: DoubtfulCall) -> dict[str, Any]:
 
 def left_lines(calls: Sequence[DoubtfulCall]) -> list[str]:
     """The calls that left and gave no answer, each with its arguments and since when; none for none."""
+
     if not calls:
         return []
     subject = "1 call left" if len(calls) == 1 else f"{len(calls)} calls left"

@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -29,15 +28,6 @@ def print_json(value: object) -> None:
 
 _OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """What JSON leaves as it is, and a terminal may not: C1 controls, and what turns the order of text."""
-
-
-def iso(moment: float) -> str:
-    """A wall time in seconds since 1970 as ISO 8601, in UTC.
-
-    >>> iso(0.5)
-    '1970-01-01T00:00:00.500+00:00'
-    """
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
 
 
 def exact(value: object) -> str:

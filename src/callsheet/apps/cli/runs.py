@@ -11,7 +11,8 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.doubts import DECISIONS, doubt_json
-from callsheet.apps.cli.output import iso, may_stay_unread, preview, print_json
+from callsheet.apps.cli.moments import iso
+from callsheet.apps.cli.output import may_stay_unread, preview, print_json
 
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import DoubtfulCall

@@ -15,7 +15,8 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.doubts import doubt_json, doubt_lines, left_lines, unanswered_lines
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import iso, may_stay_unread, preview, print_json, print_text, say, seconds
+from callsheet.apps.cli.moments import iso
+from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, seconds
 from callsheet.apps.cli.runs import INTERRUPTED, plan_name, shown_status
 from callsheet.views.columns import cut, pad
 from callsheet.views.describe import describe_action
@@ -106,6 +107,7 @@ def _story(journal: Journal, info: RunInfo, bad: BadEvent | None) -> Story:
 
 
 def _print(story: Story, hint: str) -> None:
+
     info, account = story.info, story.account
     click.echo(f"run      {info.run_id}")
     click.echo(f"status   {story.status}")
@@ -161,12 +163,14 @@ def _cuts(account: Account) -> Iterator[str]:
 
 
 def _late_line(answer: LateAnswer) -> str:
+
     said = "failed" if answer.outcome == "err" else "answered"
     when = iso(answer.ts)
     return f"late: {answer.key} {said} at {when}, after it was closed: {preview(answer.said, 100)}"
 
 
 def _late_json(answer: LateAnswer) -> dict[str, Any]:
+
     return {
         "key": answer.key,
         "step": answer.step,
@@ -309,6 +313,7 @@ def _show_timeline(journal: Journal, info: RunInfo, bad: BadEvent | None, *, as_
 
 
 def _show_events(journal: Journal, info: RunInfo, *, as_json: bool) -> None:
+
     events = journal.events(info.run_id, lenient=True)
     if as_json:
         print_json([_event_json(event, iso(event.ts)) for event in events])

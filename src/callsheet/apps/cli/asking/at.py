@@ -9,7 +9,8 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import iso, may_stay_unread, preview, print_json, print_text
+from callsheet.apps.cli.moments import iso
+from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text
 
 if TYPE_CHECKING:
     from callsheet.store.events import Event
@@ -53,6 +54,7 @@ def _status(folded: Folded) -> str:
 
 
 def _print(run_id: str, events: int, event: Event, folded: Folded) -> None:
+
     key = f" {event.key}" if event.key else ""
     print_text(f"run    {run_id} after event {event.seq} of {events}: {event.type}{key}, {iso(event.ts)}")
     print_text(f"is     {_status(folded)}, {_place(folded)}")
@@ -104,6 +106,7 @@ _OTHERS = {
 
 
 def _json(run_id: str, event: Event, folded: Folded) -> dict[str, Any]:
+
     machine = folded.machine
     result = machine.result
     steps, schedule = machine.program.steps, machine.schedule
