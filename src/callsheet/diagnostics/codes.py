@@ -188,6 +188,7 @@ CODES: dict[str, Code] = _table(
     CMP008="an answer that was cut off",
     GRM001="an answer that is no flat plan",
     GRM002="an argument of a flat plan that cannot be read",
+    GRM010="a jump of a flat plan that names no step",
     CFG001="a plan that is not in canonical JSON",
     CFG010="a command line that cannot be read",
     CFG011="a variable that cannot be given so",
