@@ -248,6 +248,7 @@ CODES: dict[str, Code] = _table(
     MDL024="a model that could not be fetched",
     MDL025="a fetched file with another hash",
     MDL026="a model that could not be written",
+    MDL030="an answer that was not held to its grammar",
     PLN001="a plan id that is none",
     PLN002="no such plan in the library",
     PLN003="a plan of this id exists already",

@@ -15,7 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.frontends.export.covered import MOST_STEPS, covered_plans
 
-from callsheet.frontends.export import ExportOptions, Form, ToolShape, plan_gbnf, plan_grammar, plan_lark
+from callsheet.frontends.export import (
+    ExportOptions,
+    Form,
+    ToolShape,
+    is_sentence,
+    plan_gbnf,
+    plan_grammar,
+    plan_lark,
+)
 from callsheet.frontends.export.operations import OPERATIONS as SHAPES
 from callsheet.frontends.export.rules import Chars
 from callsheet.frontends.export.scope import Rules, Scope
@@ -249,6 +257,24 @@ def test_whole_numbers_are_all_that_their_bounds_hold(bounds: list[int]) -> None
     matcher = Matcher(as_lark(Grammar("n", {"n": Rule(node)}, frozenset({"n"}))))
     for number in {low - 1, low, low + 1, (low + high) // 2, high - 1, high, high + 1, 0, -1, 10, 999, 1000}:
         assert matcher.takes(str(number)) == (low <= number <= high), number
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_is_a_sentence_is_decided_here_as_by_llguidance(
+    variant: str, matchers: Mapping[str, Matcher]
+) -> None:
+    random, grammar = Random(variant), plan_grammar(TOOLS, VARIANTS[variant])
+    sentences = Sentences(grammar, random)
+    for _ in range(SENTENCES // 3):
+        text = sentences.draw()
+        assert is_sentence(grammar, text)
+        at = random.randrange(len(text))
+        for other in (
+            text[:at],
+            text[:at] + text[at + 1 :],
+            f"{text[:at]}{random.choice('x$(1')}{text[at:]}",
+        ):
+            assert is_sentence(grammar, other) == matchers[variant].takes(other), other
 
 
 # ---------------------------------------------------------------- jumps
