@@ -5,6 +5,8 @@ of models, CHK what the checks find in a plan, CMP what can keep a goal from bec
 and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
 PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), SEC
 secrets and the keys that they are sealed with.
+PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), TRC
+runs given to tools that show traces.
 The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
@@ -333,6 +335,11 @@ CODES: dict[str, Code] = _table(
     TOL102="no sandbox for code on this machine",
     TOL103="a web search without a search service",
     TOL104="installing packages is not allowed",
+    TRC001="a collector that cannot be reached",
+    TRC002="a collector that refuses what it is sent",
+    TRC003="no address of a collector",
+    TRC004="a header whose value cannot be used",
+    TRC005="a collector that takes no JSON",
 )
 
 

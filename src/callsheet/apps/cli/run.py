@@ -344,11 +344,12 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
 
 
 def _launch(job: Job, toolbox: Toolbox, asked: Asked, policy: Policy | None) -> Launch:
-    from callsheet.api.reach import facts_of, pins_of  # noqa: PLC0415 - as above
+    from callsheet.api.reach import facts_of, pins_of, servers_of  # noqa: PLC0415 - as above
     from callsheet.apps.session import setup_of_run  # noqa: PLC0415
     from callsheet.ir import OnInDoubt, plan_hash  # noqa: PLC0415
     from callsheet.runtime.runs import Launch  # noqa: PLC0415
 
+    servers = servers_of(job.plan, toolbox.registry, toolbox.servers, asked.agents) if toolbox.servers else {}
     return Launch(
         facts=facts_of(job.plan, toolbox.registry, OnInDoubt(job.on_in_doubt), asked.agents),
         pins=pins_of(job.plan, toolbox.registry, asked.agents),
@@ -357,7 +358,11 @@ def _launch(job: Job, toolbox: Toolbox, asked: Asked, policy: Policy | None) -> 
         source=job.text.source.text,
         approve=job.approve,
         approval_timeout=job.approval_timeout,
-        note={"plan": job.text.source.name, "setup": setup_of_run(job.setup, toolbox).to_note()},
+        note={
+            "plan": job.text.source.name,
+            "setup": setup_of_run(job.setup, toolbox).to_note(),
+            **({"servers": servers} if servers else {}),
+        },
         policy=policy,
         verified="" if policy is None else plan_hash(job.plan),
         secret=frozenset(job.secrets),
