@@ -32,6 +32,7 @@ from callsheet.api.compiling import (
 from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
 from callsheet.api.findings import Findings
 from callsheet.api.kit import Kit
+from callsheet.api.obligations import Undertaking
 from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner, refused
 from callsheet.api.prepared import Prepared, PreparedPlans
@@ -146,9 +147,9 @@ class Session:
         if self._kit.policy is None:
             raise ValueError("this runtime has no policy: give Runtime(policy=…)")
         await self._reach(plan.ir)
-        return prove(
-            plan.ir, self._kit.policy, self._registry, inputs=inputs, approved=approved, can_ask=can_ask
-        )
+        policy, registry = self._kit.policy, self._registry
+        proof = prove(plan.ir, policy, registry, inputs=inputs, approved=approved, can_ask=can_ask)
+        return proof.under(self._undertaking())
 
     async def dry_run(
         self,
@@ -249,7 +250,7 @@ class Session:
         if self._kit.policy is not None:
             can_ask = self.journal is not None or self._kit.on_ask is not None
             proof = await self.prove(plan, inputs, can_ask=can_ask)
-            proof.raise_if_refused(plan.source, self._kit.execution)
+            proof.raise_if_refused(plan.source)
             policy = proof.policy
         facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt, self._kit.agents)
         ready = Prepared(
@@ -257,6 +258,11 @@ class Session:
         )
         self._ready.put(plan.ir, inputs.keys(), ready)
         return ready
+
+    def _undertaking(self) -> Undertaking:
+        """What this runtime sees to of what a proof takes for granted."""
+        kit = self._kit
+        return Undertaking(self._registry, kit.fetch, kit.execution, keeps_labels=kit.journal is not None)
 
     def find(self, text: str) -> str:
         """The id of a run of the journal, from its beginning or `last`; raises JournalError (JRN002)."""
@@ -290,7 +296,7 @@ class Session:
         def change(before: Limits) -> Limits:
             return before if terms.limits is None else terms.limits
 
-        here = Circumstances(journal, run_id, self._registry, self._kit.execution)
+        here = Circumstances(journal, run_id, self._undertaking())
         accepts = terms.accepts_changed_policy
         with in_words_of_the_library():
             return await resume_run(

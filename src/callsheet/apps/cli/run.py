@@ -310,13 +310,15 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
     if job.policy is None:
         return None
     from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
+    from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
 
     options.check_approved(job.plan, job.approved)
     can_ask = job.journal is not None
     proof = prove(
         job.plan, job.policy, toolbox.registry, inputs=job.inputs, approved=job.approved, can_ask=can_ask
     )
-    proof.raise_if_refused(job.text.source, job.setup.settings.execution)
+    proof = proof.under(undertaking(job.setup, toolbox.registry, keeps_labels=job.journal is not None))
+    proof.raise_if_refused(job.text.source)
     if not job.quiet:
         print_diagnostics(proof.diagnostics, job.text.source)
     return proof.policy
