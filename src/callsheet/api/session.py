@@ -170,7 +170,11 @@ class Session:
         findings.raise_for_errors()
         facts = facts_of(plan.ir, self._registry, agents=self._kit.agents)
         asks = either(self._kit.approve, needs_approval)
-        return dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
+        told = dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
+        if self._kit.policy is None:
+            return told
+        proof = prove(plan.ir, self._kit.policy, self._registry, inputs=inputs)
+        return told.under(proof.under(self._undertaking()))
 
     async def _reach(self, plan: Steps | None) -> tuple[Diagnostic, ...]:
         """Open the servers if a tool of the plan is not here, or if no plan is given.

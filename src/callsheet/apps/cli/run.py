@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import limiting, options
-from callsheet.apps.cli.dry_run import Assumptions, assumptions, tell_dry_run
+from callsheet.apps.cli.dry_run import Assumptions, Rules, assumptions, tell_dry_run
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.plan.library import bound, changed_tools, other_tools
@@ -81,12 +81,7 @@ _start = options.folded(
         help="Prove the plan against it and hold each call to it: strict, workspace, open, or a file. "
         "Default: policy in config.toml, else none.",
     ),
-    approved=click.option(
-        "--approved",
-        multiple=True,
-        metavar="STEP",
-        help="With --policy: the id of a step to which you say yes; may be repeated.",
-    ),
+    approved=options.approved,
 )
 
 
@@ -169,7 +164,8 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
 ) -> int:
     """Check a plan and run it, or tell what it would do; gives the exit status."""
     if is_dry:
-        return tell_dry_run(plan, setup, variables, assumptions, approve=start.approve, as_json=as_json)
+        rules = Rules(start.approve, start.policy, start.approved, is_recorded=not recording.no_journal)
+        return tell_dry_run(plan, setup, variables, assumptions, rules, as_json=as_json)
     if assumptions.are_given:
         raise click.UsageError("--assume, --price and --ask-servers belong to a dry run: add --dry-run")
     if recording.no_journal and start.waits:
