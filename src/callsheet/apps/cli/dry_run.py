@@ -55,6 +55,8 @@ class Rules:
     approve: tuple[str, ...] = ()
     policy: str = ""
     approved: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    """The names of variables whose values are secret."""
     is_recorded: bool = True
 
 
@@ -160,10 +162,20 @@ def _proof(
         return None
     from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
     from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
+    from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
 
     plan, is_recorded = text.require(), rules.is_recorded
     options.check_approved(plan, rules.approved)
-    proof = prove(plan, policy, registry, inputs=inputs, approved=rules.approved, can_ask=is_recorded)
+    labels = secret_labels(policy, rules.secrets)
+    proof = prove(
+        plan,
+        policy,
+        registry,
+        inputs=inputs,
+        labels=labels,
+        approved=rules.approved,
+        can_ask=is_recorded,
+    )
     return proof.under(undertaking(setup, registry, keeps_labels=is_recorded))
 
 
