@@ -33,6 +33,7 @@ from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
 from callsheet.api.findings import Findings
 from callsheet.api.given import Given
 from callsheet.api.kit import Kit
+from callsheet.api.obligations import Undertaking
 from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner, refused
 from callsheet.api.prepared import Prepared, PreparedPlans
@@ -166,15 +167,11 @@ class Session:
         if self._kit.policy is None:
             raise ValueError("this runtime has no policy: give Runtime(policy=…)")
         await self._reach(plan.ir)
-        return prove(
-            plan.ir,
-            self._kit.policy,
-            self._registry,
-            inputs=inputs,
-            labels=labels,
-            approved=approved,
-            can_ask=can_ask,
+        policy, registry = self._kit.policy, self._registry
+        proof = prove(
+            plan.ir, policy, registry, inputs=inputs, labels=labels, approved=approved, can_ask=can_ask
         )
+        return proof.under(self._undertaking())
 
     async def dry_run(
         self,
@@ -195,7 +192,11 @@ class Session:
         findings.raise_for_errors()
         facts = facts_of(plan.ir, self._registry, agents=self._kit.agents)
         asks = either(self._kit.approve, needs_approval)
-        return dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
+        told = dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
+        if self._kit.policy is None:
+            return told
+        proof = prove(plan.ir, self._kit.policy, self._registry, inputs=inputs)
+        return told.under(proof.under(self._undertaking()))
 
     async def _reach(self, plan: Steps | None) -> tuple[Diagnostic, ...]:
         """Open the servers if a tool of the plan is not here, or if no plan is given.
@@ -285,7 +286,7 @@ class Session:
             can_ask = self.journal is not None or self._kit.on_ask is not None
             labels = secret_labels(self._kit.policy, given.secret)
             proof = await self.prove(plan, given.values, labels=labels, can_ask=can_ask)
-            proof.raise_if_refused(plan.source, self._kit.execution)
+            proof.raise_if_refused(plan.source)
             policy = proof.policy
         facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt, self._kit.agents)
         ready = Prepared(
@@ -293,6 +294,11 @@ class Session:
         )
         self._ready.put(plan.ir, given.told, ready)
         return ready
+
+    def _undertaking(self) -> Undertaking:
+        """What this runtime sees to of what a proof takes for granted."""
+        kit = self._kit
+        return Undertaking(self._registry, kit.fetch, kit.execution, keeps_labels=kit.journal is not None)
 
     def find(self, text: str) -> str:
         """The id of a run of the journal, from its beginning or `last`; raises JournalError (JRN002)."""
@@ -326,7 +332,7 @@ class Session:
         def change(before: Limits) -> Limits:
             return before if terms.limits is None else terms.limits
 
-        here = Circumstances(journal, run_id, self._registry, self._kit.execution)
+        here = Circumstances(journal, run_id, self._undertaking())
         accepts = terms.accepts_changed_policy
         with in_words_of_the_library():
             return await resume_run(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import limiting, options
-from callsheet.apps.cli.dry_run import Assumptions, assumptions, tell_dry_run
+from callsheet.apps.cli.dry_run import Assumptions, Rules, assumptions, tell_dry_run
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.plan.library import bound, changed_tools, other_tools
@@ -82,12 +82,7 @@ _start = options.folded(
         help="Prove the plan against it and hold each call to it: strict, workspace, open, or a file. "
         "Default: policy in config.toml, else none.",
     ),
-    approved=click.option(
-        "--approved",
-        multiple=True,
-        metavar="STEP",
-        help="With --policy: the id of a step to which you say yes; may be repeated.",
-    ),
+    approved=options.approved,
 )
 
 
@@ -176,9 +171,11 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     from callsheet.apps.cli.secret_inputs import read_secrets  # noqa: PLC0415 - not for --help
 
     if is_dry:
-        names = tuple(f"{each.partition('=')[0]}={MASK}" for each in secrets)
-        given = (*variables, *names)
-        return tell_dry_run(plan, setup, given, assumptions, approve=start.approve, as_json=as_json)
+        secret = tuple(each.partition("=")[0] for each in secrets)
+        given = (*variables, *(f"{name}={MASK}" for name in secret))
+        is_recorded = not recording.no_journal
+        rules = Rules(start.approve, start.policy, start.approved, secret, is_recorded=is_recorded)
+        return tell_dry_run(plan, setup, given, assumptions, rules, as_json=as_json)
     if assumptions.are_given:
         raise click.UsageError("--assume, --price and --ask-servers belong to a dry run: add --dry-run")
     if recording.no_journal and start.waits:
@@ -324,6 +321,7 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
     if job.policy is None:
         return None
     from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
+    from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
 
     options.check_approved(job.plan, job.approved)
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
@@ -337,7 +335,8 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
         approved=job.approved,
         can_ask=job.journal is not None,
     )
-    proof.raise_if_refused(job.text.source, job.setup.settings.execution)
+    proof = proof.under(undertaking(job.setup, toolbox.registry, keeps_labels=job.journal is not None))
+    proof.raise_if_refused(job.text.source)
     if not job.quiet:
         print_diagnostics(proof.diagnostics, job.text.source)
     return proof.policy
