@@ -17,7 +17,7 @@ from callsheet.store.events import Entry, EventType, decode_intents
 from callsheet.store.records import PlanOf
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.reads import Role
-from callsheet.trace.lineage.record import Recorder
+from callsheet.trace.lineage.record import attending
 from callsheet.views.describe import describe_condition
 from callsheet.views.otel.about import about_of
 from callsheet.views.otel.calls import Calls
@@ -58,9 +58,9 @@ class Tracer:
         *,
         content: bool = False,
     ) -> None:
-        self._recorder = Recorder(plan, first, self._note)
+        self._recorder = attending(plan, first, self._note)
         self._lineage: Lineage = self._recorder.lineage
-        start = self._recorder.start
+        start = self._recorder.rules
         self._about = about_of(run_id, plan, plan_hash, start, parent, content=content)
         self._teller = Teller(self._about, self._lineage.commands)
         self._confidence = Confidence(self._lineage, start.facts)
@@ -77,7 +77,7 @@ class Tracer:
         self._spans: list[Span] = []
         self._logs: list[LogRecord] = []
         self._has_ended = False
-        self._recorder.begin()
+        self._recorder.begin(first)
         self._take_calls(first)
         self._tell_due()
 
@@ -422,7 +422,7 @@ class Tracer:
             attributes[Own.SEGMENT_STATUS] = "waiting" if waits else "interrupted"
         if about.tells_content:
             attributes |= {
-                OpenInference.INPUT: as_text(self._recorder.start.inputs),
+                OpenInference.INPUT: as_text(self._recorder.rules.inputs),
                 OpenInference.INPUT_TYPE: "application/json",
             }
             if is_over and result is not None and result.status is Status.DONE:
