@@ -8,7 +8,8 @@ facts}, each of ok, err and plan with {remarks} where there are any: {cut, kept,
 text}, and with {spent} where that is known: tokens in, out, cost, and what `Spent` has beside them unless
 that is nothing; in_doubt {reason} and {spent}, decided {decision} and {value} if that is `value`, and {by}
 where no person decided, cancel {reason}, reopen none, time_up {seconds}, limits {limits}, policy {policy,
-policy_hash}, end {status, response, terminated, error, steps_executed, ended_at, refusal, usage, objection
+policy_hash}, edit {values, by, and holds where that is so},
+end {status, response, terminated, error, steps_executed, ended_at, refusal, usage, objection
 where a policy ended the run}. Under a policy ok has a {label} where the world told one, and plan a
 {context}.
 """
@@ -28,6 +29,7 @@ from callsheet.machine import (
     Decided,
     Decision,
     Doubted,
+    Edited,
     Enforcement,
     Event,
     Fact,
@@ -185,7 +187,7 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
             body = event._asdict()
             del body["key"]
             return EventType.SIGNAL, key, {**body, "verdict": str(event.verdict)}
-        case Reopened() | Cancelled() | TimeUp() | LimitsChanged() | PolicyChanged():
+        case Reopened() | Cancelled() | TimeUp() | LimitsChanged() | PolicyChanged() | Edited():
             return _record_of_the_run(event)
         case Started():
             raise ValueError("a start is recorded with all that the run was started with")
@@ -199,7 +201,7 @@ def late_record(event: Succeeded | Failed) -> dict[str, Any]:
 
 
 def _record_of_the_run(
-    event: Reopened | Cancelled | TimeUp | LimitsChanged | PolicyChanged,
+    event: Reopened | Cancelled | TimeUp | LimitsChanged | PolicyChanged | Edited,
 ) -> tuple[EventType, None, dict[str, Any] | None]:
     match event:
         case Reopened():
@@ -212,6 +214,9 @@ def _record_of_the_run(
             return EventType.LIMITS, None, {"limits": limits.to_json()}
         case PolicyChanged(policy=policy):
             return EventType.POLICY, None, _policy_body(policy)
+        case Edited(values=values, by=by, holds=holds):
+            said = {"values": dict(values), "by": by}
+            return EventType.EDIT, None, {**said, "holds": True} if holds else said
     assert_never(event)
 
 
@@ -294,6 +299,8 @@ def _event_of_the_run(kind: str, body: Mapping[str, Any]) -> Event | None:
             return LimitsChanged(Limits.from_json(body["limits"]))
         case EventType.POLICY:
             return PolicyChanged(_policy_in(body))
+        case EventType.EDIT:
+            return Edited(body["values"], body["by"], bool(body.get("holds")))
         case _:
             return None
 

@@ -24,6 +24,7 @@ from callsheet.machine import (
     Compile,
     Decided,
     Decision,
+    Edited,
     Enforcement,
     Event,
     Failed,
@@ -55,6 +56,8 @@ from callsheet.store.events import EventType
 from callsheet.store.records import PlanOf, Start, facts_from_json, facts_to_json, recorded_event
 from callsheet.store.snapshots import FORMAT, Book, Fetch, Given, Posed, Unfit, Values, book_of
 
+_OF_THE_RUN = Started | Cancelled | Reopened | TimeUp | LimitsChanged | PolicyChanged
+"""Events of no call."""
 _WORDS = frozenset({EventType.SIGNAL, EventType.CANCEL, EventType.LATE})
 """What may come while a process waits for people."""
 
@@ -187,7 +190,10 @@ class Folded:
     def take(self, event: Event) -> None:
         """Tell the machine of an event, and keep what it asks for then."""
         commands = self.machine.feed(event)
-        if not isinstance(event, Started | Cancelled | Reopened | TimeUp | LimitsChanged | PolicyChanged):
+        if isinstance(event, Edited):
+            is_open = set(self.machine.open_keys())  # what had left before its turn counts no more
+            self.waiting = {key: command for key, command in self.waiting.items() if key in is_open}
+        elif not isinstance(event, _OF_THE_RUN):
             key, before = event.key, self.waiting.get(event.key)
             if not self.machine.is_open(key):
                 self.waiting.pop(key, None)
