@@ -276,7 +276,7 @@ class Machine(Run):
     def _on_edited(self, event: Edited, out: list[Command]) -> None:
         if self.ahead is not None:
             self.ahead.drop(self.budget)  # what has left before its turn was made of what was there before
-        self.edit(event.values)
+        self.edit(event.values, tells=not event.holds)
         if event.holds:
             self.edits = event.values
 

@@ -201,25 +201,23 @@ class Run:
         frame.control = failure(frame.code, refusal.describe(), refusal)
         return False
 
-    def edit(self, values: Mapping[str, JSON]) -> None:
-        """Set variables as a person wants them."""
+    def edit(self, values: Mapping[str, JSON], *, tells: bool) -> None:
+        """Set variables as a person wants them, and tell the observer."""
         self.scope.take_over(values)
         if self.monitor is not None:
             self.monitor.edited(values)
-        if self.observer is not None:
+        if self.observer is not None and tells:
             for name, value in values.items():
                 self.observer(Note(NoteKind.EDITED, "", "", name, value))
 
     def hold_edits(self) -> None:
-        """Set what was edited once more, where the present event has set something else."""
-        edits, self.edits = self.edits, None
+        """Set what was edited in the place of what the present event has set."""
+        edits, self.edits = self.edits or {}, None
         now = self.scope.to_dict()
-        lost = {name: value for name, value in (edits or {}).items() if now.get(name) is not value}
-        for name, value in lost.items():
+        for name, value in edits.items():
             if self.last is not None and now.get(name) is self.last:
                 self.last = value  # a plan without an answer of its own answers with it
-        if lost:
-            self.edit(lost)
+        self.edit(edits, tells=True)
 
     def finish(self, end: End, out: list[Command], objection: PolicyRefusal | None = None) -> None:
         """The run has ended, perhaps because of an objection of its policy."""

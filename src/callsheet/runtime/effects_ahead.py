@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from callsheet.ir import JSON, Call, CallKind, Effect, Order, Plan, Replan, Step
 from callsheet.ir.flow import flow_of
 from callsheet.machine import CallTool, Machine, RunAgent, ToolFacts
-from callsheet.store.branch import KnownCall
+from callsheet.machine.keys import parse_key
+from callsheet.store.branch import KnownCall, generation_of
 from callsheet.store.replay import Folded
 
 REPLAN = "RE-PLAN"
@@ -56,43 +57,46 @@ def effects_ahead(folded: Folded, later: Iterable[KnownCall]) -> tuple[EffectAhe
     machine, facts = folded.machine, folded.facts
     if machine.result is not None:
         return ()
-    known = _known_calls(folded, later)
+    calls = tuple(later)
+    generation = generation_of(machine)
+    known = _known_calls(folded, [c for c in calls if parse_key(c.key).generation == generation])
     found: list[EffectAhead] = []
-    told = set[str]()
     for number in _steps_ahead(machine):
         step = machine.program.plan.steps[number]
         effect = _effect_of(step, facts)
         if effect is not None:
-            calls = known.get(step.id, {})
-            told.add(step.id)
-            found.append(
-                EffectAhead(step.id, _tool_of(step), effect, tuple(calls.values()), _inner(step, facts))
-            )
-    # what a plan of the run's own made, or an agent called within a step that is none of these
-    for name, calls in known.items():
-        if name not in told:
-            for tool in dict.fromkeys(c.tool for c in later if c.step == name):
-                effect = facts.get(tool, ToolFacts()).effect
-                if not effect.only_reads:
-                    found.append(EffectAhead(name, tool, effect, tuple(calls.values())))
-    return tuple(found)
+            said = known.get((step.id, _tool_of(step)), {})
+            inner = _inner(step, facts)
+            found.append(EffectAhead(step.id, _tool_of(step), effect, tuple(said.values()), inner))
+    return (*found, *_of_new_plans(facts, [c for c in calls if parse_key(c.key).generation > generation]))
 
 
-def _known_calls(folded: Folded, later: Iterable[KnownCall]) -> dict[str, dict[str, AheadCall]]:
-    """The calls of which the arguments are known, by step and key."""
+def _of_new_plans(facts: Mapping[str, ToolFacts], calls: Iterable[KnownCall]) -> Iterator[EffectAhead]:
+    """What the parent did by plans that it made itself later; the new run may make others."""
+    by_step: dict[tuple[str, str], list[AheadCall]] = {}
+    for call in calls:
+        if not facts.get(call.tool, ToolFacts()).effect.only_reads:
+            place = f"r{parse_key(call.key).generation}/{call.step}", call.tool
+            by_step.setdefault(place, []).append(AheadCall(call.key, call.args, call.seq))
+    for (step, tool), said in by_step.items():
+        yield EffectAhead(step, tool, facts.get(tool, ToolFacts()).effect, tuple(said))
+
+
+def _known_calls(folded: Folded, later: Iterable[KnownCall]) -> dict[tuple[str, str], dict[str, AheadCall]]:
+    """The calls of which the arguments are known, by step and tool, then by key."""
     doubtful, facts = folded.in_doubt(), folded.facts
-    known: dict[str, dict[str, AheadCall]] = {}
+    known: dict[tuple[str, str], dict[str, AheadCall]] = {}
     for call in later:
         if not facts.get(call.tool, ToolFacts()).effect.only_reads:
-            known.setdefault(call.step, {})[call.key] = AheadCall(call.key, call.args, call.seq)
+            known.setdefault((call.step, call.tool), {})[call.key] = AheadCall(call.key, call.args, call.seq)
     for key, command in folded.waiting.items():
         if isinstance(command, CallTool | RunAgent) and not folded.effect_of(command).only_reads:
-            before = known.get(command.step, {}).get(key)
+            of_step = known.setdefault((command.step, command.tool), {})
             args = (
                 command.args if isinstance(command, CallTool) else {"inputs": command.inputs, **command.args}
             )
-            event = None if before is None else before.event
-            known.setdefault(command.step, {})[key] = AheadCall(key, dict(args), event, key in doubtful)
+            event = of_step[key].event if key in of_step else None
+            of_step[key] = AheadCall(key, dict(args), event, key in doubtful)
     return known
 
 

@@ -15,6 +15,7 @@ from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.machine import Edited, Machine, ToolFacts
 from callsheet.machine.keys import parse_key
+from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import check_version
 from callsheet.runtime.effects_ahead import EffectAhead, effects_ahead
 from callsheet.runtime.recording import text_of
@@ -35,7 +36,7 @@ from callsheet.store.branch import (
 from callsheet.store.events import Event
 from callsheet.store.fork import hash_at, write_branch
 from callsheet.store.reader import RunInfo
-from callsheet.store.records import facts_to_json
+from callsheet.store.records import Start, facts_to_json, policy_body
 from callsheet.store.replay import Folded
 
 Keeps = Callable[[Visited], bool]
@@ -67,12 +68,28 @@ class Edits:
         return rows + [{"replace": step, "line": line} for step, line in self.steps.items()]
 
 
+class Draft(NamedTuple):
+    """The plan of a fork that is edited, to be held against the tools that there are.
+
+    `start` is that of the run, `policy` the one that the new run is under: nobody has approved the edited
+    steps yet.
+    """
+
+    plan: Plan
+    start: Start
+    policy: Policy | None
+
+
 class Revision(NamedTuple):
-    """The plan of a fork that is edited, with what is known of the tools that it calls."""
+    """The plan of a fork that is edited, with what is known of the tools that it calls.
+
+    `policy` is the one that it was proved against; None for a run without one.
+    """
 
     plan: Plan
     facts: Mapping[str, ToolFacts]
     pins: Mapping[str, str]
+    policy: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +120,18 @@ class Forking:
         write_branch(journal.parts, self.parent, run_id, self.branch, (self.branch.plan, self.text))
 
 
-def revised(journal: Journal, run_id: str, edits: Edits) -> Plan:
+def drafted(journal: Journal, run_id: str, edits: Edits) -> Draft:
     """The plan of a run with its steps and arguments edited.
 
     Raises JournalError: JRN084 for a step or an argument that is not there; CallsheetError for a text that is
     no step.
     """
-    plan = journal.plan(journal.find_run(run_id).plan_hash)[0]
-    return with_arguments(with_steps(plan, edits.steps), edits.arguments)
+    info = journal.find_run(run_id)
+    plan = with_arguments(with_steps(journal.plan(info.plan_hash)[0], edits.steps), edits.arguments)
+    first = next(iter(journal.events(info.run_id)))
+    start = Start.from_json(first.body or {})
+    policy = None if start.policy is None else start.policy.without(_changed_steps(edits))
+    return Draft(plan, start, policy)
 
 
 def fork(
@@ -139,6 +160,7 @@ def fork(
         _check_not_begun(way, edits, at)
         body |= {"facts": {**body["facts"], **facts_to_json(revision.facts)}}
         body |= {"pins": {**body["pins"], **revision.pins}}
+        body |= {} if revision.policy is None else policy_body(revision.policy)
     edit = _edit(before, last, edits)
     if edit is not None and at == 1:
         body, edit = with_inputs(body, edits.variables), None
@@ -297,8 +319,10 @@ def _not_come_to(way: _Way, place: str, visited: Visited) -> JournalError:
     machine = folded.machine
     number = machine.program.number_of.get(visited.step)
     if number is None:
-        near = did_you_mean(visited.step, machine.program.number_of)
-        way_out = f"did you mean {' or '.join(near)}?" if near else "`callsheet show RUN` lists its steps"
+        names = list(machine.program.number_of)
+        near = did_you_mean(visited.step, names)
+        listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+        way_out = f"did you mean {' or '.join(near)}?" if near else f"its steps are {listed}"
         if generation_of(machine) != visited.generation:
             way_out = f"the run made {generation_of(machine)} plans of its own: r1/S1 is a step of the first"
         return JournalError("JRN081", f"the run has not come to a step {place[:80]}", way_out)

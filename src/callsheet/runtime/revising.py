@@ -43,8 +43,10 @@ def with_steps(plan: Plan, given: Mapping[str, str]) -> Plan:
 def _with_step(plan: Plan, name: str, change: Callable[[Step], Step]) -> Plan:
     at = next((n for n, step in enumerate(plan.steps) if step.id == name), None)
     if at is None:
-        near = did_you_mean(name, [step.id for step in plan.steps])
-        way_out = f"did you mean {' or '.join(near)}?" if near else "`callsheet show RUN` lists its steps"
+        names = [step.id for step in plan.steps]
+        near = did_you_mean(name, names)
+        listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+        way_out = f"did you mean {' or '.join(near)}?" if near else f"its steps are {listed}"
         raise JournalError("JRN084", f"the plan of the run has no step {name[:80]}", way_out)
     return replace(plan, steps=(*plan.steps[:at], change(plan.steps[at]), *plan.steps[at + 1 :]))
 

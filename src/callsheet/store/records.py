@@ -101,7 +101,7 @@ class Start(NamedTuple):
             **({"approve": list(self.approve)} if self.approve else {}),
             **({"approval_timeout": dict(self.approval_timeout)} if self.approval_timeout else {}),
             **({"ranks": dict(self.ranks)} if self.ranks else {}),
-            **({} if self.policy is None else _policy_body(self.policy)),
+            **({} if self.policy is None else policy_body(self.policy)),
         }
 
     @classmethod
@@ -120,7 +120,8 @@ class Start(NamedTuple):
         )
 
 
-def _policy_body(policy: Policy) -> dict[str, Any]:
+def policy_body(policy: Policy) -> dict[str, Any]:
+    """The part of a body that says which policy holds."""
     return {"policy": policy_to_json(policy), "policy_hash": policy_hash(policy)}
 
 
@@ -213,7 +214,7 @@ def _record_of_the_run(
         case LimitsChanged(limits=limits):
             return EventType.LIMITS, None, {"limits": limits.to_json()}
         case PolicyChanged(policy=policy):
-            return EventType.POLICY, None, _policy_body(policy)
+            return EventType.POLICY, None, policy_body(policy)
         case Edited(values=values, by=by, holds=holds):
             said = {"values": dict(values), "by": by}
             return EventType.EDIT, None, {**said, "holds": True} if holds else said

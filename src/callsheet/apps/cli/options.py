@@ -360,8 +360,8 @@ def interrupted(stop: KeyboardInterrupt, run_id: str | None, hint: str) -> Exit:
 # ---------------------------------------------------------------- variables
 
 
-def parse_variables(given: Iterable[str]) -> dict[str, Any]:
-    """The variables of `--var`; raises CallsheetError (CFG011) for one that is none, or given twice.
+def parse_variables(given: Iterable[str], option: str = "--var") -> dict[str, Any]:
+    """The variables of an option; raises CallsheetError (CFG011) for one that is none, or given twice.
 
     >>> parse_variables(["n=3", "city=Oslo", 'tags=["a"]', "empty="])
     {'n': 3, 'city': 'Oslo', 'tags': ['a'], 'empty': ''}
@@ -371,15 +371,15 @@ def parse_variables(given: Iterable[str]) -> dict[str, Any]:
         name, equals, value = text.partition("=")
         name = name.strip().removeprefix("$")
         if not equals:
-            raise _wrong(f"--var {text[:60]!r} has no =", "write --var name=value")
+            raise _wrong(f"{option} {text[:60]!r} has no =", f"write {option} name=value")
         if not _NAME.match(name):
             raise _wrong(
-                f"--var: {name[:60]!r} is not a variable's name",
+                f"{option}: {name[:60]!r} is not a variable's name",
                 "a name is made of ASCII letters, digits and _, without a digit first",
             )
         if name in found:
-            raise _wrong(f"--var gives {name} twice", "give each variable once")
-        found[name] = read_value(f"--var {name}", value)
+            raise _wrong(f"{option} gives {name} twice", "give each variable once")
+        found[name] = read_value(f"{option} {name}", value)
     return found
 
 
