@@ -41,7 +41,7 @@ from callsheet.frontends.ltp import parse
 from callsheet.ir import Effect, Plan
 from callsheet.machine import Limits, Machine, Started, ToolFacts, compile_plan
 from callsheet.passes import check
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Gateway, Ports, Route
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.runs import Launch, resume_run, start_run

@@ -6,7 +6,7 @@ from typing import Any
 
 from callsheet.ir import Call, Effect, Foreach, ListExpr, Literal, Output, Plan, Ref, Step
 from callsheet.machine import ToolFacts
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports, Route
 
 FACTS = {

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import plans
 from callsheet.ir import Call, Goto, Literal, Output, Plan, Step
 from callsheet.machine import Limits
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.runs import Launch, start_run
 from callsheet.store import Durability, EventType, Journal

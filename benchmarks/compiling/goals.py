@@ -3,6 +3,7 @@
 `goals.jsonl` holds a goal a line: its kind, its catalogue, the tools that a plan for it calls in their
 order, and the plans that reach it. In these plans `…` stands for any text, and `any_order` names steps
 that may change places. `tools.jsonl` declares the tools, `catalogues.json` says which a catalogue offers.
+`held_out/` has the same three files over other tools; no word of the compiler is tuned on its goals.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from callsheet.ir import canonical_tool_name
 from callsheet.passes import ToolSignature
 
 HERE = Path(__file__).parent
+_HELD_OUT = HERE / "held_out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,17 @@ class Goal:
 @cache
 def goals() -> tuple[Goal, ...]:
     """Every goal, those of one catalogue next to each other."""
-    lines = (HERE / "goals.jsonl").read_text(encoding="utf-8").splitlines()
+    return _goals_in(HERE)
+
+
+@cache
+def held_out() -> tuple[Goal, ...]:
+    """Goals of other domains over other tools, on which nothing is tuned."""
+    return _goals_in(_HELD_OUT)
+
+
+def _goals_in(folder: Path) -> tuple[Goal, ...]:
+    lines = (folder / "goals.jsonl").read_text(encoding="utf-8").splitlines()
     return tuple(_goal(json.loads(line)) for line in lines)
 
 
@@ -83,12 +95,22 @@ def _goal(data: dict[str, Any]) -> Goal:
 @cache
 def tools_of(catalogue: str) -> tuple[ToolText, ...]:
     """The tools of a catalogue, in its order."""
+    folder, names = _catalogues()[catalogue]
     declared = {
         tool["name"]: ToolText(tool["name"], tool["description"], tool["parameters"])
-        for tool in map(json.loads, (HERE / "tools.jsonl").read_text(encoding="utf-8").splitlines())
+        for tool in map(json.loads, (folder / "tools.jsonl").read_text(encoding="utf-8").splitlines())
     }
-    names = json.loads((HERE / "catalogues.json").read_text(encoding="utf-8"))[catalogue]
     return tuple(declared[name] for name in names)
+
+
+@cache
+def _catalogues() -> dict[str, tuple[Path, list[str]]]:
+    """Every catalogue's folder, and the names of its tools."""
+    return {
+        name: (folder, names)
+        for folder in (HERE, _HELD_OUT)
+        for name, names in json.loads((folder / "catalogues.json").read_text(encoding="utf-8")).items()
+    }
 
 
 @cache

@@ -57,11 +57,15 @@ def examined(variant: str, count: int, seed: int) -> Counter[str]:
     return found
 
 
-def many_tools(count: int) -> list[ToolShape]:
-    """So many tools of one to four arguments of six kinds, half of which must be given."""
+def many_tools(count: int, *, are_alike: bool = True) -> list[ToolShape]:
+    """So many tools of one to four arguments of six kinds, half of which must be given.
+
+    Every twelfth has the same arguments; where they are not alike, no two tools share the name of one.
+    """
     tools: list[ToolShape] = []
     for number in range(count):
-        names = [f"argument_{place}" for place in range(1 + number % 4)]
+        whose = "argument" if are_alike else f"argument_of_{number}"
+        names = [f"{whose}_{place}" for place in range(1 + number % 4)]
         fields = {name: _KINDS[(number + place) % len(_KINDS)] for place, name in enumerate(names)}
         required = names[: (len(names) + 1) // 2]
         tools.append(
@@ -82,14 +86,16 @@ def _least(work: Callable[[], object], rounds: int = 9) -> float:
 
 def times() -> Iterable[str]:
     """How long grammars of 40 tools by 12 variables take to make and to compile, in lines."""
-    tools = many_tools(40)
     calls = ExportOptions(max_steps=13, conditions=False, loops=False, failures=False, casts=False)
-    for name, options in (
-        ("calls and references alone", calls),
-        ("all of the default", ExportOptions(max_steps=13)),
+    alike, apart = many_tools(40), many_tools(40, are_alike=False)
+    for name, tools, options in (
+        ("calls and references alone", alike, calls),
+        ("calls and references alone, no two tools alike", apart, calls),
+        ("all of the default", alike, ExportOptions(max_steps=13)),
+        ("all of the default, no two tools alike", apart, ExportOptions(max_steps=13)),
     ):
         lark = plan_lark(tools, options)
-        made = _least(lambda options=options: plan_lark(tools, options), 3)
+        made = _least(lambda tools=tools, options=options: plan_lark(tools, options))
         compiled = _least(lambda lark=lark: Matcher(lark, is_checked=False))
         yield (
             f"40 tools, 12 variables, {name}: made in {made:.0f} ms, compiled in {compiled:.0f} ms; "

@@ -18,7 +18,7 @@ class Sentences:
     """Draws sentences of one grammar; the same generator draws the same ones."""
 
     def __init__(self, grammar: Grammar, random: Random) -> None:
-        self._rules = grammar.rules
+        self._rules = grammar.nodes
         self._start = grammar.start
         self._random = random
 

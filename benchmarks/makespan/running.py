@@ -15,7 +15,7 @@ from callsheet.ir import Call, Literal, Order, Plan, Step
 from callsheet.machine import CallTool, Command, Event, Limits, Machine, Started, Succeeded, compile_plan
 from callsheet.machine.graph import compile_graph
 from callsheet.machine.ranking import ranks_of
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Gateway, Ports, Route
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.simulated import Simulation

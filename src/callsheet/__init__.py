@@ -56,13 +56,13 @@ if TYPE_CHECKING:
     from callsheet.machine import Limits, Refusal, TookPlace, Usage
     from callsheet.policy.model import Policy
     from callsheet.ports.builtin import BuiltinSettings
+    from callsheet.ports.calls import CallContext, ToolFailed
     from callsheet.ports.models.model import Completion, Constraint, LanguageModel, ModelFailed, Syntax
     from callsheet.ports.models.opening import open_model
     from callsheet.ports.models.recorded import RecordedModel
     from callsheet.ports.models.scripted import ScriptedModel
     from callsheet.ports.models.settings import ModelPrices, ModelSettings
     from callsheet.ports.python_tools import tool
-    from callsheet.ports.tools import CallContext, ToolFailed
     from callsheet.ports.transforms import calc, format_text, select
     from callsheet.runtime.answers import Answer, PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall

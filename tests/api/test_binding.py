@@ -6,7 +6,8 @@ from typing import Any
 
 from callsheet.api.binding import bind_policy
 from callsheet.policy.model import CallRule, Policy, ToolRule
-from callsheet.ports.tools import CallContext, Registry, Tool, ToolSpec
+from callsheet.ports.calls import CallContext
+from callsheet.ports.tools import Registry, Tool, ToolSpec
 
 RULE = ToolRule(destructive=False, pin="sha256:1")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from callsheet import Answer, RunStatus, Runtime, TookPlace, tool
 from callsheet.api.tools import ToolSource
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.calls import ToolFailed
 
 APART = """
 S1: @SEND ("ada") > $sent

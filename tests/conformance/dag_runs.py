@@ -45,7 +45,7 @@ from callsheet.machine.keys import step_of
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.progress import with_own_ids
 from callsheet.passes import ToolSignature, check
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.runs import Launch, run_unrecorded
 

@@ -22,7 +22,8 @@ from callsheet.api.runtime import Runtime
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir import Effect, canonical_tool_name
 from callsheet.machine import Limits
-from callsheet.ports.tools import CallContext, Tool, ToolFailed, ToolSpec
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Tool, ToolSpec
 from callsheet.store.library import PlanLibrary
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callsheet.ports.answers import as_json, as_json_in_turns, read_answer
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.calls import ToolFailed
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from callsheet.policy.addresses import AddressRefused, AllowedHosts, checked, is_public, parse_url
 from callsheet.ports.builtin import BuiltinSettings, FetchSettings, builtin_tools
 from callsheet.ports.builtin.fetch import decode
-from callsheet.ports.tools import CallContext, Registry, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Registry
 
 CONTEXT = CallContext("run", "S1", "key")
 PAGE = (

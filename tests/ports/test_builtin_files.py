@@ -17,7 +17,8 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Cut, Fact
 from callsheet.ports.builtin import BuiltinSettings, FetchSettings, SearchSettings, builtin_tools
 from callsheet.ports.builtin.workspace import Workspace
-from callsheet.ports.tools import CallContext, Registry, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Registry
 
 CONTEXT = CallContext("run", "S1", "key")
 SECRET = "the secret outside"

@@ -13,7 +13,8 @@ import pytest
 from callsheet.ir import Effect
 from callsheet.machine import Cut
 from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, builtin_tools, host
-from callsheet.ports.tools import CallContext, Registry, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Registry
 
 CONTEXT = CallContext("run", "S1", "key")
 HOST = {"HOST_EXEC", "HOST_FILE_READ", "HOST_FILE_LIST"}

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from callsheet.machine import Cut
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.builtin.memory import find_facts
-from callsheet.ports.tools import CallContext, Registry, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Registry
 
 
 async def call(

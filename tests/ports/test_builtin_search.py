@@ -14,8 +14,9 @@ import pytest
 
 from callsheet.machine import Cut
 from callsheet.ports.builtin import BuiltinSettings, SearchSettings, builtin_tools
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.cleaning import clean_output
-from callsheet.ports.tools import CallContext, Registry, ToolFailed
+from callsheet.ports.tools import Registry
 
 KEY = "canary-key"
 ROWS = [

@@ -15,9 +15,9 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from callsheet.ports.calls import ToolFailed
 from callsheet.ports.mcp import folder_sink
 from callsheet.ports.mcp.content import untold_texts, value_of
-from callsheet.ports.tools import ToolFailed
 
 DATA = b"\x89PNG bytes"
 TEXT = base64.b64encode(DATA).decode()

@@ -15,9 +15,10 @@ import pytest
 from callsheet import Limits, arun
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp import HttpServer, McpPool, McpServerConfig, StdioServer, folder_sink
 from callsheet.ports.mcp.declarations import pin_of
-from callsheet.ports.tools import CallContext, Registry, ToolFailed
+from callsheet.ports.tools import Registry
 
 pytestmark = pytest.mark.servers
 

@@ -14,6 +14,7 @@ from callsheet.ir import JSON
 from callsheet.ir.operations import MODEL_OPERATIONS
 from callsheet.machine import CallModel, Cut, Fact, Remark
 from callsheet.machine.agents.allowance import MAX_ROUNDS
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models import operations as module
 from callsheet.ports.models.checks import json_text
 from callsheet.ports.models.operations import ModelOperations
@@ -25,7 +26,6 @@ from callsheet.ports.models.prompts import (
     asked_again,
     prompt_for,
 )
-from callsheet.ports.tools import CallContext, ToolFailed
 
 
 class Model:

@@ -22,9 +22,9 @@ from pydantic import BaseModel, TypeAdapter
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.python_tools import to_json, tool, tool_of
 from callsheet.ports.python_tools.annotations import MISS, simple
-from callsheet.ports.tools import CallContext, ToolFailed
 
 CONTEXT = CallContext("run-1", "S1.0.1", "key-1")
 
@@ -274,7 +274,7 @@ def test_simple_types_do_not_import_pydantic():
     code = (
         "import sys, asyncio\n"
         "from callsheet.ports.python_tools import tool, tool_of\n"
-        "from callsheet.ports.tools import CallContext\n"
+        "from callsheet.ports.calls import CallContext\n"
         "@tool\n"
         "async def f(a: str, b: int | None = None, c: list[float] = []): return [a, b, c]\n"
         "print(asyncio.run(tool_of(f).handler({'a': 'x', 'c': [1]}, CallContext('r', 'k', 'i'))))\n"

@@ -3,8 +3,8 @@
 import pytest
 
 from callsheet.diagnostics import CallsheetError, render_all
+from callsheet.ports.calls import CallContext
 from callsheet.ports.python_tools import load_tools
-from callsheet.ports.tools import CallContext
 
 HEAD = "from callsheet.ports.python_tools import tool\n"
 

@@ -3,7 +3,8 @@
 import pytest
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ports.tools import CallContext, Registry, Tool, ToolSpec
+from callsheet.ports.calls import CallContext
+from callsheet.ports.tools import Registry, Tool, ToolSpec
 
 
 async def _echo(args, context: CallContext):

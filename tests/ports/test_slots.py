@@ -12,9 +12,9 @@ from callsheet import Limits, Plan, Runtime, tool
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.ir import JSON, Call, Literal, Order, Step
 from callsheet.ir import Plan as Steps
+from callsheet.ports.calls import CallContext
 from callsheet.ports.mcp.config import parse_config
 from callsheet.ports.slots import Slots
-from callsheet.ports.tools import CallContext
 
 
 class Counter:

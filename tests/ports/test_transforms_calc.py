@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.calls import ToolFailed
 from callsheet.ports.transforms import calc, format_text
 
 

@@ -19,7 +19,8 @@ from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Effect
 from callsheet.machine import Result
-from callsheet.ports.tools import CallContext, Registry, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Registry
 from callsheet.ports.transforms import calc, select, transform_tools
 from callsheet.runtime.runs import Launch, run_unrecorded
 

@@ -18,7 +18,7 @@ from tests.runtime.tools import FACTS, plan_of, ports_for, route_to
 
 from callsheet.ir import JSON
 from callsheet.machine import Decision, Limits
-from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.runs import Launch, resume_run, start_run

@@ -13,7 +13,7 @@ from tests.runtime.tools import Tools, launch, plan_of, ports_for, route_to
 
 from callsheet.ir import JSON
 from callsheet.machine import Limits, Status
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.runs import resume_run, run_unrecorded, start_run

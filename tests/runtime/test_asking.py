@@ -32,7 +32,7 @@ from callsheet.machine import (
     Verdict,
     compile_plan,
 )
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.answers import Answer, PendingAsk, letter_payload
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome

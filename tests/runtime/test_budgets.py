@@ -11,7 +11,7 @@ from tests.runtime.tools import FACTS, plan_of, ports_for, route_to
 
 from callsheet.ir import JSON
 from callsheet.machine import Limits, Refusal, Status
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.runs import Launch, RunOutcome, resume_run, run_unrecorded, start_run
 from callsheet.store import EventType, Journal

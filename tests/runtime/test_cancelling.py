@@ -10,7 +10,7 @@ from tests.runtime.tools import FACTS, plan_of, route_to
 
 from callsheet.ir import JSON
 from callsheet.machine import Awaited, Event, Machine, Result, Started, Status, compile_plan
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.local import LocalDriver
 

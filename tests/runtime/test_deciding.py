@@ -13,7 +13,7 @@ from tests.runtime.tools import Tools, plan_of, ports_for, route_to
 
 from callsheet.ir import JSON, Effect, OnInDoubt
 from callsheet.machine import Decision, Limits, Result, Status, TookPlace, ToolFacts
-from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.local import LocalDriver

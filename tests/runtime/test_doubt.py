@@ -13,7 +13,7 @@ import pytest
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Effect
 from callsheet.machine import Decision, Status, ToolFacts
-from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.runs import Launch, resume_run, run_unrecorded, start_run

@@ -27,7 +27,7 @@ from callsheet.machine import (
     ToolFacts,
     compile_plan,
 )
-from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.runs import Launch, run_unrecorded, start_run
 from callsheet.runtime.simulated import Simulation

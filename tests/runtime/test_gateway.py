@@ -21,7 +21,7 @@ from callsheet.machine import (
     RunAgent,
     Succeeded,
 )
-from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.gateway import Gateway, Ports, Route
 from callsheet.runtime.runs import run_unrecorded
 

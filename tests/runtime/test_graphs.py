@@ -14,7 +14,7 @@ import pytest
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir import Effect, Plan
 from callsheet.machine import Status, ToolFacts
-from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.runs import Launch, RunOutcome, resume_run, start_run
 from callsheet.store import Durability, EventType, Journal, RunStatus

@@ -21,7 +21,7 @@ from callsheet import RunResult, RunStatus, Runtime, tool
 from callsheet.apps.cli.main import main
 from callsheet.ir import JSON
 from callsheet.machine import Failed, Limits, Started, Succeeded
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.runtime.runs import Launch, start_run

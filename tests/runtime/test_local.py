@@ -21,7 +21,7 @@ from callsheet.machine import (
     TimerFired,
     compile_plan,
 )
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Gateway, Ports, Route
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import Watch, run_unrecorded

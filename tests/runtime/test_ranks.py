@@ -13,7 +13,7 @@ from tests.runtime.test_graphs import FACTS, plan_of
 
 from callsheet.ir import Plan, plan_hash
 from callsheet.machine import Limits
-from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.runs import Launch, RunOutcome, resume_run, start_run
 from callsheet.store import Durability, EventType, Journal

@@ -16,7 +16,7 @@ from tests.runtime.tools import Tools, launch, plan_of, ports_for, route_to
 from callsheet.ir import JSON, Effect, Plan
 from callsheet.machine import Compile, Cut, Decision, Fact, Limits, Result, Status, ToolFacts
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.runs import Launch, Watch, check_pins, resume_run, start_run

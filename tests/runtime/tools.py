@@ -9,7 +9,7 @@ from typing import Any
 from callsheet.frontends.ltp import parse
 from callsheet.ir import JSON, Effect, Plan
 from callsheet.machine import Limits, Result, ToolFacts
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.runs import Launch, PortsFor, Watch, run_unrecorded
 from callsheet.store.records import Start

@@ -16,7 +16,7 @@ from tests.security.world import FACTS, World
 
 from callsheet.ir import JSON, Effect
 from callsheet.machine import ToolFacts
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.store import Journal
 
 PLAN = """

@@ -18,12 +18,12 @@ from callsheet.machine import PolicyRefusal, Status, ToolFacts
 from callsheet.machine.program import Loop
 from callsheet.policy.canon import policy_hash
 from callsheet.policy.model import AgentRule, ReplanRule
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome, fold_run
 from callsheet.runtime.inbox import answer_run, inbox
-from callsheet.runtime.runs import GivenPolicy, run_unrecorded, start_run
+from callsheet.runtime.runs import run_unrecorded, start_run
 from callsheet.store import EventType, JournalError, RunStatus
 from callsheet.store.labels import LabelStore
 
@@ -116,52 +116,6 @@ async def test_a_run_goes_on_under_the_policy_that_it_was_started_with(world: Wo
     assert labels_of(world) == {"n": "U/priv", "m": "T/pub"}
     assert refusal(await world.resume(in_doubt=Decision.SKIP)).step == "S3"
     assert world.sent == []
-
-
-async def test_another_policy_is_refused_unless_somebody_accepts_it(world: World) -> None:
-    from callsheet.machine import Decision
-
-    world.write("notes.txt", "private")
-    await interrupted(world, INTERRUPTED)
-    other = replace(POLICY, declassify=frozenset({"S1"}), denied_tools=frozenset({"WEB_SEARCH"}))
-    with pytest.raises(JournalError) as caught:
-        await world.resume(in_doubt=Decision.SKIP, given=GivenPolicy(other))
-    assert caught.value.diagnostics[0].code == "JRN023"
-    outcome = await world.resume(in_doubt=Decision.SKIP, given=GivenPolicy(other, is_accepted=True))
-    assert refusal(outcome).rule == "denied-tool"
-    assert EventType.POLICY in [event.type for event in world.journal.events("run")]
-    assert (await world.resume()).result == outcome.result
-
-
-async def test_the_same_policy_may_be_given_again(world: World) -> None:
-    from callsheet.machine import Decision
-
-    world.write("notes.txt", "private")
-    await interrupted(world, INTERRUPTED)
-    assert (
-        refusal(await world.resume(in_doubt=Decision.SKIP, given=GivenPolicy(replace(POLICY)))).step == "S3"
-    )
-
-
-async def test_a_run_without_a_policy_is_put_under_none(world: World) -> None:
-    plan = plan_of('S1: @NOTE ("x")')
-    launch = replace(world.launch(plan, {}, {}), policy=None)
-    gone: dict[str, Any] = {"NOTE": None}
-    world.tools.pop("NOTE")
-    del gone
-    await start_run(plan, world.ports(), launch, world.journal, "run")
-    assert world.journal.find_run("run").status is RunStatus.DONE
-    await _stopped(world)
-    with pytest.raises(JournalError) as caught:
-        await world.resume("other", given=GivenPolicy(POLICY))
-    assert caught.value.diagnostics[0].code == "JRN023"
-
-
-async def _stopped(world: World) -> None:
-    """A run without a policy that waits for a person."""
-    plan = plan_of('S1: @ASK_HUMAN ("go?") > $a')
-    launch = replace(world.launch(plan, {}, {}), policy=None)
-    await start_run(plan, world.ports(), launch, world.journal, "other")
 
 
 async def test_the_budgets_of_the_policy_hold(world: World) -> None:

@@ -15,9 +15,9 @@ from callsheet.diagnostics import CallsheetError, Source
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine.values import parse_json
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp import McpPool, McpServerConfig, StdioServer, parse_config
 from callsheet.ports.mcp.trust import PinFile
-from callsheet.ports.tools import CallContext, ToolFailed
 from callsheet.store.library import PlanLibrary
 from callsheet.store.library.transfer import import_plans
 

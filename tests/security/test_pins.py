@@ -15,6 +15,7 @@ from callsheet.api.agents import AgentRules
 from callsheet.api.compiling import offered
 from callsheet.api.reach import spec_lookup, take_in
 from callsheet.ir import Effect
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp import McpPool
 from callsheet.ports.mcp.declarations import pin_of
 from callsheet.ports.mcp.trust import (
@@ -31,7 +32,7 @@ from callsheet.ports.mcp.trust import (
     differences,
     identity_of,
 )
-from callsheet.ports.tools import CallContext, Registry, ToolFailed
+from callsheet.ports.tools import Registry
 
 PLAN = 'S1: @LOOK (thing="x") > $a\nS2: @RESPOND ($a)'
 

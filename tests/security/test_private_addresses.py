@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from callsheet.ports.builtin import BuiltinSettings, FetchSettings, builtin_tools
-from callsheet.ports.tools import CallContext, Registry, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Registry
 
 CONTEXT = CallContext("run", "S1.0.1")
 

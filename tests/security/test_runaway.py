@@ -24,7 +24,7 @@ from callsheet.machine import (
     Succeeded,
     compile_plan,
 )
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.runs import Launch, resume_run, start_run
 from callsheet.runtime.simulated import Simulation

@@ -18,7 +18,7 @@ from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.builtin.files import file_tools
 from callsheet.ports.builtin.memory import memory_tools
 from callsheet.ports.builtin.working_memory import working_memory_tools
-from callsheet.ports.tools import CallContext
+from callsheet.ports.calls import CallContext
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports

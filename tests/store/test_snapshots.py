@@ -19,7 +19,7 @@ from tests.runtime.test_drivers_agree import ports_of, simulation
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir import JSON, Effect, Plan
 from callsheet.machine import CallTool, Decision, Limits, Status, ToolFacts
-from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime import recording
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.doubt import decide_calls

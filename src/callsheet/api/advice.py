@@ -15,6 +15,7 @@ from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 _OPTION = re.compile(r"--var (\w+)=…")
 _UNKNOWN_TOOL = "CHK040"
 _CHANGED_TOOLS = "JRN021"
+_CHANGED_POLICY = "JRN023"
 
 
 def advised(plan: Plan, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -28,10 +29,18 @@ def in_words_of_the_library() -> Generator[None]:
     try:
         yield
     except CallsheetError as error:
-        raise CallsheetError([_argument_for_option(d) for d in error.diagnostics], error.source) from error
+        said = [_argument_for_option(d) for d in error.diagnostics]
+        if said == list(error.diagnostics):
+            raise
+        raise CallsheetError(said, error.source) from error
 
 
 def _argument_for_option(diagnostic: Diagnostic) -> Diagnostic:
+    if diagnostic.code == _CHANGED_POLICY:
+        said = (diagnostic.help or "").replace(
+            "--accept-changed-policy", "resume(…, accept_changed_policy=True)"
+        )
+        return replace(diagnostic, help=said)
     if diagnostic.code != _CHANGED_TOOLS:
         return diagnostic
     return replace(diagnostic, help="look at what changed, then resume(…, accept_changed_tools=True)")

@@ -22,8 +22,9 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, CallKind, call_kind
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile
+from callsheet.ports.calls import CallContext
 from callsheet.ports.models.model import LanguageModel
-from callsheet.ports.tools import CallContext, Registry, ToolSpec
+from callsheet.ports.tools import Registry, ToolSpec
 
 __all__ = ["CompileFailed", "CompileOptions", "Compiled", "Verify"]
 

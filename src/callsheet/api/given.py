@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.machine import Decision, TookPlace
+from callsheet.ports.calls import ToolFailed
 from callsheet.ports.python_tools import to_json
-from callsheet.ports.tools import ToolFailed
 from callsheet.runtime.doubt import Resolution
 from callsheet.store import check_run_id, new_run_id
 

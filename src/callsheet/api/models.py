@@ -15,11 +15,11 @@ from typing import Any, TypeAlias, cast
 from callsheet.api.plan import Plan
 from callsheet.ir import JSON
 from callsheet.machine import CallModel, RunAgent, to_text
+from callsheet.ports.calls import CallContext
 from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.models.operations import Complete, ModelAnswer, ModelOperations
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.python_tools import to_json
-from callsheet.ports.tools import CallContext
 from callsheet.runtime.gateway import AgentPort, ModelPort
 
 Answer: TypeAlias = "str | ModelAnswer"

@@ -30,8 +30,9 @@ from callsheet.ir import CallKind, Order, call_kind
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile, Progress, Remark
 from callsheet.machine.progress import without_past
+from callsheet.ports.calls import CallContext
 from callsheet.ports.models.model import Constraint, LanguageModel
-from callsheet.ports.tools import CallContext, ToolSpec
+from callsheet.ports.tools import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)

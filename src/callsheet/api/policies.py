@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from importlib.resources import files
 from pathlib import Path
+from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Source, did_you_mean
 from callsheet.policy.model import Policy
@@ -17,7 +18,14 @@ from callsheet.policy.reading import read_policy
 SHIPPED = ("strict", "workspace", "open")
 """The policies that come with callsheet, the strictest first."""
 
+PolicyLike: TypeAlias = "Policy | str | os.PathLike[str]"
+"""A policy, the name of a shipped one, or the path of a file."""
 _MOST_BYTES = 1 << 20
+
+
+def policy_of(given: PolicyLike | None) -> Policy | None:
+    """The policy that is meant; raises CallsheetError (POL001 to POL006) for one that is none."""
+    return given if isinstance(given, Policy) or given is None else load_policy(given)
 
 
 def load_policy(named: str | os.PathLike[str]) -> Policy:

@@ -15,6 +15,7 @@ from callsheet.api.plan import Plan as ReadPlan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.ir import Plan, plan_hash
 from callsheet.ir.labels import Label
+from callsheet.machine import PolicyRefusal
 from callsheet.passes.verify import StepLabels, Verdict, Violation, verify
 from callsheet.policy.calls import Obligation, Rule
 from callsheet.policy.judge import Judge
@@ -184,10 +185,9 @@ def objections_by(
     return objections
 
 
-def unproved(run_id: str) -> CallsheetError:
-    """That a run which was started without a policy cannot go on under one."""
-    return CallsheetError.single(
-        "JRN023",
-        f"run {run_id} was started without a policy, so nobody knows where its values come from",
-        help="resume it without the policy, or start it anew under it",
+def refused_by(objection: PolicyRefusal) -> PolicyRefused:
+    """That a call which is under way is refused, as its step would be."""
+    code, message = CODES[Rule(objection.rule)], f"{objection.message} ({objection.step} is under way)"
+    return PolicyRefused(
+        [Diagnostic(code, Severity.ERROR, message, help=objection.help, step=objection.step)]
     )

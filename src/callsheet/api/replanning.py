@@ -19,7 +19,8 @@ from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile
-from callsheet.ports.tools import CallContext, Registry
+from callsheet.ports.calls import CallContext
+from callsheet.ports.tools import Registry
 
 Replan: TypeAlias = "Callable[[Compile, CallContext, Registry], Awaitable[Steps]]"
 """Makes the plan of a RE-PLAN for the tools that there are; a compiler's is not checked yet."""

@@ -21,7 +21,6 @@ from callsheet.api.given import (
 from callsheet.api.handle import RunHandle
 from callsheet.api.kit import Kit, Servers, builtin_settings, pin_keeper, read_servers
 from callsheet.api.language import language_model
-from callsheet.api.looking import Looking
 from callsheet.api.models import (
     Agent,
     Compiler,
@@ -34,10 +33,12 @@ from callsheet.api.models import (
 from callsheet.api.opening import require_loop
 from callsheet.api.plan import PlanLike, as_plan
 from callsheet.api.planning import Planner, graph_planner
-from callsheet.api.policies import load_policy
+from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.reach import local_registry
 from callsheet.api.replanning import replan_by
+from callsheet.api.reporting import Reporting
 from callsheet.api.result import RunResult
+from callsheet.api.resuming import Terms
 from callsheet.api.session import Ears
 from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
@@ -47,7 +48,6 @@ from callsheet.ir import OnInDoubt, canonical_tool_name
 from callsheet.machine import Limits
 from callsheet.machine.asking import ApprovalTimeout, approval_timeouts
 from callsheet.machine.limits import SCHEDULES
-from callsheet.policy.model import Policy
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.asking import OnAsk
@@ -60,7 +60,7 @@ from callsheet.store import Journal, check_run_id
 from callsheet.trace.lctl.model import DebugDocument, Handoff
 
 
-class Runtime(Looking):
+class Runtime(Reporting):
     """Runs plans on the tools it is given, and on no others.
 
     - `tools`: functions (decorated with `@tool`, or plain: then their effect is `unsafe`),
@@ -129,7 +129,7 @@ class Runtime(Looking):
         on_approval: OnAsk | None = None,
         schedule: Literal["sequential", "auto"] | None = None,
         agent_tools: Iterable[str] | None = None,
-        policy: Policy | str | os.PathLike[str] | None = None,
+        policy: PolicyLike | None = None,
         pinned: bool = False,
         pins: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -158,7 +158,7 @@ class Runtime(Looking):
             agents=_agent_rules(model, agent, agent_tools),
             pins=pin_keeper(pinned, pins),
             language=None if model is None else language_model(model),
-            policy=policy if isinstance(policy, Policy) or policy is None else load_policy(policy),
+            policy=policy_of(policy),
         )
         super().__init__(kit)
 
@@ -227,6 +227,8 @@ class Runtime(Looking):
         in_doubt: InDoubt | None = None,
         accept_changed_tools: bool = False,
         limits: Limits | None = None,
+        policy: PolicyLike | None = None,
+        accept_changed_policy: bool = False,
     ) -> RunResult:
         """Carry a run on where its journal ends; a run that has ended gives its result again.
 
@@ -234,21 +236,17 @@ class Runtime(Looking):
         `in_doubt` decides what becomes of calls that may or may not have taken place; without
         it the run goes on with what `decide` has decided, and the result lists the rest. The limits
         are those that the run has, unless `limits` are given: what has been used counts against
-        them. Raises CallsheetError: no such run, a damaged journal, another process that owns the
-        run, tools that are gone or (JRN021) have changed, unless `accept_changed_tools`.
+        them. A run under a policy goes on under the one it was started with. Where `policy` is given and
+        differs, that is refused (JRN023) unless `accept_changed_policy`; then what is left of the plan is
+        proved against it, with the labels that the values have. Raises CallsheetError: no such run, a
+        damaged journal, another process that owns the run, tools that are gone or (JRN021) have changed,
+        unless `accept_changed_tools`; PolicyRefused for what is left of the plan.
         """
         self._require_journal()
-        verdict = None if in_doubt is None else verdict_of(in_doubt)
+        terms = _terms(in_doubt, accept_changed_tools, limits, policy, accept_changed_policy)
         async with self._opened() as session:
             log = StepLog(None)
-            outcome = await session.resume(
-                session.find(run_id),
-                verdict,
-                Ears(log=log),
-                Watch(),
-                accepts_changed_tools=accept_changed_tools,
-                limits=limits,
-            )
+            outcome = await session.resume(session.find(run_id), terms, Ears(log=log), Watch())
         return _result(outcome, log)
 
     async def decide(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
@@ -288,6 +286,8 @@ class Runtime(Looking):
         in_doubt: InDoubt | None = None,
         accept_changed_tools: bool = False,
         limits: Limits | None = None,
+        policy: PolicyLike | None = None,
+        accept_changed_policy: bool = False,
     ) -> RunHandle:
         """As `resume`, with a handle: the events begin with those of the past, marked `replayed`.
 
@@ -296,21 +296,14 @@ class Runtime(Looking):
         require_loop("start_resume", "resume_sync")
         self._require_journal()
         check_run_id(run_id)
-        verdict = None if in_doubt is None else verdict_of(in_doubt)
+        terms = _terms(in_doubt, accept_changed_tools, limits, policy, accept_changed_policy)
         stream = EventStream(run_id, None, replays=True)
 
         log = StepLog(None)
 
         async def work(watch: Watch) -> RunResult:
             async with self._opened() as session:
-                outcome = await session.resume(
-                    run_id,
-                    verdict,
-                    Ears(stream, log),
-                    watch,
-                    accepts_changed_tools=accept_changed_tools,
-                    limits=limits,
-                )
+                outcome = await session.resume(run_id, terms, Ears(stream, log), watch)
             return _result(outcome, log)
 
         return self._handle(RunHandle(run_id, stream, work, {}, is_recorded=True, log=log))
@@ -436,10 +429,17 @@ class Runtime(Looking):
         in_doubt: InDoubt | None = None,
         accept_changed_tools: bool = False,
         limits: Limits | None = None,
+        policy: PolicyLike | None = None,
+        accept_changed_policy: bool = False,
     ) -> RunResult:
         """As `resume`, for programs without an event loop."""
         work = self.resume(
-            run_id, in_doubt=in_doubt, accept_changed_tools=accept_changed_tools, limits=limits
+            run_id,
+            in_doubt=in_doubt,
+            accept_changed_tools=accept_changed_tools,
+            limits=limits,
+            policy=policy,
+            accept_changed_policy=accept_changed_policy,
         )
         return self._run_sync(work, "resume")
 
@@ -473,6 +473,17 @@ def _agent_rules(model: Model | None, agent: Agent | None, tools: Iterable[str] 
         return None
     allowed = None if tools is None else tuple(map(canonical_tool_name, names_of(tools)))
     return AgentRules(allowed, drives_agents=agent is None)
+
+
+def _terms(
+    in_doubt: InDoubt | None,
+    accepts_changed_tools: bool,
+    limits: Limits | None,
+    policy: PolicyLike | None,
+    accepts_changed_policy: bool,
+) -> Terms:
+    verdict = None if in_doubt is None else verdict_of(in_doubt)
+    return Terms(verdict, accepts_changed_tools, limits, policy_of(policy), accepts_changed_policy)
 
 
 def _result(outcome: RunOutcome, log: StepLog | None) -> RunResult:

@@ -35,8 +35,9 @@ from callsheet.api.kit import Kit
 from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner, refused
 from callsheet.api.prepared import Prepared, PreparedPlans
-from callsheet.api.proving import Proof, objections_by, prove, unproved
+from callsheet.api.proving import Proof, objections_by, prove
 from callsheet.api.reach import absent_tools, facts_of, pins_of, refused_tools, spec_lookup, take_in
+from callsheet.api.resuming import Circumstances, Terms, other_policy, unproved
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import EventStream
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
@@ -44,9 +45,10 @@ from callsheet.ir import JSON, Order, plan_hash
 from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile, Limits, ToolFacts, compile_plan
 from callsheet.machine.progress import with_own_ids
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models.failures import as_error
 from callsheet.ports.models.model import ModelFailed
-from callsheet.ports.tools import CallContext, Registry, ToolFailed
+from callsheet.ports.tools import Registry
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
@@ -261,16 +263,7 @@ class Session:
         assert self.journal is not None
         return self.journal.find_run(text).run_id
 
-    async def resume(
-        self,
-        run_id: str,
-        verdict: Resolution | None,
-        ears: Ears,
-        watch: Watch,
-        *,
-        accepts_changed_tools: bool,
-        limits: Limits | None = None,
-    ) -> RunOutcome:
+    async def resume(self, run_id: str, terms: Terms, ears: Ears, watch: Watch) -> RunOutcome:
         """Carry a run of the journal on; raises CallsheetError if that cannot be."""
         journal = self.journal
         assert journal is not None
@@ -287,26 +280,31 @@ class Session:
             ]
             if gone:
                 raise CallsheetError([*doubts, *gone])
-            if not accepts_changed_tools:
-                with in_words_of_the_library():
-                    check_pins(start, pins_of(plan, self._registry, self._kit.agents))
+            if not terms.accepts_changed_tools:
+                check_pins(start, pins_of(plan, self._registry, self._kit.agents))
             refused = refused_tools(plan, self._registry, self._kit.agents)
             if refused:
                 raise CallsheetError(refused)
             yield self._ports(ears)
 
         def change(before: Limits) -> Limits:
-            return before if limits is None else limits
+            return before if terms.limits is None else terms.limits
 
-        return await resume_run(
-            journal,
-            run_id,
-            ports_for,
-            in_doubt=verdict,
-            watch=watch,
-            present=Respondents(self._kit.on_ask),
-            limits=change,
-        )
+        here = Circumstances(journal, run_id, self._registry, self._kit.execution)
+        accepts = terms.accepts_changed_policy
+        with in_words_of_the_library():
+            return await resume_run(
+                journal,
+                run_id,
+                ports_for,
+                in_doubt=terms.verdict,
+                watch=watch,
+                present=Respondents(self._kit.on_ask),
+                limits=change,
+                policy=None
+                if terms.policy is None
+                else other_policy(terms.policy, here, is_accepted=accepts),
+            )
 
     async def decide(
         self, run_id: str, calls: Sequence[str], verdict: Resolution, *, every: bool

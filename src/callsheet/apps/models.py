@@ -26,13 +26,14 @@ from callsheet.ir import Call, CallKind, OnInDoubt, Order
 from callsheet.ir import Plan as Steps
 from callsheet.ir import Replan as ReplanAction
 from callsheet.machine import Compile, Limits, ToolFacts
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models.agents import AgentTurns, asking
 from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.models.opening import open_model
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.models.settings import named_model
 from callsheet.ports.python_tools import load_function
-from callsheet.ports.tools import CallContext, Registry, ToolFailed
+from callsheet.ports.tools import Registry
 from callsheet.runtime.gateway import CompilePort, ModelPort, TurnPort
 
 _WAY_OUT = (

@@ -15,8 +15,8 @@ from callsheet.ir import JSON, Plan, executor_name
 from callsheet.machine import Compile, Limits, RunAgent, ToolFacts
 from callsheet.machine.values import to_text
 from callsheet.ports.answers import as_json, read_answer
+from callsheet.ports.calls import CallContext
 from callsheet.ports.models.operations import ModelOperations
-from callsheet.ports.tools import CallContext
 from callsheet.ports.transforms import transform_facts, transform_tools
 from callsheet.runtime.gateway import AgentPort, CompilePort, Ports, Route
 from callsheet.runtime.runs import Launch, Watch, run_unrecorded

@@ -126,6 +126,10 @@ class Asking:
             return None
         return self._open.pop(key)
 
+    def withdraw(self, key: str) -> None:
+        """What is asked under this key is asked no more."""
+        self._open.pop(key, None)
+
     def is_open(self, key: str) -> bool:
         """Whether something is asked under this key."""
         return key in self._open

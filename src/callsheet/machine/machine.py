@@ -42,6 +42,7 @@ from callsheet.machine.monitor.refusal import PolicyRefusal, RefusedByPolicy
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.order import advance, catch_up, settle
 from callsheet.machine.program import Program, compile_plan
+from callsheet.machine.rejudging import judge_again
 from callsheet.machine.replanning import planned
 from callsheet.machine.result import Status
 from callsheet.machine.run import ALL, Observer, Run
@@ -272,6 +273,7 @@ class Machine(Run):
     def _on_policy_changed(self, event: PolicyChanged, out: list[Command]) -> None:
         if self.monitor is not None:
             self.monitor.change(event.policy)
+            judge_again(self, self.monitor, out)
 
     def _on_edited(self, event: Edited, out: list[Command]) -> None:
         if self.ahead is not None:

@@ -15,8 +15,9 @@ from callsheet.api.budget import SharedBudget
 from callsheet.api.models import called
 from callsheet.ir import JSON, Effect, canonical_tool_name
 from callsheet.machine import Limits
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.python_tools import to_json
-from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSpec
+from callsheet.ports.tools import Handler, Tool, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from callsheet.ir import Order, executor_name
 from callsheet.machine import Limits, Usage
 from callsheet.planning.context import PlanningContext
 from callsheet.planning.results import PlanExecutionResult, StepExecutionResult
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.calls import ToolFailed
 from callsheet.store import Journal
 
 _log = logging.getLogger("callsheet")

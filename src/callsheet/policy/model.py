@@ -79,12 +79,19 @@ class ToolRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRule:
-    """What `@AGENT_SOLVE` may do: the capability that it is given at most."""
+    """What `@AGENT_SOLVE` may do: the capability that it is given at most.
+
+    `arguments` are patterns by tool and argument, one of which the value has to fit; others are free.
+    `seconds` is how long it may work from its first turn on, also where the run was stopped meanwhile.
+    """
 
     tools: tuple[str, ...] = ()
     max_turns: int = 5
     max_calls: int = 20
     seconds: float = 600.0
+    arguments: Mapping[str, Mapping[str, tuple[str, ...]]] = field(
+        default_factory=dict[str, Mapping[str, tuple[str, ...]]]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

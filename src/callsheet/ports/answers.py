@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from callsheet.ir import JSON
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.calls import ToolFailed
 
 _MAX_DEPTH = 200
 _LARGEST = 10**4_000
@@ -36,7 +36,7 @@ def read_answer(answer: object) -> object:
     >>> read_answer({"success": False, "error": "503"})
     Traceback (most recent call last):
     ...
-    callsheet.ports.tools.ToolFailed: 503
+    callsheet.ports.calls.ToolFailed: 503
     """
     if not isinstance(answer, Mapping):
         raise ToolFailed(f"the tool answered in no known shape: {_kind(answer)} instead of a dict")

@@ -10,7 +10,8 @@ from typing import Any
 
 from callsheet.ir import JSON, Effect, executor_name
 from callsheet.machine.asking import ASK, read_question, wrong_argument
-from callsheet.ports.tools import CallContext, Tool, ToolFailed, ToolSpec
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Tool, ToolSpec
 
 ORIGIN = "people"
 """Where the operation comes from, as its declaration says."""

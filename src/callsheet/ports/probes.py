@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from callsheet.machine import TookPlace
 from callsheet.ports.answers import as_json
-from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
 
 Probed: TypeAlias = "TookPlace | Literal[False] | None"
 """`TookPlace(value)`: the call took place and gave this value; False: it did not; None: unknown."""

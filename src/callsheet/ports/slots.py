@@ -11,7 +11,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from callsheet.ir import JSON
-from callsheet.ports.tools import CallContext, Handler
+from callsheet.ports.calls import CallContext
+from callsheet.ports.tools import Handler
 
 
 class Slots:

@@ -6,112 +6,16 @@ for a canonical name, or a diagnostic. Nothing here chooses a tool by an argumen
 
 from __future__ import annotations
 
-import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, Effect, OnInDoubt
-from callsheet.ir.labels import Label
-from callsheet.machine import Remark, Spent
+from callsheet.ports.calls import CallContext
 
 if TYPE_CHECKING:
     from callsheet.ports.probes import Prober
-
-
-class ToolFailed(Exception):
-    """The call failed; the text is what a plan sees as the error.
-
-    `in_doubt` says that the call may have had its effect all the same: no answer came in time,
-    or the server ended before it gave one.
-    """
-
-    def __init__(self, text: str, *, in_doubt: bool = False) -> None:
-        super().__init__(text)
-        self.in_doubt = in_doubt
-
-
-class CallContext:
-    """What a port is told about a call besides its arguments, and where it tells what its answer cannot.
-
-    `key` is the call's name in the run: step, visit, item and attempt. `idempotency_key` is the
-    same for every delivery of this call, also after a crash and when its answer was lost, and new
-    for a planned retry after a failure; it is made from the run and the key of the first attempt of
-    this `delivery` (by default this one) unless it is given. `remarks` are what has been told with
-    `remark`, `spent` what was reported with `spend`. `shown` is the label of the data that a planner was
-    shown for this call, None where nobody has said it. `on_late` hears of an answer that comes after
-    the call was given up.
-    """
-
-    __slots__ = ("_delivery", "_idempotency_key", "key", "on_late", "remarks", "run_id", "shown", "spent")
-
-    def __init__(
-        self,
-        run_id: str,
-        key: str,
-        idempotency_key: str | None = None,
-        *,
-        delivery: str = "",
-        on_late: Callable[[CallContext, JSON | ToolFailed], None] | None = None,
-    ) -> None:
-        self.run_id = run_id
-        self.key = key
-        self.remarks: tuple[Remark, ...] = ()
-        self.spent: Spent | None = None
-        self.shown: Label | None = None
-        self._delivery = delivery or key
-        self._idempotency_key = idempotency_key
-        self.on_late = on_late
-
-    def came_late(self, outcome: JSON | ToolFailed) -> None:
-        """Tell what came after the call was given up, in the thread of its event loop.
-
-        It is noted where the run is recorded and has not ended; it changes nothing else.
-        """
-        if self.on_late is not None:
-            self.on_late(self, outcome)
-
-    def remark(self, *remarks: Remark) -> None:
-        """Tell what is to be known of the outcome beside its value; it is kept in the journal."""
-        self.remarks += remarks
-
-    def spend(
-        self,
-        *,
-        input_tokens: int = 0,
-        output_tokens: int = 0,
-        cost: float | None = 0.0,
-        cached_tokens: int = 0,
-        requests: int = 0,
-        seconds: float = 0.0,
-    ) -> None:
-        """Report what the call has spent, for the budget of the run; what is reported adds up.
-
-        `cost` is in the unit of `Limits(max_cost=…)`, None where nobody knows it. `cached_tokens` are
-        those of the tokens in that were in a provider's cache, `requests` how often a provider of models
-        was asked, and `seconds` how long that took. Raises ValueError for less than nothing.
-        """
-        known = 0.0 if cost is None else cost
-        least = min(input_tokens, output_tokens, cached_tokens, requests, seconds)
-        if least < 0 or not 0 <= known < math.inf:
-            raise ValueError("what a call has spent is a number of at least 0")
-        self.charge(
-            Spent(input_tokens, output_tokens, known, cached_tokens, requests, int(cost is None), seconds)
-        )
-
-    def charge(self, spent: Spent) -> None:
-        """Add what something else has spent for the call."""
-        self.spent = spent if self.spent is None else self.spent.plus(spent)
-
-    @property
-    def idempotency_key(self) -> str:
-        """The name under which a tool may know a delivery again."""
-        if self._idempotency_key is None:
-            self._idempotency_key = sha256(f"{self.run_id}/{self._delivery}".encode()).hexdigest()
-        return self._idempotency_key
-
 
 Handler: TypeAlias = Callable[[dict[str, Any], CallContext], Awaitable[JSON]]
 """Carries out a call: gives the value, or raises ToolFailed (any other exception fails it too)."""

@@ -108,7 +108,7 @@ class JournalRecorder:
             return  # it only looks; the intent is that of its call
         self._writer.intend(key, command.tool if type(command) is CallTool else None)
         if book is not None:
-            book.launched[key] = self._writer.last_ts
+            book.left(key, self._writer.last_ts)
             book.asked.pop(key, None)
 
     def _pose(self, ask: Ask) -> None:

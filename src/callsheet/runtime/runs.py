@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -33,7 +33,6 @@ from callsheet.machine import (
 )
 from callsheet.machine.machine import Observer
 from callsheet.machine.version import MACHINE_VERSION
-from callsheet.policy.canon import policy_hash
 from callsheet.policy.model import Policy
 from callsheet.runtime.answers import PendingAsk, pending
 from callsheet.runtime.asking import People, Respondents
@@ -52,6 +51,7 @@ from callsheet.runtime.guard import Guard, GuardedGateway, bounded
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.ranks import ranks_for
 from callsheet.runtime.recording import JournalRecorder
+from callsheet.runtime.tokens import Tasks, tasks_of
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.ids import new_run_id
 from callsheet.store.labels import LabelStore
@@ -187,15 +187,11 @@ async def start_run(
             return await _drive(kept, folded, commands, gateway, watch)
 
 
-class GivenPolicy(NamedTuple):
-    """The policy under which a run is to be taken up; `is_accepted`: also where it is not its own."""
-
-    policy: Policy
-    is_accepted: bool = False
-
-
 PortsFor = Callable[[Start, Plan], AbstractAsyncContextManager[Ports]]
 """Opens the ports again for a run that was started this way; may refuse with CallsheetError."""
+PolicyFor = Callable[[Folded], Policy | None]
+"""The policy under which a run goes on that stands so, None where that is its own; may refuse with
+CallsheetError. It is asked once the ports are open."""
 
 
 async def resume_run(
@@ -206,74 +202,73 @@ async def resume_run(
     watch: Watch = _NOBODY,
     present: Respondents = _ABSENT,
     limits: Callable[[Limits], Limits] | None = None,
-    given: GivenPolicy | None = None,
+    policy: PolicyFor | None = None,
+    *,
+    reopens: bool = True,
 ) -> RunOutcome:
     """Take a run up where its journal ends; a run that has ended gives its result again.
 
-    A plan of dependencies that failed goes on with what failed and what waited for that. No finished
-    call is made again. Calls in doubt are decided by their probes and policies, then by `in_doubt`.
+    A plan of dependencies that failed goes on with what failed and what waited for that, if it `reopens`. No
+    finished call is made again. Calls in doubt are decided by their probes and policies, then by `in_doubt`.
     Where others stay in doubt the run goes on as far as it can with what is decided and answered, and
     the outcome lists them; if nothing is decided, nothing is launched, as where a run waits for answers
     alone and none has come. `limits` makes, of the limits that the run has, those that hold from now
-    on. A run under a policy goes on under the very same, unless another is `given` and accepted. Where
-    somebody has asked for the run to be cancelled, it is. Raises JournalError where the run is unknown,
-    damaged, owned by a process that lives, or (JRN023) not under the given policy.
+    on. A run under a policy goes on under the very same, unless `policy` gives another. Where somebody has
+    asked for the run to be cancelled, it is. Raises JournalError where the run is unknown, damaged, or owned
+    by a process that lives.
     """
     plan = _plan_of(journal, run_id)
     with journal.claim(run_id) as writer:
         folded = stand(journal, writer, plan, watch.observer, from_start=watch.hears_all)
         machine = folded.machine
-        if machine.result is not None and not machine.may_reopen:
+        if machine.result is not None and not (machine.may_reopen and reopens):
             return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
-        changed = _changed(run_id, folded, given)
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         cancelled = None if machine.result is not None else cancel_asked(journal, run_id)
         if cancelled is not None:
             folded.take(recorder.event(cancelled))
             return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
-        bounds = machine.limits if limits is None else bounded(limits(machine.limits), folded.policy)
-        if bounds != machine.limits:
-            folded.take(recorder.event(LimitsChanged(bounds)))
-        if changed is not None:
-            folded.take(recorder.event(changed))
-        if machine.result is not None:
-            folded.take(recorder.event(Reopened()))
-        settle_doubts(folded, recorder, in_doubt)
-        if machine.result is not None:
-            return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
-        people = _people(journal, run_id, present, folded.posed)
-        if _is_stuck(folded, people):
-            return _stands(writer, folded)
-        doubtful = folded.in_doubt()
-        commands = [_rest(folded, key) for key in folded.waiting if key not in doubtful]
-        async with ports_for(folded.start, plan) as ports:
+        async with AsyncExitStack() as stack:
+            ports, other = None, None
+            if policy is not None:
+                ports = await stack.enter_async_context(ports_for(folded.start, plan))
+                other = policy(folded)
+            _change(folded, recorder, limits, other)
+            if machine.result is None:
+                settle_doubts(folded, recorder, in_doubt)
+            if machine.result is not None:
+                return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
+            people = _people(journal, run_id, present, folded.posed)
+            if _is_stuck(folded, people):
+                return _stands(writer, folded)
+            doubtful = folded.in_doubt()
+            commands = [_rest(folded, key) for key in folded.waiting if key not in doubtful]
+            if ports is None:
+                ports = await stack.enter_async_context(ports_for(folded.start, plan))
             writer.set_status(RunStatus.RUNNING)
             kept = _Kept(journal, writer, plan, people)
             with _gateway(journal, run_id, folded, ports) as gateway:
                 return await _drive(kept, folded, commands, gateway, watch)
 
 
-def _changed(run_id: str, folded: Folded, given: GivenPolicy | None) -> PolicyChanged | None:
-    """That a run goes on under another policy; raises JournalError (JRN023) where that is not accepted."""
-    if given is None:
-        return None
-    enforcement = folded.enforcement
-    if enforcement is None:
-        raise JournalError(
-            "JRN023",
-            f"run {run_id} was started without a policy, so nobody knows where its values come from",
-            way_out="carry it on without one, or start it anew under the policy",
-        )
-    before, now = policy_hash(enforcement.policy), policy_hash(given.policy)
-    if before == now:
-        return None
-    if not given.is_accepted:
-        raise JournalError(
-            "JRN023",
-            f"run {run_id} is under the policy {before[:12]}, and this is {now[:12]}",
-            way_out="carry it on without naming one: under its own; or start it anew under the other",
-        )
-    return PolicyChanged(given.policy)
+def _change(
+    folded: Folded,
+    recorder: JournalRecorder,
+    limits: Callable[[Limits], Limits] | None,
+    policy: Policy | None,
+) -> None:
+    """Write down what holds from now on, and that a graph which has failed goes on."""
+    machine = folded.machine
+    has_failed = machine.result is not None
+    bounds = machine.limits if limits is None else limits(machine.limits)
+    if limits is not None or policy is not None:
+        bounds = bounded(bounds, policy or folded.policy)
+    if bounds != machine.limits:
+        folded.take(recorder.event(LimitsChanged(bounds)))
+    if policy is not None:
+        folded.take(recorder.event(PolicyChanged(policy)))
+    if has_failed:
+        folded.take(recorder.event(Reopened()))
 
 
 def _labels(journal: Journal) -> LabelStore:
@@ -297,7 +292,8 @@ def _gateway(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Gen
         yield Gateway(ports, run_id, facts, at_once)
         return
     with _labels(journal) as store:
-        guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store)
+        tasks = Tasks(tasks_of(folded), folded.book.began.get)
+        guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
         yield GuardedGateway(ports, run_id, guard, facts, at_once)
 
 

@@ -338,7 +338,7 @@ def _note(folded: Folded, row: Row) -> None:
     key, book = row.key or "", folded.book
     match row.type:
         case EventType.INTENT:
-            book.launched[key] = row.ts
+            book.left(key, row.ts)
         case EventType.TIMER:
             book.due[key] = float((row.body or {})["due"])
         case EventType.IN_DOUBT:

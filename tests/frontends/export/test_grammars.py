@@ -234,13 +234,13 @@ def test_numbers_keep_the_bounds_of_their_schema() -> None:
 @given(bounds=st.tuples(st.integers(-3_000, 3_000), st.integers(-3_000, 3_000)).map(sorted))
 def test_whole_numbers_are_all_that_their_bounds_hold(bounds: list[int]) -> None:
     from callsheet.frontends.export.numbers import integers
-    from callsheet.frontends.export.rules import Grammar
+    from callsheet.frontends.export.rules import Grammar, Rule
     from callsheet.frontends.export.syntaxes import as_lark
 
     low, high = bounds
     node = integers(low, high)
     assert node is not None
-    matcher = Matcher(as_lark(Grammar("n", {"n": node}, frozenset({"n"}))))
+    matcher = Matcher(as_lark(Grammar("n", {"n": Rule(node)}, frozenset({"n"}))))
     for number in {low - 1, low, low + 1, (low + high) // 2, high - 1, high, high + 1, 0, -1, 10, 999, 1000}:
         assert matcher.takes(str(number)) == (low <= number <= high), number
 
@@ -268,11 +268,11 @@ def test_a_rule_uses_only_rules_that_stand_before_it_and_a_token_only_tokens() -
     """So what a grammar says is finite, and a lexer may read each token by itself."""
     grammar = plan_grammar(TOOLS, VARIANTS["all constructs"])
     used = {
-        name: set(re.findall(r"Use\(name='([^']*)'\)", repr(node))) for name, node in grammar.rules.items()
+        name: set(re.findall(r"Use\(name='([^']*)'\)", repr(node))) for name, node in grammar.nodes.items()
     }
     order = {name: number for number, name in enumerate(grammar.rules)}
     assert all(order[other] < order[name] for name, others in used.items() for other in others)
-    assert all(used[name] <= grammar.tokens for name in grammar.tokens)
+    assert all(used[name] <= grammar.tokens for name in grammar.tokens & used.keys())
 
 
 def test_a_grammar_grows_with_the_square_of_the_optional_arguments_at_most() -> None:

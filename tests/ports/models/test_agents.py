@@ -12,10 +12,11 @@ from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Cut, Fact
 from callsheet.machine.agents.allowance import Allowance
 from callsheet.machine.agents.conversation import Came, Seen, Turn
+from callsheet.ports.calls import CallContext
 from callsheet.ports.models.agents import AgentTurns, action_in, asking, turn_prompt
 from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Syntax, Usage
 from callsheet.ports.models.prompts import Messages
-from callsheet.ports.tools import CallContext, ToolSpec
+from callsheet.ports.tools import ToolSpec
 
 SEARCH = ToolSpec(
     "SEARCH",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from callsheet.frontends.ltp import parse
 from callsheet.ir import JSON, Plan
 from callsheet.machine import CallModel, Compile, Limits, Result, ToolFacts
-from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.runs import Launch, start_run
 from callsheet.store import Journal

@@ -12,7 +12,7 @@ from tests.trace.projection.runs import Told, errors_of, ports_of, tell
 
 from callsheet.ir import JSON, Call, Order, Output, Plan, Ref, Step
 from callsheet.machine import Compile, Failed, PlanCompiled, ToolFacts
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.calls import ToolFailed
 from callsheet.store import Journal
 from callsheet.trace.lctl.confidence import effective
 from callsheet.trace.lctl.reading import parse

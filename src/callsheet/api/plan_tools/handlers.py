@@ -24,7 +24,8 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Call, Effect, canonical_tool_name, executor_name
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Spent, Usage
-from callsheet.ports.tools import CallContext, Tool, ToolSpec
+from callsheet.ports.calls import CallContext
+from callsheet.ports.tools import Tool, ToolSpec
 from callsheet.store.library import PlanLibrary, StoredPlan
 
 

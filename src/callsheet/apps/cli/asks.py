@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from callsheet.apps.cli.outcome import iso
+from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.output import exact, without_controls
 from callsheet.runtime.answers import PendingAsk
 

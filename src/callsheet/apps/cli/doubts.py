@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.output import preview, seconds
 from callsheet.diagnostics import CODES, CallsheetError
 
@@ -58,7 +59,6 @@ def _refuse(name: str) -> None:
 
 def doubt_json(call: DoubtfulCall) -> dict[str, Any]:
     """A call in doubt as a JSON object."""
-    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
 
     return {
         "key": call.key,
@@ -74,7 +74,6 @@ def doubt_json(call: DoubtfulCall) -> dict[str, Any]:
 
 def left_lines(calls: Sequence[DoubtfulCall]) -> list[str]:
     """The calls that left and gave no answer, each with its arguments and since when; none for none."""
-    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
 
     if not calls:
         return []

@@ -46,6 +46,7 @@ COMMANDS: dict[str, Entry] = {
     "fork": Entry(
         f"{_HERE}.travel.fork:fork", "Go on from an event in a new run, with something edited.", _RUNS
     ),
+    "report": Entry(f"{_HERE}.report:report", "Write a run as one HTML file.", _RUNS),
     "lctl": Entry(f"{_HERE}.lctl.group:lctl", "Check and draw what agents hand to one another.", _RUNS),
     "tools": Entry(f"{_HERE}.tools:tools", "List the tools that a plan can call.", _MORE),
     "trust": Entry(f"{_HERE}.trust.group:trust", "Say which tools of MCP servers are trusted.", _MORE),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +62,6 @@ def with_way_on(error: JournalWriteFailed, run_id: str | None, hint: str) -> Cal
         return error
     way_on = f"free space or repair the disk, then: callsheet resume {run_id}{hint}"
     return CallsheetError([replace(d, help=way_on) for d in error.diagnostics])
-
-
-def iso(moment: float) -> str:
-    """A wall time in seconds since 1970 as ISO 8601, in UTC.
-
-    >>> iso(0.5)
-    '1970-01-01T00:00:00.500+00:00'
-    """
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
 
 
 def _print_result(result: Result) -> None:

@@ -14,20 +14,23 @@ import click
 from callsheet.apps.cli import limiting, options
 from callsheet.apps.cli.doubts import DECISIONS, ResolutionType
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics
+from callsheet.apps.cli.output import print_diagnostics, say, without_controls
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.stage import Stage
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order
 
 if TYPE_CHECKING:
+    from callsheet.api.resuming import Circumstances
     from callsheet.ir import Plan
     from callsheet.machine import Limits
+    from callsheet.policy.model import Policy
     from callsheet.runtime.doubt import Resolution, RunOutcome
     from callsheet.runtime.gateway import Ports
     from callsheet.store.journal import Journal
     from callsheet.store.reader import RunInfo
     from callsheet.store.records import Start
+    from callsheet.store.replay import Folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,10 @@ class Resumption:
     waits: bool
     model: str
     limits: Callable[[Limits], Limits]
+    policy: Policy | None
+    accepts_changed_policy: bool
+    reopens: bool
+    """Whether a graph that has failed goes on where it failed."""
 
 
 _OPTIONS: tuple[options.Decorator, ...] = (
@@ -57,6 +64,17 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     ),
     click.option(
         "--model", default="", metavar="MODEL", help="Another model than that of the start; as for `run`."
+    ),
+    click.option(
+        "--policy",
+        default="",
+        metavar="POLICY",
+        help="Go on under this policy: strict, workspace, open, or a file; default: the one of the start.",
+    ),
+    click.option(
+        "--accept-changed-policy",
+        is_flag=True,
+        help="Go on although --policy differs from the one of the start, if what is left of the plan passes.",
     ),
     options.waits,
     options.journal_path,
@@ -83,7 +101,8 @@ def resume(run: str, **given: Any) -> int:
     in doubt: it is decided by `callsheet decide` or --in-doubt. What is decided goes on; what is
     not is shown, and the exit status is 4. So it is where the run waits for people and nobody has
     answered (`callsheet inbox`). The limits are those of the start, unless one is given anew; what
-    has been used counts against them.
+    has been used counts against them. So it is with the policy, and what is left of the plan is
+    held against another one before it goes on.
     """
     return carry_on(lambda journal: journal.find_run(run), **given)
 
@@ -94,13 +113,18 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
     in_doubt: Resolution | None,
     accept_changed_tools: bool,
     model: str,
+    policy: str,
+    accept_changed_policy: bool,
     waits: bool,
     journal: Path | None,
     changes: Callable[[Limits], Limits],
     progress: str,
     as_json: bool,
+    reopens: bool = True,
 ) -> int:
     """Carry on the run that `find` finds in the journal; gives the exit status."""
+    if accept_changed_policy and not policy:
+        raise click.UsageError("--accept-changed-policy is about another policy: add --policy")
     with options.open_journal(journal) as opened:
         info = find(opened)
         plan = opened.plan(info.plan_hash)[0]
@@ -114,9 +138,20 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
             waits=waits,
             model=options.model_named(model) if model else "",
             limits=changes,
+            policy=_policy_named(policy),
+            accepts_changed_policy=accept_changed_policy,
+            reopens=reopens,
         )
-        reopens = plan.order is Order.DAG
-        return _carry_on(job, hint=options.journal_hint(journal), as_json=as_json, reopens=reopens)
+        is_graph = plan.order is Order.DAG
+        return _carry_on(job, hint=options.journal_hint(journal), as_json=as_json, reopens=is_graph)
+
+
+def _policy_named(given: str) -> Policy | None:
+    if not given:
+        return None
+    from callsheet.api.policies import load_policy  # noqa: PLC0415 - only under another policy
+
+    return load_policy(given)
 
 
 def _carry_on(job: Resumption, *, hint: str, as_json: bool, reopens: bool) -> Exit:
@@ -138,10 +173,20 @@ async def _resume(job: Resumption) -> RunOutcome:
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415 - as above
     from callsheet.runtime.runs import Watch, resume_run  # noqa: PLC0415
 
+    tools: list[Circumstances] = []
+
     @asynccontextmanager
     async def ports_for(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
-        async with _ports_of(job, start, plan) as ports:
+        async with _opened(job, start, plan) as (here, ports):
+            tools.append(here)
             yield ports
+
+    def policy(folded: Folded) -> Policy | None:
+        from callsheet.api.resuming import other_policy  # noqa: PLC0415 - only under another policy
+
+        assert job.policy is not None
+        tell = None if job.quiet else _tell_difference
+        return other_policy(job.policy, tools[-1], is_accepted=job.accepts_changed_policy, tell=tell)(folded)
 
     watch = Watch(observer=job.progress.note, hears_all=False, on_driver=job.progress.begin)
     return await resume_run(
@@ -152,13 +197,20 @@ async def _resume(job: Resumption) -> RunOutcome:
         watch=watch,
         present=Respondents(waits=job.waits),
         limits=job.limits,
+        policy=None if job.policy is None else policy,
+        reopens=job.reopens,
     )
 
 
+def _tell_difference(difference: str) -> None:
+    say(f"another policy from here on: {without_controls(difference)}")
+
+
 @asynccontextmanager
-async def _ports_of(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[Ports]:
+async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[tuple[Circumstances, Ports]]:
     """Open the tools that the run's start names; refuse those that are gone or have changed."""
     from callsheet.api.reach import absent_tools, pins_of, refused_tools  # noqa: PLC0415 - as above
+    from callsheet.api.resuming import Circumstances  # noqa: PLC0415
     from callsheet.apps.models import asked_by, carried_on  # noqa: PLC0415
     from callsheet.apps.session import Setup, open_toolbox  # noqa: PLC0415
     from callsheet.runtime.runs import check_pins  # noqa: PLC0415
@@ -179,4 +231,5 @@ async def _ports_of(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator
         if refused:
             raise CallsheetError(refused)
         compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
-        yield toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
+        here = Circumstances(job.journal, job.run_id, toolbox.registry, setup.settings.execution)
+        yield here, toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))

@@ -11,6 +11,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.doubts import DECISIONS, doubt_json
+from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json
 
 if TYPE_CHECKING:
@@ -66,7 +67,6 @@ def runs(ctx: click.Context, limit: int, status: str | None, journal: Path | Non
 
 def _rows(path: Path | None, status: str | None, limit: int) -> list[dict[str, Any]]:
     """The runs as JSON objects; none where the default journal has not been made yet."""
-    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
     from callsheet.store.place import default_journal_path  # noqa: PLC0415 - brings the store
 
     if path is None and not default_journal_path().exists():

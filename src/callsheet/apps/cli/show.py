@@ -15,6 +15,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.doubts import doubt_json, doubt_lines, left_lines, unanswered_lines
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.origin import Origin, origin_of
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, seconds
 from callsheet.apps.cli.runs import INTERRUPTED, plan_name, shown_status
@@ -124,7 +125,6 @@ def _story(journal: Journal, info: RunInfo, bad: BadEvent | None) -> Story:
 
 
 def _print(story: Story, hint: str) -> None:
-    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
 
     info, account = story.info, story.account
     click.echo(f"run      {info.run_id}")
@@ -185,7 +185,6 @@ def _cuts(account: Account) -> Iterator[str]:
 
 
 def _late_line(answer: LateAnswer) -> str:
-    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
 
     said = "failed" if answer.outcome == "err" else "answered"
     when = iso(answer.ts)
@@ -193,7 +192,6 @@ def _late_line(answer: LateAnswer) -> str:
 
 
 def _late_json(answer: LateAnswer) -> dict[str, Any]:
-    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
 
     return {
         "key": answer.key,
@@ -252,7 +250,6 @@ def _print_end(story: Story, hint: str) -> None:
 
 def _json(story: Story) -> dict[str, Any]:
     from callsheet.apps.cli import asks  # noqa: PLC0415 - as above
-    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
 
     info, folded = story.info, story.account.folded
     result = folded.machine.result
@@ -291,8 +288,6 @@ def _json(story: Story) -> dict[str, Any]:
 
 
 def _step_json(visit: StepAccount) -> dict[str, Any]:
-    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - as above
-
     return {
         "step": visit.step,
         "outcome": visit.outcome,
@@ -345,7 +340,6 @@ def _show_timeline(journal: Journal, info: RunInfo, bad: BadEvent | None, *, as_
 
 
 def _show_events(journal: Journal, info: RunInfo, *, as_json: bool) -> None:
-    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
 
     events = journal.events(info.run_id, lenient=True)
     if as_json:

@@ -10,6 +10,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.output import may_stay_unread, print_json, say
 
 if TYPE_CHECKING:
@@ -100,7 +101,6 @@ def heads(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_j
     """
     from time import time  # noqa: PLC0415 - not for --help
 
-    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
     from callsheet.store.anchors import anchors_of, append_anchors  # noqa: PLC0415 - brings the store
 
     with options.open_to_read(journal) as opened, may_stay_unread():

@@ -148,7 +148,7 @@ def _words(*words: str) -> Node:
 
 def _expression(rules: Rules, scope: Scope) -> Node:
     """Sums, products and a function or two over numbers and references; no division by a written zero."""
-    return rules.sure(f"expression-{scope.name}", lambda: _sum(rules, scope), is_token=True)
+    return rules.scoped("expression", scope, lambda some: _sum(rules, some), is_token=True) or seq()
 
 
 def _sum(rules: Rules, scope: Scope) -> Node:
@@ -157,9 +157,8 @@ def _sum(rules: Rules, scope: Scope) -> Node:
     term = rules.shared("term", choice(number, reference), is_token=True) or number
     divisor = choice(_NOT_ZERO, reference) or _NOT_ZERO
     signs = _words(" + ", " - ", " * ")
-    more = rules.sure(
-        f"more-{scope.name}", lambda: Choice((seq(signs, term), seq(" / ", divisor))), is_token=True
-    )
+    behind = Choice((seq(signs, term), seq(" / ", divisor)))
+    more = rules.sure(f"more-{scope.name}", lambda: behind, is_token=True)
     plain = seq(term, Many(more, 0, 3))
     grouped = seq("(", plain, ")", Many(more, 0, 3))
     after = seq(term, signs, "(", plain, ")")

@@ -77,16 +77,16 @@ class _Plans:
         """The steps from this one on to the end."""
 
         def make() -> Node:
-            last = self._last(number, bound)
+            last = self._last(bound)
             if number == self._options.max_steps:
-                return last
-            call = self._calling(number, bound)
-            ways = [call, self._ending(number, bound)]
-            if bound >= self._options.min_results or call is None:
+                return seq(self._label(number), last)
+            calls = self._calling(number, bound)
+            ways = [*calls, self._ending(number, bound)]
+            if bound >= self._options.min_results or not calls:
                 ways.insert(0, last)
-            if self._options.groups and number + 2 <= self._options.max_steps:
-                ways.append(self._group(number, bound))
-            return choice(*ways) or last
+            step = seq(self._label(number), choice(*ways) or last)
+            has_group = self._options.groups and number + 2 <= self._options.max_steps
+            return choice(step, self._group(number, bound) if has_group else None) or step
 
         return self._rules.sure(f"from-{number}-{bound}", make)
 
@@ -96,32 +96,36 @@ class _Plans:
             return label
         return seq(optional(self._rules.sure("comment", lambda: _COMMENT, is_token=True)), label)
 
-    def _last(self, number: int, bound: int) -> Node:
-        return seq(self._label(number), self._end(Scope(bound)), "" if self._is_lean else "\nPLAN_END\n")
+    def _last(self, bound: int) -> Node:
+        return seq(self._end(Scope(bound)), "" if self._is_lean else "\nPLAN_END\n")
 
-    def _calling(self, number: int, bound: int) -> Node | None:
+    def _calling(self, number: int, bound: int) -> tuple[Node, ...]:
+        """A call and the steps behind it: with its result in a variable, or without."""
         act = self._act(Scope(bound))
         if act is None:
-            return None
-        stored = seq(
-            self._output(bound), self._failing(Scope(bound)), "\n", self._from(number + 1, bound + 1)
-        )
+            return ()
+        call = seq(act, self._output(bound), self._failing(Scope(bound)), "\n")
+        stored = seq(self._rules.sure(f"call-to-{bound}", lambda: call), self._from(number + 1, bound + 1))
         if not self._options.bare_calls or not self._has_room(number, bound):
-            return seq(self._label(number), act, stored)
-        lost = seq(self._failing(Scope(bound)), "\n", self._from(number + 1, bound))
-        return seq(self._label(number), act, choice(stored, lost) or stored)
+            return (stored,)
+        lost = self._rules.sure(f"bare-{bound}", lambda: seq(act, self._failing(Scope(bound)), "\n"))
+        return (stored, seq(lost, self._from(number + 1, bound)))
 
     def _has_room(self, number: int, bound: int) -> bool:
         """Whether a step may pass without a result: behind it there is room for all that must come."""
         return self._options.max_steps - number - 1 >= self._options.min_results - bound
 
     def _ending(self, number: int, bound: int) -> Node | None:
-        """A step that ends the plan where its condition holds."""
-        guard = self._condition(Scope(bound))
-        if guard is None or not self._has_room(number, bound):
+        """What ends the plan where its condition holds, and the steps behind it."""
+        if not self._has_room(number, bound):
             return None
-        end = seq(self._label(number), guard, self._end(Scope(bound)), "\n")
-        return seq(end, self._from(number + 1, bound))
+
+        def make(some: Scope) -> Node | None:
+            guard = self._condition(some)
+            return None if guard is None else seq(guard, self._end(some), "\n")
+
+        end = self._rules.scoped("early", Scope(bound), make)
+        return None if end is None else seq(end, self._from(number + 1, bound))
 
     def _group(self, number: int, bound: int) -> Node | None:
         act = self._act(Scope(bound))
@@ -144,18 +148,18 @@ class _Plans:
     def _act(self, scope: Scope) -> Node | None:
         """A call with its guards."""
 
-        def make() -> Node | None:
-            call = self._call(scope)
-            condition = self._condition(scope)
+        def make(some: Scope) -> Node | None:
+            call = self._call(some)
+            condition = self._condition(some)
             under = None if condition is None or call is None else seq(condition, call)
-            return choice(call, under, self._loop(scope))
+            return choice(call, under, self._loop(some))
 
-        return self._rules.rule(f"act-{scope.name}", make)
+        return self._rules.scoped("act", scope, make)
 
     def _loop(self, scope: Scope) -> Node | None:
         if not self._options.loops:
             return None
-        inside = Scope(scope.bound, has_item=True)
+        inside = scope.in_loop
         call, condition = self._call(inside), self._condition(inside)
         if call is None:
             return None
@@ -168,17 +172,20 @@ class _Plans:
     def _call(self, scope: Scope) -> Node | None:
         """A call of any tool or operation that can be called here."""
 
-        def make() -> Node | None:
-            ways: list[Node | None] = []
+        def make(some: Scope) -> Node | None:
+            alike: dict[Node, list[str]] = {}
             for name, values in self._tools:
-                behind = values.call(scope)
-                ways.append(None if behind is None else seq(name, behind))
+                behind = values.call(some)
+                if behind is not None:
+                    alike.setdefault(behind, []).append(name)
             for name in sorted(self._options.operations):
-                behind = operation(name, self._rules, scope)
-                ways.append(None if behind is None else seq(self._name(name), behind))
-            return choice(*ways)
+                behind = operation(name, self._rules, some)
+                if behind is not None:
+                    alike.setdefault(behind, []).append(self._name(name))
+            called = ((self._rules.shared("name", choice(*names)), behind) for behind, names in alike.items())
+            return choice(*(seq(name, behind) for name, behind in called if name is not None))
 
-        return self._rules.rule(f"call-{scope.name}", make)
+        return self._rules.scoped("call", scope, make)
 
     def _name(self, name: str) -> str:
         return f"@{name.lower() if self._is_lean else name}"
@@ -192,22 +199,22 @@ class _Plans:
         if not self._options.failures:
             return seq()
 
-        def make() -> Node | None:
+        def make(some: Scope) -> Node | None:
             retry = seq("@retry(" if self._is_lean else "@RETRY(", chars("1-5"), ")")
-            end = self._terminate(scope)
+            end = self._terminate(some)
             return seq(" ON_FAIL ", choice(seq(retry, optional(seq(" ", end))), end) or end)
 
-        return optional(self._rules.rule(f"on-fail-{scope.name}", make))
+        return optional(self._rules.scoped("on-fail", scope, make))
 
     # ------------------------------------------------------------ ends
 
     def _end(self, scope: Scope) -> Node:
-        def make() -> Node | None:
-            said = separated(self._rules.words(scope), ", ", 1, _MOST_SAID)
+        def make(some: Scope) -> Node | None:
+            said = separated(self._rules.words(some), ", ", 1, _MOST_SAID)
             name = "@respond" if self._is_lean else "@RESPOND"
-            return choice(None if said is None else seq(name, " (", said, ")"), self._terminate(scope))
+            return choice(None if said is None else seq(name, " (", said, ")"), self._terminate(some))
 
-        return self._rules.rule(f"end-{scope.name}", make) or seq()
+        return self._rules.scoped("end", scope, make) or seq()
 
     def _terminate(self, scope: Scope) -> Node:
         return seq(self._word("TERMINATE"), " (", self._rules.words(scope), ")")
@@ -216,11 +223,13 @@ class _Plans:
 
     def _condition(self, scope: Scope) -> Node | None:
         """`?IF (…) THEN ` over what is set; None where nothing is."""
-        reference = self._rules.reference(scope)
-        if not self._options.conditions or reference is None:
+        if not self._options.conditions or not self._rules.holds(scope):
             return None
 
-        def make() -> Node | None:
+        def make(some: Scope) -> Node | None:
+            reference = self._rules.reference(some)
+            if reference is None:
+                return None
             literal = choice(self._rules.text(Scope()), self._number(), "true", "false")
             compared = self._rules.shared("operator", choice(*_OPERATORS)) or reference
             right = self._rules.shared("value", choice(literal, reference)) or reference
@@ -235,7 +244,7 @@ class _Plans:
             all_, any_ = Many(seq(" AND ", single), 1, more), Many(seq(" OR ", single), 1, more)
             return seq("?IF (", single, optional(choice(all_, any_)), ") THEN ")
 
-        return self._rules.rule(f"if-{scope.name}", make)
+        return self._rules.scoped("if", scope, make)
 
     def _number(self) -> Node | None:
         return self._plain.literal(_NUMBER, Scope())

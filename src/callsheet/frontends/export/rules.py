@@ -2,13 +2,19 @@
 
 Nothing here knows plans or the syntax in which a decoder wants its grammar. A rule may use another by its
 name, never itself by way of others, so that what a grammar says stays finite state.
+
+Rules that are alike but for the names that they use are made once, as a pattern: a name in it that holds
+`HOLE` is another one in each copy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
+
+HOLE = "%"
+"""What names in a pattern hold where its copies differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +66,71 @@ Node: TypeAlias = "Text | Chars | Seq | Choice | Many | Use"
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """What a name stands for; `filler` takes the place of the holes of its node where that is a pattern."""
+
+    node: Node
+    filler: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Grammar:
     """Rules by name, and the one to begin with.
 
-    `tokens` are the rules that a lexer reads as one piece: each uses tokens alone. Names are made of
-    small letters, digits and `-`.
+    `tokens` are the names of rules that a lexer reads as one piece: each uses tokens alone. Names are made
+    of small letters, digits and `-`.
     """
 
     start: str
-    rules: Mapping[str, Node]
+    rules: Mapping[str, Rule]
     tokens: frozenset[str] = field(default_factory=frozenset[str])
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        """What each name stands for, without patterns."""
+        return {name: filled(rule.node, rule.filler) for name, rule in self.rules.items()}
+
+
+def uses(node: Node) -> Iterator[str]:
+    """The names that a node uses, as often as it does.
+
+    >>> list(uses(seq("a", optional(Use("x")), Use("y-%"))))
+    ['x', 'y-%']
+    """
+    match node:
+        case Use(name=name):
+            yield name
+        case Many(node=part):
+            yield from uses(part)
+        case Seq(parts=parts) | Choice(options=parts):
+            for part in parts:
+                yield from uses(part)
+        case Text() | Chars():
+            pass
+
+
+def is_pattern(node: Node) -> bool:
+    """Whether a name in it has a hole."""
+    return any(HOLE in name for name in uses(node))
+
+
+def filled(node: Node, filler: str) -> Node:
+    """The node with this in the place of each hole.
+
+    >>> filled(seq("$", Use("names-%i")), "3")
+    Seq(parts=(Text(text='$'), Use(name='names-3i')))
+    """
+    match node:
+        case Use(name=name):
+            return Use(name.replace(HOLE, filler)) if HOLE in name else node
+        case Many(node=part):
+            return Many(filled(part, filler), node.least, node.most)
+        case Seq(parts=parts):
+            return Seq(tuple(filled(part, filler) for part in parts))
+        case Choice(options=options):
+            return Choice(tuple(filled(option, filler) for option in options))
+        case Text() | Chars():
+            return node
 
 
 def chars(spec: str, *, outside: bool = False) -> Chars:

@@ -1,26 +1,31 @@
 """What a place in a plan may read, and the rules that every such place shares: references and texts.
 
 A scope is a number of variables that are set and whether an item of a loop is there; its rules end in
-its name. Rules are made when they are first used, so that a grammar holds no others.
+its name. Rules are made when they are first used, so that a grammar holds no others. Those of scopes that
+hold something differ in the names of variables alone: they are made once, as patterns for `ANY` scope.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from callsheet.frontends.export.rules import (
+    HOLE,
     Chars,
     Choice,
     Grammar,
     Many,
     Node,
+    Rule,
     Text,
     Use,
     chars,
     choice,
+    is_pattern,
     optional,
     seq,
+    uses,
 )
 from callsheet.frontends.export.shapes import ExportOptions, Form
 
@@ -46,17 +51,31 @@ _MOST_REFERENCES = 4
 _MOST_PARTS = 3
 
 
+_NAMES = "names"
+"""The rules of what a scope holds; of these each is another one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What may be read: the first `bound` of the plan's own variables, and an item."""
 
     bound: int = 0
     has_item: bool = False
+    is_any: bool = False
+    """Whether it stands for each scope that holds something."""
 
     @property
     def name(self) -> str:
         """How the names of its rules end."""
-        return f"{self.bound}{'i' if self.has_item else ''}"
+        return f"{HOLE if self.is_any else self.bound}{'i' if self.has_item else ''}"
+
+    @property
+    def in_loop(self) -> Scope:
+        """The same with an item."""
+        return replace(self, has_item=True)
+
+
+ANY = Scope(is_any=True)
 
 
 def output_names(options: ExportOptions) -> list[str]:
@@ -82,7 +101,7 @@ class Rules:
     def __init__(self, options: ExportOptions) -> None:
         self.options = options
         self._rules: dict[str, Node] = {}
-        self._tokens: set[str] = set()
+        self._tokens = {f"{_NAMES}-{HOLE}"}
         self._shared: dict[Node, str] = {}
         self._numbers: dict[str, int] = {}
         self._without: set[str] = set()
@@ -90,8 +109,31 @@ class Rules:
         self.item = item_name(options)
 
     def grammar(self, start: str) -> Grammar:
-        """All rules that were asked for."""
-        return Grammar(start, self._rules, frozenset(self._tokens))
+        """The rule to begin with and all that it uses, each behind those that it uses itself."""
+        found: dict[str, Rule] = {}
+        used = {name: tuple(dict.fromkeys(uses(node))) for name, node in self._rules.items()}
+
+        def visit(name: str) -> None:
+            if name in found:
+                return
+            key, filler = self._pattern_of(name)
+            for other in used.get(key, ()):
+                visit(other.replace(HOLE, filler))
+            found[name] = Rule(self._rules[key], filler)
+            if key in self._tokens:
+                self._tokens.add(name)
+
+        visit(start)
+        return Grammar(start, found, frozenset(self._tokens))
+
+    def _pattern_of(self, name: str) -> tuple[str, str]:
+        """The name under which what this rule says is kept, and what fills its holes."""
+        if name in self._rules:
+            return name, ""
+        base, _, scope = name.rpartition("-")
+        if base == _NAMES:
+            return self._names_of(name, Scope(int(scope.rstrip("i")), scope.endswith("i"))), ""
+        return f"{base}-{HOLE}", scope
 
     def rule(self, name: str, make: Callable[[], Node | None], *, is_token: bool = False) -> Node | None:
         """The rule of this name, made where it is not there yet; None where nothing can be said."""
@@ -111,6 +153,19 @@ class Rules:
         """As `rule`, for what can always be said."""
         return self.rule(name, make, is_token=is_token) or Use(name)
 
+    def scoped(
+        self, name: str, scope: Scope, make: Callable[[Scope], Node | None], *, is_token: bool = False
+    ) -> Node | None:
+        """The rule of this name for a scope: a copy of the pattern where the scope holds something."""
+        if scope == ANY or not self.holds(scope):
+            return self.rule(f"{name}-{scope.name}", lambda: make(scope), is_token=is_token)
+        pattern = self.rule(f"{name}-{HOLE}", lambda: make(ANY), is_token=is_token)
+        return None if pattern is None else Use(f"{name}-{scope.name}")
+
+    def holds(self, scope: Scope) -> bool:
+        """Whether anything can be read in a scope."""
+        return bool(scope.is_any or scope.has_item or scope.bound or self.options.given)
+
     def numbered(self, what: str) -> int:
         """A number for a text, the same whenever it is asked for."""
         return self._numbers.setdefault(what, len(self._numbers))
@@ -120,24 +175,23 @@ class Rules:
         if node is None or isinstance(node, Use | Text):
             return node
         if node not in self._shared:
-            self._shared[node] = f"{name}-{len(self._shared)}"
+            self._shared[node] = f"{name}-{len(self._shared)}{f'-{HOLE}' if is_pattern(node) else ''}"
         return self.rule(self._shared[node], lambda: node, is_token=is_token)
 
     # ------------------------------------------------------------ references
 
     def reference(self, scope: Scope) -> Node | None:
         """A reference to a variable of the scope; None where none is set."""
+        if not self.holds(scope):
+            return None
+        return self.scoped("ref", scope, lambda some: seq("$", _names(some), self._path()), is_token=True)
 
-        def make() -> Node | None:
-            names = self._names(scope)
-            return None if names is None else seq("$", names, self._path())
-
-        return self.rule(f"ref-{scope.name}", make, is_token=True)
-
-    def _names(self, scope: Scope) -> Node | None:
+    def _names_of(self, name: str, scope: Scope) -> str:
+        """Make the rule of what can be read in a scope; its name."""
         own = self.outputs[: scope.bound]
         items = (self.item,) if scope.has_item else ()
-        return choice(*self.options.given, *own, *items)
+        self.rule(name, lambda: choice(*self.options.given, *own, *items), is_token=True)
+        return name
 
     def _path(self) -> Node:
         if not self.options.paths:
@@ -155,16 +209,16 @@ class Rules:
         A `$` stands in it only before a variable of the scope, or as the escape of a dollar sign.
         """
         cap = self._cap(least, most)
-        if not (scope.bound or scope.has_item or self.options.given):
-            plain = self._begun(least, cap)
-            return self.sure(f"text-{least}-{cap}", lambda: seq('"', plain, '"'), is_token=True)
 
-        def make() -> Node:
-            references = Many(self._within_text(scope), 1, _MOST_REFERENCES)
+        def make(some: Scope) -> Node:
+            begun = self._begun(least, cap)
+            if not self.holds(some):
+                return seq('"', begun, '"')
+            references = Many(self._within_text(some), 1, _MOST_REFERENCES)
             filled = seq(self._begun(0, cap), references, optional(Text(".")))
-            return seq('"', choice(self._begun(least, cap), filled) or filled, '"')
+            return seq('"', choice(begun, filled) or filled, '"')
 
-        return self.sure(f"text-{least}-{cap}-{scope.name}", make, is_token=True)
+        return self.scoped(f"text-{least}-{cap}", scope, make, is_token=True) or seq()
 
     def raw(self, least: int = 0, most: int | None = None) -> Node | None:
         """A raw text; a `$` may be its last character, as patterns end."""
@@ -189,12 +243,12 @@ class Rules:
     def _within_text(self, scope: Scope) -> Node:
         """A reference inside a text, and what stands behind it up to the next one."""
 
-        def make() -> Node:
-            name = seq(self._names(scope) or "", self._path())
+        def make(some: Scope) -> Node:
+            name = seq(_names(some), self._path())
             more = self._chunk(0, min(_TAIL, self.options.max_text))
             return Choice((seq("$", name, optional(self._tail())), seq("${", name, "}", more)))
 
-        return self.sure(f"inner-{scope.name}", make, is_token=True)
+        return self.scoped("inner", scope, make, is_token=True) or seq()
 
     def _begun(self, least: int, most: int) -> Node:
         """Characters from the beginning of a text on."""
@@ -223,3 +277,7 @@ class Rules:
             return seq(begin, self._chunk(0, min(_TAIL, self.options.max_text)))
 
         return self.sure("tail", make, is_token=True)
+
+
+def _names(scope: Scope) -> Node:
+    return Use(f"{_NAMES}-{scope.name}")

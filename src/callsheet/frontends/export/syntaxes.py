@@ -6,10 +6,13 @@ In: a `Grammar`. Out: its text. Both say the same sentences.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import assert_never
 
-from callsheet.frontends.export.rules import Chars, Choice, Grammar, Many, Node, Seq, Text, Use
+from callsheet.frontends.export.rules import HOLE, Chars, Choice, Grammar, Many, Node, Seq, Text, Use
+
+_LOWER_HOLE, _UPPER_HOLE = "\0", "\1"
+"""What stands for the hole of a pattern in its text: characters that no text of a grammar holds."""
 
 
 def as_lark(grammar: Grammar) -> str:
@@ -17,27 +20,48 @@ def as_lark(grammar: Grammar) -> str:
 
     def name_of(name: str) -> str:
         plain = name.replace("-", "_")
-        return plain.upper() if name in grammar.tokens else plain
+        before, hole, _ = name.partition(HOLE)
+        if before + hole not in grammar.tokens:
+            return plain.replace(HOLE, _LOWER_HOLE)
+        return plain.upper().replace(HOLE, _UPPER_HOLE)
 
     def class_of(node: Chars) -> str:
         return f"/{_class(node, _lark_char)}/"
 
     lines = ["%llguidance {}", f"start: {name_of(grammar.start)}"]
-    for name, node in grammar.rules.items():
-        lines.append(f"{name_of(name)}: {_written(node, name_of, _quoted, class_of)}")
+    lines += _rules(grammar, ": ", name_of, _quoted, class_of)
     return "\n".join([*lines, ""])
 
 
 def as_gbnf(grammar: Grammar) -> str:
     """The grammar in llama.cpp's GBNF."""
 
+    def name_of(name: str) -> str:
+        return name.replace(HOLE, _LOWER_HOLE)
+
     def class_of(node: Chars) -> str:
         return _class(node, _gbnf_char)
 
-    lines = [f"root ::= {grammar.start}"]
-    for name, node in grammar.rules.items():
-        lines.append(f"{name} ::= {_written(node, str, _gbnf_quoted, class_of)}")
-    return "\n".join([*lines, ""])
+    lines = _rules(grammar, " ::= ", name_of, _gbnf_quoted, class_of)
+    return "\n".join([f"root ::= {grammar.start}", *lines, ""])
+
+
+def _rules(
+    grammar: Grammar,
+    is_: str,
+    name_of: Callable[[str], str],
+    quoted: Callable[[str], str],
+    class_of: Callable[[Chars], str],
+) -> Iterator[str]:
+    """The lines of all rules; each pattern is written once, and its copies are made of that text."""
+    written: dict[int, str] = {}
+    for name, rule in grammar.rules.items():
+        text = written.get(id(rule.node))
+        if text is None:
+            text = written[id(rule.node)] = _written(rule.node, name_of, quoted, class_of)
+        if rule.filler:
+            text = text.replace(_LOWER_HOLE, rule.filler).replace(_UPPER_HOLE, rule.filler.upper())
+        yield f"{name_of(name)}{is_}{text}"
 
 
 def _written(

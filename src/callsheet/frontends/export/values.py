@@ -38,9 +38,11 @@ class Values:
 
     def value(self, schema: Schema, scope: Scope, depth: int = 0) -> Node | None:
         """A value that fits the schema, or a reference."""
-        name = f"value-{self._rules.numbered(self._essence(schema))}-{depth}-{scope.name}"
-        return self._rules.rule(
-            name, lambda: choice(self.literal(schema, scope, depth), self._rules.reference(scope))
+        name = f"value-{self._rules.numbered(self._essence(schema))}-{depth}"
+        return self._rules.scoped(
+            name,
+            scope,
+            lambda some: choice(self.literal(schema, some, depth), self._rules.reference(some)),
         )
 
     def literal(self, schema: Schema, scope: Scope, depth: int = 0) -> Node | None:
@@ -126,30 +128,30 @@ class Values:
             item = self.value(every, scope, depth + 1)
             key = seq('"', _KEY, '": ')
             return choice("{}", None if item is None else seq("{", key, item, "}"))
-        item = self._anything(scope, depth + 1)
-        if item is None:
-            return choice("{}")
-        rest = self._more_fields(f"dict-{depth}-{scope.name}", item, _KEY_CLASSES, "")
-        return choice("{}", seq("{", rest, "}"))
+        rest = self._more_fields(scope, depth, _KEY_CLASSES, "")
+        return choice("{}", None if rest is None else seq("{", rest, "}"))
 
-    def _more_fields(self, name: str, item: Node, classes: tuple[str, ...], before: str) -> Node:
+    def _more_fields(self, scope: Scope, depth: int, classes: tuple[str, ...], before: str) -> Node | None:
         """A field whose key begins with one of these classes, and perhaps others with the rest of them."""
 
-        def make() -> Node | None:
+        def make(some: Scope) -> Node | None:
+            item = self._anything(some, depth + 1)
+            if item is None:
+                return None
             ways: list[Node] = []
             for begin in classes:
                 field = seq(before, '"', chars(begin), _NAME_REST, '": ', item)
                 others = tuple(other for other in classes if other != begin)
-                more = self._more_fields(name, item, others, ", ") if others else None
+                more = self._more_fields(some, depth, others, ", ") if others else None
                 ways.append(seq(field, optional(more)))
             return choice(*ways)
 
         left = "".join(str(number) for number, one in enumerate(_KEY_CLASSES) if one in classes)
-        return self._rules.rule(f"{name}-{left}", make) or item
+        return self._rules.scoped(f"dict-{depth}-{left}", scope, make)
 
     def _anything(self, scope: Scope, depth: int) -> Node | None:
         """A value of any kind."""
-        return self._rules.rule(f"any-{depth}-{scope.name}", lambda: self.value({}, scope, depth))
+        return self._rules.scoped(f"any-{depth}", scope, lambda some: self.value({}, some, depth))
 
     def _fields(self, schema: Schema, scope: Scope, depth: int) -> list[tuple[str, Node, bool]] | None:
         """The fields that can be given, those that must be given first; None where one of these cannot."""

@@ -286,6 +286,7 @@ class Monitor:
             tools=tuple(name for name in allowed.tools if fold(name) in given),
             turns=min(allowed.turns, rule.max_turns),
             calls=rule.max_calls if allowed.calls is None else min(allowed.calls, rule.max_calls),
+            arguments=rule.arguments,
         )
 
     def admit_inner(self, call: InnerCall, *, is_asked: bool) -> None:

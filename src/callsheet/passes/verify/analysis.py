@@ -12,6 +12,7 @@ from callsheet.ir import Plan, Step
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.labels import Label
 from callsheet.passes.verify.labels import Labels, labels_of
+from callsheet.passes.verify.standing import AT_THE_START, Standing
 from callsheet.passes.verify.structure import structural
 from callsheet.passes.verify.subject import Subject, subject_of
 from callsheet.passes.verify.verdict import StepLabels, Verdict, Violation
@@ -41,13 +42,15 @@ def verify(
     inputs: Mapping[str, Label] | None = None,
     parameters: Mapping[str, Sequence[str]] | None = None,
     can_ask: bool = False,
+    standing: Standing = AT_THE_START,
 ) -> Verdict:
     """Prove that no run of a plan does what the policy forbids, or say what speaks against it.
 
     `inputs` are the labels of the variables that the run is given, beside those that the plan sets itself.
     `parameters` name the positional arguments of tools that the document does not know. With `can_ask`, what
-    a person has to say yes to is an obligation `approve`; without, it refuses the plan. Raises ValueError for
-    a policy with a pattern or host that is none.
+    a person has to say yes to is an obligation `approve`; without, it refuses the plan. With `standing` only
+    what a run that has come so far may still do is proved. Raises ValueError for a policy with a pattern or
+    host that is none.
 
     >>> from callsheet.ir import Call, Literal, Output, Plan, Ref, Step
     >>> plan = Plan((
@@ -59,12 +62,12 @@ def verify(
     """
     judge = policy if isinstance(policy, Judge) else Judge(policy)
     with collector_rests(len(plan.steps) >= _LARGE):
-        subject = subject_of(plan, judge, inputs or {}, parameters or {})
+        subject = subject_of(plan, judge, inputs or {}, parameters or {}, standing)
         labels = labels_of(subject)
         violations = list(structural(subject))
         found: list[_Found] = []
         obligations: dict[Obligation, None] = {}
-        for number in range(len(plan.steps)):
+        for number in _left(subject):
             for call, judgement in _judged(labels, number):
                 found += [_Found(number, objection) for objection in judgement.objections]
                 _approvals(number, call, judgement, found, obligations, can_ask=can_ask)
@@ -72,6 +75,12 @@ def verify(
         violations += _told(labels, found)
         steps = tuple(_explained(labels, number) for number in range(len(plan.steps)))
     return Verdict(tuple(violations), tuple(obligations), steps)
+
+
+def _left(subject: Subject) -> Iterator[int]:
+    """The steps to judge: all of a plan, also what nothing leads to; of a run under way what is left."""
+    every = range(len(subject.plan.steps))
+    return (n for n in every if subject.standing is AT_THE_START or subject.is_reached[n])
 
 
 def _judged(labels: Labels, number: int) -> Iterator[tuple[CallView, Judgement]]:

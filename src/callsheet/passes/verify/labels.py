@@ -107,7 +107,9 @@ def labels_of(subject: Subject) -> Labels:
     count = len(subject.flow.successors)
     nothing = [LITERAL] * count
     values = [LITERAL] * len(web.values)
-    labels = Labels(subject, values, list(values), nothing, list(nothing), list(nothing))
+    labels = Labels(subject, values, list(values), list(nothing), nothing, list(nothing))
+    for number, decided in subject.standing.ways.items():
+        labels.ways[number] = decided
     _Propagation(labels).go()
     return labels
 
@@ -195,7 +197,7 @@ class _Propagation:
                     given = given.join(policy.planner)
                 if value.name.startswith("note:") and value.name != "note:?":
                     given = policy.memory
-                self._raise(number, given)
+                self._raise(number, given, subject.standing.presence.get(value.name, LITERAL))
             elif value.kind is Kind.JOIN:
                 self._wake(self._steps + number)
 

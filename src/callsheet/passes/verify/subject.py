@@ -11,6 +11,7 @@ from callsheet.ir.flow import Flow, flow_of, is_guarded
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.passes.verify.places import NOTHING, Access, access_of
 from callsheet.passes.verify.reading import Reading, reading_of
+from callsheet.passes.verify.standing import AT_THE_START, Standing, entered_at, literal_of
 from callsheet.passes.verify.values import Kind, Web, Write, web_of
 from callsheet.passes.verify.views import Surroundings, call_views, tool_of
 from callsheet.policy.builtins import fold
@@ -34,6 +35,7 @@ class Subject:
     accesses: Sequence[Access]
     web: Web
     is_reached: bytearray
+    standing: Standing = AT_THE_START
 
     def surroundings(self, label_of: Callable[[str], Label]) -> Surroundings:
         """What the step's values are made of, with labels from here."""
@@ -41,11 +43,18 @@ class Subject:
 
 
 def subject_of(
-    plan: Plan, judge: Judge, inputs: Mapping[str, Label], parameters: Mapping[str, Sequence[str]]
+    plan: Plan,
+    judge: Judge,
+    inputs: Mapping[str, Label],
+    parameters: Mapping[str, Sequence[str]],
+    standing: Standing = AT_THE_START,
 ) -> Subject:
-    """Make a plan ready."""
-    flow = _with_empty_answers(flow_of(plan))
-    constants = _constants(plan, inputs)
+    """Make a plan ready, from its start or from where a run stands in it."""
+    flow = entered_at(_with_empty_answers(flow_of(plan)), standing)
+    is_reached = flow.reachable()
+    for number in standing.done:
+        is_reached[number] = 0
+    constants = {**_constants(plan, inputs), **_held(plan, standing, is_reached)}
     by_name = _parameters(judge, parameters)
     around = Surroundings(lambda _name: LITERAL, constants, LITERAL, by_name)
     readings = [reading_of(step) for step in plan.steps]
@@ -67,7 +76,8 @@ def subject_of(
         readings=readings,
         accesses=accesses,
         web=web_of(flow, reads, writes, in_order=plan.order is Order.TEXT),
-        is_reached=flow.reachable(),
+        is_reached=is_reached,
+        standing=standing,
     )
 
 
@@ -105,6 +115,15 @@ def _constants(plan: Plan, inputs: Mapping[str, Label]) -> dict[str, Value]:
         if text is not None and is_new and all(name != step.output.var for name, _ in plan.variables):
             constants[step.output.var] = text
     return {n: v for n, v in constants.items() if isinstance(v, Literal | ListExpr)}
+
+
+def _held(plan: Plan, standing: Standing, is_reached: bytearray) -> dict[str, Value]:
+    """What the variables of a run under way hold that nothing which is left sets again."""
+    left = [step for number, step in enumerate(plan.steps) if is_reached[number]]
+    outputs = {step.output.var for step in left if step.output is not None}
+    set_again = outputs | {step.foreach.var for step in left if step.foreach is not None}
+    known = {name: literal_of(value) for name, value in standing.values.items() if name not in set_again}
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def _formatted(step: Step) -> Literal | None:

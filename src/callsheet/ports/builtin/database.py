@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.calls import ToolFailed
 
 if TYPE_CHECKING:
     import sqlite3

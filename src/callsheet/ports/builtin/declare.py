@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from callsheet.ir import Effect, executor_name
-from callsheet.ports.tools import Handler, Tool, ToolFailed, ToolSpec
+from callsheet.ports.calls import ToolFailed
+from callsheet.ports.tools import Handler, Tool, ToolSpec
 
 TEXT: dict[str, Any] = {"type": "string"}
 """The schema of a text argument."""

@@ -20,7 +20,7 @@ import httpx2
 from callsheet.policy.addresses import IP, AddressRefused, AllowedHosts, Target, checked, parse_url
 from callsheet.ports.builtin.html import conversion, looks_like_html, to_markdown
 from callsheet.ports.builtin.settings import FetchSettings
-from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})

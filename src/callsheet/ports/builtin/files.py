@@ -14,7 +14,8 @@ from callsheet.ports.builtin.declare import TEXT, declare, text_argument
 from callsheet.ports.builtin.settings import BuiltinSettings
 from callsheet.ports.builtin.threads import in_thread
 from callsheet.ports.builtin.workspace import Workspace
-from callsheet.ports.tools import CallContext, Tool, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Tool
 
 _MAX_LINE = 500
 _MOST_NAMED = 5

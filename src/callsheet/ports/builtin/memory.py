@@ -13,7 +13,8 @@ from callsheet.ports.builtin.database import opened
 from callsheet.ports.builtin.declare import TEXT, declare, number_argument, text_argument
 from callsheet.ports.builtin.settings import BuiltinSettings
 from callsheet.ports.builtin.threads import in_thread
-from callsheet.ports.tools import CallContext, Tool, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Tool
 
 if TYPE_CHECKING:
     import sqlite3

@@ -13,7 +13,7 @@ import httpx2
 from callsheet.ir import JSON
 from callsheet.machine import Cut
 from callsheet.ports.builtin.settings import KEY_VARIABLES, SearchSettings
-from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
 
 _BRAVE = "https://api.search.brave.com"
 _TAVILY = "https://api.tavily.com"

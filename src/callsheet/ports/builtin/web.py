@@ -9,7 +9,8 @@ from callsheet.ir import JSON, Effect
 from callsheet.ports.builtin.declare import TEXT, declare, text_argument
 from callsheet.ports.builtin.settings import FetchSettings, SearchSettings
 from callsheet.ports.builtin.threads import in_thread
-from callsheet.ports.tools import CallContext, Tool, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Tool
 
 
 def search_tool(settings: SearchSettings) -> Tool:

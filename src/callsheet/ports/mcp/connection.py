@@ -15,13 +15,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.ports.calls import ToolFailed
 from callsheet.ports.mcp.config import HttpServer, McpServerConfig
 from callsheet.ports.mcp.declarations import no_two_alike, pin_of
 from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened
 from callsheet.ports.mcp.late import LateAnswers, heard
 from callsheet.ports.mcp.process import ServerProcess
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY, http_transport, process_transport
-from callsheet.ports.tools import ToolFailed
 
 if TYPE_CHECKING:
     from mcp.client import Client, IncomingMessage

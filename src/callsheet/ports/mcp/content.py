@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.machine.values import parse_json
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.calls import ToolFailed
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock

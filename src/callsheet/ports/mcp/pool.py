@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON
 from callsheet.machine import Fact
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp.config import McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.connection import Connection
 from callsheet.ports.mcp.content import BlobSink, has_blobs, untold_texts, value_of
@@ -33,7 +34,7 @@ from callsheet.ports.mcp.trust import (
 )
 from callsheet.ports.probes import Probed, Prober, probed_json
 from callsheet.ports.slots import Slots
-from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSpec
+from callsheet.ports.tools import Handler, Tool, ToolSpec
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from callsheet.ir import JSON
 from callsheet.machine.agents.allowance import MAX_ROUNDS
 from callsheet.machine.foresight import ModelUse
+from callsheet.ports.calls import ToolFailed
 from callsheet.ports.models.operations import rounds_of
 from callsheet.ports.models.prompts import OPERATIONS, prompt_for
-from callsheet.ports.tools import ToolFailed
 
 _CHARACTERS_A_TOKEN = 4
 """A rule of thumb for English; other languages need more tokens."""

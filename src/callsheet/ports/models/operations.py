@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 from callsheet.ir import JSON
 from callsheet.machine import CallModel, Fact
 from callsheet.machine.agents.allowance import MAX_ROUNDS
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models.checks import categories_of, checked, reminder, without_marks
 from callsheet.ports.models.model import Completion, Stop
 from callsheet.ports.models.prompts import MAX_CHARACTERS, Messages, Prompt, asked_again, prompt_for
-from callsheet.ports.tools import CallContext, ToolFailed
 
 
 @dataclass(frozen=True, slots=True)

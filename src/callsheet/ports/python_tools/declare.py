@@ -18,11 +18,12 @@ from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.probes import Probed, Prober, probed
 from callsheet.ports.python_tools.results import to_json
 from callsheet.ports.python_tools.signature import Signature, cannot, read_signature
 from callsheet.ports.slots import Slots
-from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSpec
+from callsheet.ports.tools import Handler, Tool, ToolSpec
 from callsheet.ports.waiting import within
 
 F = TypeVar("F", bound=Callable[..., Any])

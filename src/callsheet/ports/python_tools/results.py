@@ -19,7 +19,7 @@ from uuid import UUID
 
 from callsheet.ir import JSON
 from callsheet.ir.canon import canonical_bytes
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.calls import ToolFailed
 
 _PLAIN = frozenset({str, int, bool, type(None)})
 

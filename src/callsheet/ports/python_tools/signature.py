@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast, get_args, get_type_hints
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.python_tools.annotations import MISS, Check, for_pydantic, never, simple
 from callsheet.ports.python_tools.results import to_json
-from callsheet.ports.tools import CallContext, ToolFailed
 
 
 @dataclass(slots=True)

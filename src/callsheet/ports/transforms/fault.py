@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.calls import ToolFailed
 
 _BEFORE, _AFTER = 48, 40
 

@@ -8,7 +8,8 @@ from callsheet.ir import JSON, Effect, executor_name
 from callsheet.machine import ToolFacts
 from callsheet.machine.values import to_text
 from callsheet.ports.builtin.threads import in_thread
-from callsheet.ports.tools import CallContext, Handler, Tool, ToolFailed, ToolSpec
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Handler, Tool, ToolSpec
 from callsheet.ports.transforms.fault import Fault, TooMuchWork
 
 if TYPE_CHECKING:

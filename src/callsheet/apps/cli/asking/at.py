@@ -9,6 +9,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text
 
 if TYPE_CHECKING:
@@ -53,7 +54,6 @@ def _status(folded: Folded) -> str:
 
 
 def _print(run_id: str, events: int, event: Event, folded: Folded) -> None:
-    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
 
     key = f" {event.key}" if event.key else ""
     print_text(f"run    {run_id} after event {event.seq} of {events}: {event.type}{key}, {iso(event.ts)}")
@@ -106,7 +106,6 @@ _OTHERS = {
 
 
 def _json(run_id: str, event: Event, folded: Folded) -> dict[str, Any]:
-    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
 
     machine = folded.machine
     result = machine.result

@@ -79,9 +79,9 @@ async def _made(
     from callsheet.apps.models import required_planner  # noqa: PLC0415
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
     from callsheet.machine import Spent, Usage  # noqa: PLC0415
+    from callsheet.ports.calls import CallContext  # noqa: PLC0415
     from callsheet.ports.models.failures import as_error  # noqa: PLC0415
     from callsheet.ports.models.model import ModelFailed  # noqa: PLC0415
-    from callsheet.ports.tools import CallContext  # noqa: PLC0415
 
     planner = required_planner(setup)
     async with open_toolbox(setup) as toolbox:

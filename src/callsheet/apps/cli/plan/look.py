@@ -12,6 +12,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say
 from callsheet.apps.cli.plan.library import as_json as plan_json
 from callsheet.apps.cli.plan.library import open_library, the_id
@@ -60,7 +61,6 @@ def _listed_json(plan: Listed) -> dict[str, Any]:
 
 
 def _list_versions(library: PlanLibrary, ids: list[str], *, as_json: bool) -> None:
-    from callsheet.apps.cli.outcome import iso  # noqa: PLC0415 - brings the runtime
 
     records = [record for plan_id in ids for record in library.versions(plan_id)]
     if as_json:

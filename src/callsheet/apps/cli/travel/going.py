@@ -56,4 +56,6 @@ def branch_off(
         forking.write(opened, name)
     if not as_json:
         say(f"run {name}, from run {forking.parent.run_id}")
-    return carry_on(lambda opened: opened.find_run(name), journal=journal, as_json=as_json, **given)
+    return carry_on(
+        lambda opened: opened.find_run(name), journal=journal, as_json=as_json, reopens=False, **given
+    )

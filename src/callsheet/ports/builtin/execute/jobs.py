@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.ports.builtin.settings import BuiltinSettings
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.calls import ToolFailed
 
 _SYSTEM = (
     "/usr",

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 
 from callsheet.ports.builtin.settings import BuiltinSettings
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.calls import ToolFailed
 
 _REQUIREMENT = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"

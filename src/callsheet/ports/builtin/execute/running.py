@@ -10,7 +10,7 @@ from callsheet.ir import JSON
 from callsheet.ports.builtin.execute.jobs import Program, find_program, limited_job, sandbox_job
 from callsheet.ports.builtin.execute.process import Finished, run_job
 from callsheet.ports.builtin.settings import BuiltinSettings, ExecutionSettings
-from callsheet.ports.tools import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
 
 
 async def execute(

@@ -8,7 +8,8 @@ from typing import Any
 from callsheet.ir import JSON, Effect
 from callsheet.ports.builtin.declare import TEXT, declare, text_argument
 from callsheet.ports.builtin.settings import BuiltinSettings
-from callsheet.ports.tools import CallContext, Tool, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Tool
 
 _STDIN = {"type": "string", "description": "data for the program's standard input"}
 

@@ -1,0 +1,119 @@
+"""On what terms a run is carried on, and what is said where that is under another policy.
+
+In: what somebody who resumes a run asks for, the run as it stands. Out: the policy that it goes on under, or
+why it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from callsheet.api.binding import bind_policy
+from callsheet.api.proving import Proof, refused_by
+from callsheet.diagnostics import CallsheetError
+from callsheet.machine import Limits, PolicyChanged
+from callsheet.policy.canon import policy_hash
+from callsheet.policy.differences import differences
+from callsheet.policy.model import Policy
+from callsheet.ports.builtin import ExecutionSettings
+from callsheet.ports.tools import Registry
+from callsheet.runtime.doubt import Resolution, fold_run
+from callsheet.runtime.rest import prove_rest
+from callsheet.runtime.runs import PolicyFor
+from callsheet.store import Journal
+from callsheet.store.replay import Folded
+
+_MOST_TOLD = 20
+
+
+class Terms(NamedTuple):
+    """What holds for a run from now on.
+
+    `verdict` is what becomes of calls in doubt, `limits` are those that hold in the place of its own, and
+    so is `policy`, where it is accepted that the run's own was another.
+    """
+
+    verdict: Resolution | None = None
+    accepts_changed_tools: bool = False
+    limits: Limits | None = None
+    policy: Policy | None = None
+    accepts_changed_policy: bool = False
+
+
+class Circumstances(NamedTuple):
+    """Where a run goes on: its journal, the tools that are there, how code is run."""
+
+    journal: Journal
+    run_id: str
+    registry: Registry
+    execution: ExecutionSettings | None = None
+
+
+def other_policy(
+    given: Policy, here: Circumstances, *, is_accepted: bool, tell: Callable[[str], None] | None = None
+) -> PolicyFor:
+    """Holds a run against the policy that it is to go on under; gives None where that is its own.
+
+    `tell` hears of each difference that is accepted. Raises CallsheetError: JRN023 for a policy that differs
+    and is not accepted, and for a run that was started without any; PolicyRefused for what is left of the
+    plan.
+    """
+
+    def policy(folded: Folded) -> Policy | None:
+        own = folded.policy
+        if own is None:
+            raise unproved(here.run_id)
+        bound, doubts = bind_policy(given, here.registry)
+        bound = replace(bound, approved=bound.approved | own.approved)
+        if policy_hash(bound) == policy_hash(own):
+            return None
+        told = [str(difference) for difference in differences(own, bound)]
+        if not is_accepted:
+            raise _differs(here.run_id, own, bound, told)
+        proof = Proof(folded.machine.program.plan, bound, prove_rest(folded, bound), doubts)
+        proof.raise_if_refused(execution=here.execution)
+        _try(here, bound)
+        for line in told if tell is not None else ():
+            assert tell is not None
+            tell(line)
+        return bound
+
+    return policy
+
+
+def _try(here: Circumstances, policy: Policy) -> None:
+    """Hold what is under way against the policy, on a copy of the run; raises PolicyRefused."""
+    plan = here.journal.plan(here.journal.find_run(here.run_id).plan_hash)[0]
+    copy = fold_run(here.journal, here.run_id, plan)
+    if copy.machine.result is not None:
+        return
+    copy.take(PolicyChanged(policy))
+    result = copy.machine.result
+    if result is not None and result.objection is not None:
+        raise refused_by(result.objection)
+
+
+def _differs(run_id: str, own: Policy, given: Policy, told: list[str]) -> CallsheetError:
+    shown = [
+        *told[:_MOST_TOLD],
+        *([f"… and {len(told) - _MOST_TOLD} more"] if len(told) > _MOST_TOLD else []),
+    ]
+    return CallsheetError.single(
+        "JRN023",
+        f"run {run_id} is under the policy {own.name}, and {given.name} differs from it in"
+        f" {len(told)} part{'s' if len(told) != 1 else ''}",
+        help="\n".join(
+            [*shown, "--accept-changed-policy goes on under it, if what is left of the plan passes"]
+        ),
+    )
+
+
+def unproved(run_id: str) -> CallsheetError:
+    """That a run which was started without a policy cannot go on under one."""
+    return CallsheetError.single(
+        "JRN023",
+        f"run {run_id} was started without a policy, so nobody knows where its values come from",
+        help="resume it without the policy, or start it anew under it",
+    )

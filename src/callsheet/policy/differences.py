@@ -1,0 +1,72 @@
+"""What differs between two policies, part by part, in the words of their canonical form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from callsheet.policy.canon import policy_to_json
+from callsheet.policy.model import Policy
+
+_LONGEST = 80
+
+
+class Difference(NamedTuple):
+    """A part that is not the same; `before` and `now` are JSON data, None where it is not there."""
+
+    part: str
+    before: Any
+    now: Any
+
+    def __str__(self) -> str:
+        return f"{self.part}: {_shown(self.before)} → {_shown(self.now)}"
+
+
+def differences(before: Policy, now: Policy) -> tuple[Difference, ...]:
+    """All that differs, by the names of its parts; nothing for policies that are equal.
+
+    >>> [str(d) for d in differences(Policy(), Policy(exec_network=True, max_steps=5))]
+    ['exec_network: false → true', 'max_steps: none → 5']
+    """
+    return tuple(_between("", policy_to_json(before), policy_to_json(now)))
+
+
+def _between(part: str, before: Any, now: Any) -> Iterator[Difference]:
+    if before == now:
+        return
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        old, new = cast("Mapping[str, Any]", before), cast("Mapping[str, Any]", now)
+        for name in (*old, *(name for name in new if name not in old)):
+            yield from _between(f"{part}.{name}" if part else name, old.get(name), new.get(name))
+        return
+    old_rows, new_rows = _by_name(before), _by_name(now)
+    if old_rows is not None and new_rows is not None:
+        yield from _between(part, old_rows, new_rows)
+        return
+    yield Difference(part, before, now)
+
+
+def _by_name(value: Any) -> Mapping[str, Any] | None:
+    """The members of a list of audiences or sources by their names; None for every other value."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return None
+    rows = [
+        cast("Mapping[str, Any]", row) for row in cast("Sequence[Any]", value) if isinstance(row, Mapping)
+    ]
+    if len(rows) != len(cast("Sequence[Any]", value)) or not rows:
+        return None
+    named = {
+        str(row["name"])
+        if "name" in row
+        else f"{row.get('kind', row.get('tool'))}:{row.get('pattern', '')}": row
+        for row in rows
+    }
+    return named if len(named) == len(rows) else None
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

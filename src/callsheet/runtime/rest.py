@@ -1,0 +1,49 @@
+"""What is left of a run's plan, proved: for a run that is to go on under another policy.
+
+In: the run as it stands, a policy. Out: the verdict over all that it may still do, with the labels that its
+values have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from callsheet.machine import Machine
+from callsheet.passes.verify import Standing, Verdict, verify
+from callsheet.policy.model import Policy
+from callsheet.store.replay import Folded
+
+
+def prove_rest(folded: Folded, policy: Policy, *, can_ask: bool = True) -> Verdict:
+    """Hold the rest of a run's plan against a policy; raises ValueError for a run without labels.
+
+    A block whose steps are partly done is held against it whole. Files and facts have the labels that the
+    policy gives them; what the run itself left in them is known when they are read.
+    """
+    machine = folded.machine
+    monitor = machine.monitor
+    if monitor is None:
+        raise ValueError("the run is under no policy, so its values have no labels")
+    known = machine.variables()
+    held = policy.without_steps() if monitor.is_anew else policy
+    return verify(
+        machine.program.plan,
+        replace(held, planner=held.planner.join(monitor.literal)),
+        inputs={name: label for name, (label, _) in monitor.variables().items() if name in known},
+        parameters={name: fact.parameters for name, fact in folded.facts.items()},
+        can_ask=can_ask,
+        standing=_standing(machine),
+    )
+
+
+def _standing(machine: Machine) -> Standing:
+    monitor, schedule = machine.monitor, machine.schedule
+    assert monitor is not None
+    count = len(machine.program.steps)
+    return Standing(
+        next=0 if schedule is not None else min(machine.pc, count),
+        done=frozenset() if schedule is None else frozenset(schedule.numbers_done()),
+        ways={number: monitor.deciding.about(number) for number in range(count)},
+        presence=dict(monitor.presence),
+        values=machine.variables(),
+    )

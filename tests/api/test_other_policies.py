@@ -1,0 +1,250 @@
+"""A run that is carried on under another policy: what differs, what is left, what is under way."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet import Answer, CallsheetError, RunResult, RunStatus, Runtime, tool
+from callsheet.api.proving import PolicyRefused
+from callsheet.ir.labels import read_label
+from callsheet.policy.canon import policy_hash
+from callsheet.policy.model import AgentRule, Implicit, Policy, ToolRule, When
+from callsheet.store import EventType, Journal
+
+PUBLIC, PRIVATE = read_label("T/pub"), read_label("U/priv")
+QUIET = ToolRule(egress=False, destructive=False, idempotent=True, returns=PUBLIC)
+OWN = Policy(
+    name="own",
+    tools={
+        "DIARY": replace(QUIET, returns=PRIVATE),
+        "MENU": QUIET,
+        "POST": replace(QUIET, egress=True),
+        "KEEP": QUIET,
+    },
+)
+
+
+def other(**changes: Any) -> Policy:
+    return replace(OWN, name="other", **changes)
+
+
+def with_tool(name: str, **changes: Any) -> Policy:
+    return other(tools={**OWN.tools, name: replace(OWN.tools[name], **changes)})
+
+
+class World:
+    """A runtime with a journal, and what its tools have done."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.done: list[str] = []
+
+    def runtime(self, policy: Policy | None = OWN) -> Runtime:
+        @tool(effect="read")
+        def diary(day: str = "") -> str:
+            self.done.append("diary")
+            return "dear diary"
+
+        @tool(effect="read")
+        def menu(day: str = "") -> str:
+            self.done.append("menu")
+            return "soup"
+
+        @tool(effect="keyed")
+        def post(text: str) -> str:
+            self.done.append(f"post {text}")
+            return "posted"
+
+        @tool(effect="idempotent")
+        def keep(text: str) -> str:
+            self.done.append(f"keep {text}")
+            return "kept"
+
+        return Runtime([diary, menu, post, keep], journal=self.folder / "runs.db", policy=policy)
+
+    async def waits(self, plan: str, policy: Policy | None = OWN) -> RunResult:
+        result = await self.runtime(policy).run(plan, run_id="r")
+        assert result.status is RunStatus.WAITING
+        return result
+
+    async def resume(self, policy: Policy | None, accept: bool = True, answer: str = "yes") -> RunResult:
+        runtime = self.runtime()
+        if policy is not None and accept:
+            await runtime.answer("r", answer=Answer.of(answer))
+        return await runtime.resume("r", policy=policy, accept_changed_policy=accept)
+
+    def policies(self) -> list[str]:
+        with Journal.open(self.folder / "runs.db") as journal:
+            rows = [row for row in journal.events("r") if row.type is EventType.POLICY]
+            return [(row.body or {})["policy_hash"] for row in rows]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+ASKS = 'S1: @DIARY () > $d\nS2: @MENU () > $m\nS3: @ASK_HUMAN ("go?") > $a\n'
+
+
+async def test_another_policy_is_refused_with_what_differs_unless_it_is_accepted(world: World) -> None:
+    await world.waits(ASKS + "S4: @KEEP ($d)")
+    with pytest.raises(CallsheetError) as caught:
+        await world.resume(with_tool("KEEP", approval=When.ALWAYS), accept=False)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message) == (
+        "JRN023",
+        "run r is under the policy own, and other differs from it in 2 parts",
+    )
+    assert found.help is not None
+    assert found.help.splitlines() == [
+        "name: own → other",
+        "tools.KEEP.approval: never → always",
+        "resume(…, accept_changed_policy=True) goes on under it, if what is left of the plan passes",
+    ]
+    assert world.policies() == []
+
+
+async def test_an_accepted_policy_is_in_the_journal_and_holds_from_then_on(world: World) -> None:
+    await world.waits(ASKS + "S4: @KEEP ($d)\nS5: @RESPOND ($m)")
+    policy = with_tool("KEEP", approval=When.ALWAYS)
+    result = await world.resume(policy)
+    assert result.status is RunStatus.WAITING
+    assert [ask.why for ask in result.waiting] == [("the policy asks for a yes to @KEEP",)]
+    assert len(world.policies()) == 1
+    await world.runtime().answer("r")
+    assert (await world.runtime().resume("r")).response == "soup"
+    assert world.done == ["diary", "menu", "keep dear diary"]
+
+
+async def test_the_policy_of_the_start_may_be_named_again(world: World) -> None:
+    await world.waits(ASKS + "S4: @RESPOND ($m)")
+    assert (await world.resume(replace(OWN))).response == "soup"
+    assert world.policies() == []
+
+
+async def test_a_run_without_a_policy_is_put_under_none(world: World) -> None:
+    await world.waits(ASKS + "S4: @RESPOND ($m)", policy=None)
+    with pytest.raises(CallsheetError, match="was started without a policy") as caught:
+        await world.runtime(None).resume("r", policy=OWN, accept_changed_policy=True)
+    assert caught.value.diagnostics[0].code == "JRN023"
+
+
+# ---------------------------------------------------------------- what is left of the plan
+
+
+async def test_what_is_left_is_proved_with_the_labels_of_the_values_and_nothing_is_written(
+    world: World,
+) -> None:
+    await world.waits(ASKS + "S4: @KEEP ($d)\nS5: @KEEP ($m)")
+    with pytest.raises(PolicyRefused) as caught:
+        await world.resume(with_tool("KEEP", egress=True))
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.step) == ("POL103", "S4")
+    assert world.policies() == []
+    assert (await world.runtime().resume("r")).status is RunStatus.DONE, "it goes on under its own"
+    assert world.done == ["diary", "menu", "keep dear diary", "keep soup"]
+
+
+async def test_labels_stay_what_they_are_though_the_other_policy_says_less(world: World) -> None:
+    await world.waits(ASKS + "S4: @POST ($m)\nS5: @KEEP ($d)")
+    tools = {**OWN.tools, "DIARY": QUIET, "KEEP": replace(QUIET, egress=True)}
+    with pytest.raises(PolicyRefused) as caught:
+        await world.resume(other(tools=tools))
+    assert [d.step for d in caught.value.diagnostics] == ["S5"]
+
+
+async def test_what_is_done_may_be_what_the_other_policy_forbids(world: World) -> None:
+    await world.waits(ASKS + "S4: @RESPOND ($m)")
+    assert (await world.resume(other(denied_tools=frozenset({"DIARY", "MENU"})))).response == "soup"
+
+
+async def test_a_jump_back_makes_what_is_done_part_of_what_is_left(world: World) -> None:
+    plan = ASKS + 'S4: ?IF ($a == "again") THEN GOTO S1\nS5: @RESPOND ($m)'
+    await world.waits(plan)
+    with pytest.raises(PolicyRefused) as caught:
+        await world.resume(other(denied_tools=frozenset({"DIARY"})))
+    assert [(d.code, d.step) for d in caught.value.diagnostics] == [("POL102", "S1")]
+
+
+async def test_what_has_decided_counts_for_what_is_left(world: World) -> None:
+    plan = 'S1: @DIARY () > $d\nS2: ?IF ($d == "dear diary") THEN GOTO S4\nS3: @RESPOND ("no")\n'
+    plan += 'S4: @ASK_HUMAN ("go?") > $a\nS5: @KEEP ("x")\nS6: @RESPOND ("done")'
+    await world.waits(plan)
+    with pytest.raises(PolicyRefused) as caught:
+        await world.resume(with_tool("KEEP", egress=True))
+    assert [(d.code, d.step) for d in caught.value.diagnostics] == [("POL114", "S5")]
+
+
+async def test_a_known_text_counts_as_it_is(world: World) -> None:
+    runtime = Runtime(builtins=True, journal=world.folder / "runs.db", policy=OWN, workspace=world.folder)
+    plan = 'S1: @ASK_HUMAN ("go?") > $a\nS2: @WRITE_FILE ($path, "x")\nS3: @RESPOND ("ok")'
+    await runtime.run(plan, {"path": "out/a.txt"}, run_id="r")
+    await runtime.answer("r", answer=Answer.of("yes"))
+    result = await runtime.resume("r", policy=other(implicit=Implicit.STRICT), accept_changed_policy=True)
+    assert result.response == "ok"
+
+
+async def test_the_rest_of_a_graph_is_what_is_not_done(world: World) -> None:
+    steps: list[tuple[Any, ...]] = [
+        ("1", "diary", {}, [], "d"),
+        ("2", "menu", {}, [], "m"),
+        ("3", "ask_human", {"prompt": "go?"}, ["1", "2"], "a"),
+        ("4", "keep", {"text": "${m}"}, ["3"], "k"),
+    ]
+    keys = "index", "tool", "args", "depends_on", "result_variable"
+    plan = json.dumps({"goal": "g", "steps": [dict(zip(keys, s, strict=True), title="t") for s in steps]})
+    await world.waits(plan)
+    with pytest.raises(PolicyRefused) as caught:
+        await world.resume(other(denied_tools=frozenset({"DIARY", "KEEP"})))
+    assert [d.step for d in caught.value.diagnostics] == ["4"]
+    assert (await world.runtime().resume("r", policy=other(denied_tools=frozenset({"DIARY"})),
+                                         accept_changed_policy=True)).ok  # fmt: skip
+
+
+# ---------------------------------------------------------------- what is under way
+
+
+async def test_a_question_that_is_open_is_asked_anew_as_the_other_policy_sees_it(world: World) -> None:
+    asks = with_tool("KEEP", approval=When.ALWAYS)
+    first = await world.waits('S1: @DIARY () > $d\nS2: @KEEP ($d) > $k\nS3: @RESPOND ("ok")', policy=asks)
+    await world.runtime().answer("r")
+    tools = {**OWN.tools, "KEEP": replace(QUIET, destructive=True)}
+    second = await world.runtime().resume("r", policy=other(tools=tools), accept_changed_policy=True)
+    assert second.status is RunStatus.WAITING, "the yes was given to another question"
+    assert second.waiting[0].digest != first.waiting[0].digest
+    assert second.waiting[0].why == ("@KEEP cannot be undone",)
+    await world.runtime().answer("r")
+    assert (await world.runtime().resume("r")).response == "ok"
+
+
+async def test_a_call_under_way_that_the_other_policy_forbids_refuses_it(world: World) -> None:
+    await world.waits(
+        'S1: @MENU () > $m\nS2: @KEEP ($m) > $k\nS3: @RESPOND ("ok")', with_tool("KEEP", approval=When.ALWAYS)
+    )
+    with pytest.raises(PolicyRefused) as caught:
+        await world.runtime().resume(
+            "r", policy=other(denied_tools=frozenset({"KEEP"})), accept_changed_policy=True
+        )
+    assert caught.value.diagnostics[0].step == "S2"
+
+
+async def test_the_bounds_of_the_other_policy_are_taken_over_and_never_loosen(world: World) -> None:
+    await world.waits(ASKS + 'S4: @KEEP ("a")\nS5: @KEEP ("b")', policy=replace(OWN, max_calls=50))
+    result = await world.resume(other(max_calls=4, agent=AgentRule()))
+    assert result.refusal is not None
+    assert (result.refusal.budget, result.refusal.limit) == ("max_calls", 4)
+
+
+async def test_an_older_journal_is_folded_to_the_same_end(world: World) -> None:
+    await world.waits(ASKS + "S4: @RESPOND ($m)")
+    policy = other(max_steps=9)
+    result = await world.resume(policy)
+    again = await world.runtime().resume("r")
+    assert (result.response, again.response) == ("soup", "soup")
+    assert world.policies() == [policy_hash(policy)]

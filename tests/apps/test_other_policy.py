@@ -1,0 +1,54 @@
+"""`resume --policy`: a run that goes on under another policy than it was started with, typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Machine
+
+OURS = (
+    'schema = 1\nname = "ours"\nextends = "workspace"\n[tools."@ADD"]\negress = false\ndestructive = false\n'
+)
+
+
+@pytest.fixture
+def waiting(machine: Machine) -> Machine:
+    """A machine with a run `r` that waits for a person and is under a policy."""
+    machine.write("ours.toml", OURS + 'returns = "T/pub"\n')
+    plan = machine.plan(
+        "S1: @ADD (a=1) > $n", 'S2: @ASK_HUMAN ("go on?") > $a', "S3: @ADD (a=$n) > $m", "S4: @RESPOND ($m)"
+    )
+    result = machine("run", plan, "--tools", "tools.py", "--policy", "ours.toml", "--run-id", "r")
+    assert result.exit_code == 4, result.stderr
+    assert machine("approve", "r", "S2", "--answer", "yes").exit_code == 0
+    return machine
+
+
+def test_the_policy_of_the_start_may_be_named(waiting: Machine) -> None:
+    result = waiting("resume", "r", "--policy", "ours.toml")
+    assert (result.exit_code, result.stdout) == (0, "3\n"), result.stderr
+
+
+def test_another_one_is_told_and_gone_on_under_once_it_is_accepted(waiting: Machine) -> None:
+    waiting.write("ours.toml", OURS + 'returns = "U/priv"\n')
+    result = waiting("resume", "r", "--policy", "ours.toml")
+    assert result.exit_code == 2
+    assert "error JRN023" in result.stderr
+    assert "tools.ADD.returns: T/pub → U/priv" in result.stderr
+    result = waiting("resume", "r", "--policy", "ours.toml", "--accept-changed-policy")
+    assert (result.exit_code, result.stdout) == (0, "3\n"), result.stderr
+    assert "another policy from here on: tools.ADD.returns: T/pub → U/priv" in result.stderr
+
+
+def test_what_is_left_is_refused_with_status_3_and_the_run_stays(waiting: Machine) -> None:
+    waiting.write("ours.toml", 'schema = 1\nname = "ours"\nextends = "workspace"\n')
+    result = waiting("resume", "r", "--policy", "ours.toml", "--accept-changed-policy")
+    assert result.exit_code == 3
+    assert "POL101" in result.stderr
+    assert waiting("resume", "r").stdout == "3\n"
+
+
+def test_acceptance_without_a_policy_is_a_mistake(machine: Machine) -> None:
+    result = machine("resume", "r", "--accept-changed-policy")
+    assert result.exit_code == 2
+    assert "add --policy" in result.stderr
