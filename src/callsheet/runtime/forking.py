@@ -16,7 +16,7 @@ from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.machine import Edited, Machine, ToolFacts
 from callsheet.machine.keys import parse_key
 from callsheet.policy.model import Policy
-from callsheet.runtime.doubt import check_version
+from callsheet.runtime.doubt import RunOutcome, check_version, close_run, stand
 from callsheet.runtime.effects_ahead import EffectAhead, effects_ahead
 from callsheet.runtime.recording import text_of
 from callsheet.runtime.revising import with_arguments, with_steps
@@ -188,6 +188,16 @@ def rerun(journal: Journal, run_id: str, place: str, by: str = "") -> Forking:
     body = way.start(at, {"verb": "rerun", "from": place, "by": by, "edits": []})
     made = branch(way.plan, way.events(), way.plan_of, cut, body)
     return way.forking(made, way.plan)
+
+
+def conclude(journal: Journal, run_id: str) -> RunOutcome:
+    """How a new run ended that branched off where nothing was left to do; raises JournalError.
+
+    A graph that had failed stays so: `resume_run` would try again what failed.
+    """
+    with journal.claim(run_id) as writer:
+        folded = stand(journal, writer, journal.plan(journal.find_run(run_id).plan_hash)[0])
+        return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
 
 
 def _parent(journal: Journal, run_id: str) -> RunInfo:

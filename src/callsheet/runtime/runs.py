@@ -203,13 +203,11 @@ async def resume_run(
     present: Respondents = _ABSENT,
     limits: Callable[[Limits], Limits] | None = None,
     policy: PolicyFor | None = None,
-    *,
-    reopens: bool = True,
 ) -> RunOutcome:
     """Take a run up where its journal ends; a run that has ended gives its result again.
 
-    A plan of dependencies that failed goes on with what failed and what waited for that, if it `reopens`. No
-    finished call is made again. Calls in doubt are decided by their probes and policies, then by `in_doubt`.
+    A plan of dependencies that failed goes on with what failed and what waited for that. No finished
+    call is made again. Calls in doubt are decided by their probes and policies, then by `in_doubt`.
     Where others stay in doubt the run goes on as far as it can with what is decided and answered, and
     the outcome lists them; if nothing is decided, nothing is launched, as where a run waits for answers
     alone and none has come. `limits` makes, of the limits that the run has, those that hold from now
@@ -221,7 +219,7 @@ async def resume_run(
     with journal.claim(run_id) as writer:
         folded = stand(journal, writer, plan, watch.observer, from_start=watch.hears_all)
         machine = folded.machine
-        if machine.result is not None and not (machine.may_reopen and reopens):
+        if machine.result is not None and not machine.may_reopen:
             return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         cancelled = None if machine.result is not None else cancel_asked(journal, run_id)

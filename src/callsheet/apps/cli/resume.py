@@ -48,8 +48,6 @@ class Resumption:
     limits: Callable[[Limits], Limits]
     policy: Policy | None
     accepts_changed_policy: bool
-    reopens: bool
-    """Whether a graph that has failed goes on where it failed."""
 
 
 _OPTIONS: tuple[options.Decorator, ...] = (
@@ -120,7 +118,6 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
     changes: Callable[[Limits], Limits],
     progress: str,
     as_json: bool,
-    reopens: bool = True,
 ) -> int:
     """Carry on the run that `find` finds in the journal; gives the exit status."""
     if accept_changed_policy and not policy:
@@ -140,10 +137,9 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
             limits=changes,
             policy=_policy_named(policy),
             accepts_changed_policy=accept_changed_policy,
-            reopens=reopens,
         )
-        is_graph = plan.order is Order.DAG
-        return _carry_on(job, hint=options.journal_hint(journal), as_json=as_json, reopens=is_graph)
+        reopens = plan.order is Order.DAG
+        return _carry_on(job, hint=options.journal_hint(journal), as_json=as_json, reopens=reopens)
 
 
 def _policy_named(given: str) -> Policy | None:
@@ -198,7 +194,6 @@ async def _resume(job: Resumption) -> RunOutcome:
         present=Respondents(waits=job.waits),
         limits=job.limits,
         policy=None if job.policy is None else policy,
-        reopens=job.reopens,
     )
 
 

@@ -54,8 +54,16 @@ def branch_off(
         if not is_consented(forking, is_sure=is_sure, as_json=as_json):
             return Exit.UNDECIDED
         forking.write(opened, name)
-    if not as_json:
-        say(f"run {name}, from run {forking.parent.run_id}")
-    return carry_on(
-        lambda opened: opened.find_run(name), journal=journal, as_json=as_json, reopens=False, **given
-    )
+        if not as_json:
+            say(f"run {name}, from run {forking.parent.run_id}")
+        if forking.folded.machine.result is not None:
+            return _report(opened, name, hint=options.journal_hint(journal), as_json=as_json)
+    return carry_on(lambda opened: opened.find_run(name), journal=journal, as_json=as_json, **given)
+
+
+def _report(journal: Journal, name: str, *, hint: str, as_json: bool) -> Exit:
+    """Tell of a run that has all it needs to have ended."""
+    from callsheet.apps.cli.outcome import report  # noqa: PLC0415 - brings the runtime
+    from callsheet.runtime.forking import conclude  # noqa: PLC0415 - as above
+
+    return report(conclude(journal, name), journal.path, as_json=as_json, hint=hint)
