@@ -101,7 +101,7 @@ def stand(
     With `from_start` the observer hears all that happened. Raises JournalError: JRN012 for such a run,
     JRN022 for one that another version of the machine has begun.
     """
-    _check_version(journal, writer.run_id)
+    check_version(journal, writer.run_id)
     is_whole = observer is not None and from_start
     opener = journal.opener(writer.run_id)
     stands = stand_of(journal, writer.run_id, plan, observer, from_start=is_whole, opener=opener)
@@ -118,7 +118,7 @@ def stand(
     )
 
 
-def _check_version(journal: Journal, run_id: str) -> None:
+def check_version(journal: Journal, run_id: str) -> None:
     """Refuse a run whose events may mean something else to this machine than to that which wrote them."""
     version = journal.find_run(run_id).core_version
     if version not in ("", MACHINE_VERSION):

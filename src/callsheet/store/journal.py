@@ -220,6 +220,10 @@ class Journal:
         """The runs, the newest first, at most `limit`, of one `status` if given."""
         return self._reader.runs(limit, status)
 
+    def children(self, run_id: str) -> list[RunInfo]:
+        """The runs that were forked from a run, the oldest first."""
+        return self._reader.children(run_id)
+
     def find_run(self, text: str) -> RunInfo:
         """The run of this id, of the only id that starts so, or for `last` the newest.
 
