@@ -56,6 +56,22 @@ def is_function(named: str) -> bool:
     return named.rpartition(":")[0].endswith(".py")
 
 
+def with_fetched(setup: Setup, say: Callable[[str], None], plan: Steps | None = None) -> Setup:
+    """The setup with a local model that was fetched, where none is configured; `say` is told so.
+
+    Of a `plan` only where a step of it asks a model.
+    """
+    if setup.means.model or (plan is not None and not _asks(plan)):
+        return setup
+    from callsheet.ports.models.local import look  # noqa: PLC0415 - only where none is configured
+
+    local = look().default
+    if local is None:
+        return setup
+    say(f"no model is configured; {local} is on this machine and is taken")
+    return replace(setup, model=local)
+
+
 def required_model(setup: Setup) -> Model:
     """The model of a setup; raises CallsheetError (PLN011) where there is none."""
     model = model_of(setup)
