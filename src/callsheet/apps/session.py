@@ -52,9 +52,14 @@ class Setup:
     """The model in place of the configured one: `provider:model`, an address, or `FILE.py:FUNCTION`."""
 
     @property
+    def names_model(self) -> bool:
+        """Whether a model is named or configured."""
+        return bool(self.model) or self.settings.model.is_set
+
+    @property
     def means(self) -> Means:
-        """What a plan can ask for besides tools, as far as it is configured."""
-        has_model = bool(self.model) or self.settings.model.is_set
+        """What a plan can ask for besides tools: where no model is named, a local one that was fetched."""
+        has_model = self.names_model or fetched_model() is not None
         return Means(model=has_model, agent=has_model, compiler=has_model)
 
     @property
@@ -111,6 +116,13 @@ class Setup:
             search=self.settings.search,
             execution=self.settings.execution,
         )
+
+
+def fetched_model() -> str | None:
+    """The model of this machine that is taken where none is named; None where none was fetched."""
+    from callsheet.ports.models.local import look  # noqa: PLC0415 - only where none is named
+
+    return look().default
 
 
 @dataclass(frozen=True, slots=True)

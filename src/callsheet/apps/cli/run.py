@@ -187,6 +187,8 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         raise click.UsageError("--no-journal has no inbox: nobody could answer while the run waits")
     if recording.no_journal and (recording.journal is not None or start.run_id is not None):
         raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
+    from callsheet.apps.models import with_fetched  # noqa: PLC0415 - not for --help
+
     inputs = options.parse_variables(variables)
     held = read_secrets(secrets, inputs)
     inputs |= held
@@ -197,7 +199,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         text=text,
         plan=text.require(),
         inputs=inputs,
-        setup=setup,
+        setup=with_fetched(setup, say, text.require()),
         limits=limits,
         run_id=_run_id(start.run_id),
         journal=recording.open(shapes),
