@@ -329,7 +329,8 @@ class Session:
         has_none = self._kit.replan is None and self._kit.planner is None
         compiler = None if has_none else self._compiler(ears)
         kit = self._kit
-        return Ports(route, kit.model, kit.agent, compiler, self._turns(), kit.workspace)
+        turns = self._turns()
+        return Ports(route, kit.model, kit.agent, compiler, turns, kit.workspace, kit.agent_blocks)
 
     def _turns(self) -> TurnPort | None:
         """Who answers the questions of agents that the machine drives."""

@@ -124,6 +124,8 @@ class Toolbox:
     diagnostics: tuple[Diagnostic, ...] = ()
     workspace: str = ""
     """The folder of the file tools."""
+    blocks: str | None = None
+    """What becomes of doubts in the LCTL blocks of agents; None hands out none."""
 
     def ports(
         self,
@@ -141,7 +143,7 @@ class Toolbox:
             tool = self.registry.get(name)
             return None if tool is None else Route(tool.handler, probe=tool.probe)
 
-        return Ports(route, model, compiler=compiler, turn=turn, workspace=self.workspace)
+        return Ports(route, model, None, compiler, turn, self.workspace, self.blocks)
 
 
 def local_tools(setup: Setup) -> Registry:
@@ -229,7 +231,8 @@ async def open_toolbox(
     registry, folder = local_tools(setup), setup.folder
     chosen = choose_servers(setup, None if plan is None else absent_tools(plan, registry, agents))
     if not chosen.configs:
-        yield Toolbox(registry, diagnostics=chosen.diagnostics, workspace=folder)
+        blocks = setup.settings.agent_blocks
+        yield Toolbox(registry, diagnostics=chosen.diagnostics, workspace=folder, blocks=blocks)
         return
     from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - only where servers are opened
 
@@ -242,7 +245,7 @@ async def open_toolbox(
             found = tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in found)
         origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
         found = (*chosen.diagnostics, *found)
-        yield Toolbox(registry, origins, tuple(pool.status()), found, folder)
+        yield Toolbox(registry, origins, tuple(pool.status()), found, folder, setup.settings.agent_blocks)
 
 
 def pin_file(settings: Settings) -> PinFile:

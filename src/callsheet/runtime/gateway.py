@@ -49,6 +49,8 @@ CompilePort: TypeAlias = "Callable[[Compile, CallContext], Awaitable[tuple[Plan,
 """Makes a new, checked plan for a RE-PLAN, with the facts about its tools."""
 Late: TypeAlias = "Succeeded | Failed"
 Outcome: TypeAlias = "Succeeded | Failed | PlanCompiled | Doubted | Decided"
+BLOCK_RULES = ("flag", "block", "review")
+"""What may become of doubts that agents tell in LCTL blocks."""
 _T = TypeVar("_T")
 _Asking = TypeVar("_Asking", CallModel, RunAgent, AgentTurn)
 Remote: TypeAlias = "CallTool | CallModel | RunAgent | AgentTurn | Compile | Probe"
@@ -80,6 +82,8 @@ class Ports:
     """Answers the questions of agents that the machine drives."""
     workspace: str = ""
     """The folder of the file tools, by which the labels of its files are known; empty where it is not."""
+    blocks: str | None = None
+    """One of `BLOCK_RULES`; None hands out no blocks."""
 
 
 _PROBE_SECONDS = 60.0
