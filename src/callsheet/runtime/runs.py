@@ -318,6 +318,10 @@ def _labels(journal: Journal) -> LabelStore:
 @contextmanager
 def _gateway(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Generator[Gateway]:
     """The way out of a run; under a policy a guarded one."""
+    if ports.blocks is not None:
+        from callsheet.runtime.briefing import with_blocks  # noqa: PLC0415 - only where agents get blocks
+
+        ports = with_blocks(ports, journal)
     machine, enforcement = folded.machine, folded.enforcement
     facts, at_once = folded.facts, machine.limits.max_concurrency_by_tool
     if enforcement is None:
