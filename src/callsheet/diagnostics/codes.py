@@ -242,6 +242,7 @@ CODES: dict[str, Code] = _table(
     JRN040="a variable that the run does not have",
     JRN041="an event that the run does not have",
     JRN042="a run that has not failed",
+    JRN070="labels that cannot be used",
     MDL020="local models without the extra that runs them",
     MDL021="a local model of that name that nobody knows",
     MDL022="a local model that was not fetched",
