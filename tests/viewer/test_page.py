@@ -168,7 +168,7 @@ async def test_visits_of_a_loop_can_be_told_apart(open_report: Opener):
     opened = await open_report("loop", "#step=S2@250")
     assert "250" in await opened.text(".visits .chosen")
     await opened.page.evaluate("location.hash = '#seq=20&step=S2'")
-    await opened.page.wait_for_function("document.querySelector('.now').textContent.includes('event 20')")
+    await opened.page.locator(".now", has_text="event 20/").wait_for()
     assert int("".join(filter(str.isdigit, await opened.text(".visits .chosen")))) < 15
 
 

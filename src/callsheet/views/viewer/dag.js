@@ -1,5 +1,5 @@
 // The plan as a graph, laid out where it was made: steps in rows, long arrows on lanes beside them.
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { STATUS, band, html } from "./ui.js";
 import { model, pickStep, pickVisit, seq, step } from "./state.js";
 
@@ -9,15 +9,16 @@ const GAP = 34;
 const BESIDE = 18;
 const LANE = 13;
 const EDGE = 22;
+const LEAST_SCALE = 0.7;
 
 export function Dag() {
   const made = model.value;
   const box = useRef(null);
-  const [view, setView] = useState([0, 900]);
+  const [view, setView] = useState([0, 900, 1200]);
   const read = () => box.current && setView((old) => {
     const top = Math.floor(box.current.scrollTop / 100) * 100;
-    const room = box.current.clientHeight;
-    return old[0] === top && old[1] === room ? old : [top, room];
+    const { clientHeight: room, clientWidth: across } = box.current;
+    return old[0] === top && old[1] === room && old[2] === across ? old : [top, room, across];
   });
   useLayoutEffect(() => {
     read();
@@ -32,18 +33,20 @@ export function Dag() {
     top = at + EDGE * 2 + plan.layout.rows * (HIGH + GAP);
     return at;
   });
+  const width = Math.max(...made.plans.map((plan) => wide(plan.layout)));
+  const scale = Math.max(LEAST_SCALE, Math.min(1, (view[2] - 12) / width));
   useLayoutEffect(() => {
     if (!chosen || !box.current) return;
     const place = made.plans[chosen.plan].layout.places[chosen.step];
-    const y = tops[chosen.plan] + EDGE + place[0] * (HIGH + GAP);
+    let y = tops[chosen.plan] + EDGE + place[0] * (HIGH + GAP);
     const el = box.current;
+    y *= scale;
     if (y < el.scrollTop || y + HIGH + 30 > el.scrollTop + el.clientHeight) el.scrollTop = Math.max(0, y - el.clientHeight / 2 + HIGH);
   }, [chosen && chosen.plan, chosen && chosen.step, made]);
-  const width = Math.max(...made.plans.map((plan) => wide(plan.layout)));
   return html`<div class="dag" ref=${box} onScroll=${read} tabindex="0" role="group" aria-label="The plan as a graph">
-    <svg width=${width} height=${top + 10} role="group" aria-label="Steps and what they wait for">
+    <svg width=${width * scale} height=${(top + 10) * scale} viewBox=${`0 0 ${width} ${top + 10}`} role="group" aria-label="Steps and what they wait for">
       ${made.plans.map((plan, number) => html`<${Graph} key=${number} plan=${number} top=${tops[number]}
-        from=${view[0] - tops[number] - 300} to=${view[0] + view[1] - tops[number] + 300} />`)}
+        from=${view[0] / scale - tops[number] - 300} to=${(view[0] + view[1]) / scale - tops[number] + 300} />`)}
     </svg>
   </div>`;
 }
@@ -56,7 +59,15 @@ function Graph({ plan: number, top, from, to }) {
   const plan = made.plans[number];
   const { layout } = plan;
   const chosen = step.value && step.value.plan === number ? step.value.step : -1;
-  const x = (n) => left(layout) + layout.places[n][1] * (WIDE + BESIDE);
+  const counts = useMemo(() => {
+    const found = new Array(layout.rows).fill(0);
+    for (const [row, column] of layout.places) found[row] = Math.max(found[row], column + 1);
+    return found;
+  }, [layout]);
+  const x = (n) => {
+    const [row, column] = layout.places[n];
+    return left(layout) + (column + (layout.columns - counts[row]) / 2) * (WIDE + BESIDE);
+  };
   const y = (n) => EDGE + layout.places[n][0] * (HIGH + GAP);
   const seen = (n) => y(n) + HIGH >= from && y(n) <= to;
   const states = plan.steps.map((_, n) => made.stepState(number, n, seq.value));
@@ -95,8 +106,8 @@ function way(layout, x, y, start, end, kind, lane) {
   const isJump = kind === "goto" || kind === "fail";
   if (isJump) {
     const [upper, lower] = [start, end].map((n) => layout.places[n][0]).sort((one, other) => one - other);
-    const beside = layout.places.reduce((most, [row, column]) => (row >= upper && row <= lower ? Math.max(most, column) : most), 0);
-    const side = left(layout) + (beside + 1) * (WIDE + BESIDE) - BESIDE + 8 + lane * LANE;
+    const beside = layout.places.reduce((most, [row], n) => (row >= upper && row <= lower ? Math.max(most, x(n)) : most), 0);
+    const side = beside + WIDE + 8 + lane * LANE;
     const [a, b] = [y(start) + HIGH - 14, y(end) + 14];
     const turn = b > a ? 7 : -7;
     return `M${x(start) + WIDE} ${a} H${side - 7} Q${side} ${a} ${side} ${a + turn} V${b - turn} Q${side} ${b} ${side - 7} ${b} H${x(end) + WIDE + 1}`;
@@ -144,7 +155,7 @@ function Node({ row, plan, n, x, y, state, isChosen }) {
     <text class="shape" x="21" y="23" text-anchor="middle">${shape}</text>
     <text class="id" x="34" y="23">${cut(row.id, 9)}</text>
     <text class="tool" x=${34 + 8.2 * Math.min(row.id.length, 9) + 6} y="23">${cut(row.title || row.tool, Math.max(6, 21 - Math.min(row.id.length, 9)))}</text>
-    <text class="out" x="34" y="42">${cut(row.output ? row.output : row.guard ? `if ${row.guard}` : word, 17)}</text>
+    <text class="out" x="34" y="42">${cut(row.output || (row.guard ? `if ${row.guard}` : row.title ? row.tool : word), 17)}</text>
     <text class="badge" x=${WIDE - 10} y="42" text-anchor="end">${fact ? html`<tspan class="is-${band(fact.value)}">${fact.value.toFixed(2).replace(/^0/, "")}</tspan>` : ""}${badges ? html`<tspan dx=${fact ? 6 : 0}>${badges}</tspan>` : ""}</text>
     ${isCause ? html`<text class="mark" x=${WIDE - 8} y="-5" text-anchor="end">likely cause</text>` : ""}
     <title>${row.action}${row.guard ? `\nif ${row.guard}` : ""}${row.on_fail ? `\nON_FAIL ${row.on_fail}` : ""}</title>

@@ -6,7 +6,7 @@ export function Facts() {
   const made = model.value;
   const rows = made.variablesAt(seq.value);
   const chosen = variable.value ? rows.findIndex((write) => write.name === variable.value.name) : -1;
-  if (!rows.length) return html`<p class="quiet pad">Nothing is known yet.</p>`;
+  if (!rows.length) return html`<p class="quiet pad">No variable has been set yet.</p>`;
   return html`<div class="facts table">
     <div class="row head" aria-hidden="true"><span>fact</span><span>variable</span><span>value</span><span>worth</span><span>from</span><span>used by</span></div>
     <${VirtualList} label="What is known" count=${rows.length} height=${30} follow=${chosen} row=${(n) => html`<${Row} key=${rows[n].name} write=${rows[n]} isChosen=${n === chosen} />`} />

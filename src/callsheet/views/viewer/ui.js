@@ -45,7 +45,8 @@ export function Confidence({ value, short = false }) {
 
 export function duration(seconds) {
   if (!(seconds >= 0)) return "–";
-  if (seconds < 0.0005) return "0 ms";
+  if (seconds === 0) return "0 ms";
+  if (seconds < 0.0005) return "<1 ms";
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
   const minutes = Math.floor(seconds / 60);
