@@ -31,6 +31,7 @@ from callsheet.api.compiling import (
 )
 from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
 from callsheet.api.findings import Findings
+from callsheet.api.given import Given
 from callsheet.api.kit import Kit
 from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner, refused
@@ -43,6 +44,7 @@ from callsheet.api.stream import EventStream
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, Order, plan_hash
 from callsheet.ir import Plan as Steps
+from callsheet.ir.labels import Label
 from callsheet.machine import Compile, Limits, ToolFacts, compile_plan
 from callsheet.machine.progress import with_own_ids
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -62,7 +64,7 @@ from callsheet.runtime.runs import (
     start_run,
 )
 from callsheet.store import EventType, Journal
-from callsheet.store.records import Start
+from callsheet.store.records import Start, secret_labels
 
 _log = logging.getLogger("callsheet")
 
@@ -140,14 +142,26 @@ class Session:
         )
 
     async def prove(
-        self, plan: Plan, inputs: Iterable[str], approved: Iterable[str] = (), *, can_ask: bool
+        self,
+        plan: Plan,
+        inputs: Iterable[str],
+        approved: Iterable[str] = (),
+        *,
+        labels: Mapping[str, Label] | None = None,
+        can_ask: bool,
     ) -> Proof:
         """Hold a plan against the policy, on the tools that this session reaches; ValueError without one."""
         if self._kit.policy is None:
             raise ValueError("this runtime has no policy: give Runtime(policy=…)")
         await self._reach(plan.ir)
         return prove(
-            plan.ir, self._kit.policy, self._registry, inputs=inputs, approved=approved, can_ask=can_ask
+            plan.ir,
+            self._kit.policy,
+            self._registry,
+            inputs=inputs,
+            labels=labels,
+            approved=approved,
+            can_ask=can_ask,
         )
 
     async def dry_run(
@@ -209,14 +223,14 @@ class Session:
     async def run(
         self,
         plan: Plan,
-        inputs: Mapping[str, JSON],
+        given: Given,
         run_id: str,
         limits: Limits | None,
         ears: Ears,
         watch: Watch,
     ) -> RunOutcome:
         """Check a plan and run it to its end; raises PlanError for one with errors."""
-        ready = self._ready.get(plan.ir, inputs.keys()) or await self._prepare(plan, inputs)
+        ready = self._ready.get(plan.ir, given.told) or await self._prepare(plan, given)
         bounds = self._kit.bounds(limits)
         if bounds.replans_on_failure and plan.ir.order is Order.DAG and self._kit.planner is None:
             raise no_planner()
@@ -224,7 +238,8 @@ class Session:
         launch = Launch(
             facts=ready.facts,
             pins=ready.pins,
-            inputs=inputs,
+            inputs=given.values,
+            secret=given.secret,
             limits=bounds,
             source="" if plan.source is None else plan.source.text,
             note={"plan": "" if plan.source is None else plan.source.name},
@@ -241,21 +256,22 @@ class Session:
         result = await run_unrecorded(plan.ir, self._ports(ears), launch, watch, run_id, present)
         return RunOutcome(run_id, result, usage=result.usage)
 
-    async def _prepare(self, plan: Plan, inputs: Mapping[str, JSON]) -> Prepared:
+    async def _prepare(self, plan: Plan, given: Given) -> Prepared:
         """Check a plan and make it ready to run, so that its further runs need none of that."""
-        findings = await self.examine(plan, inputs)
+        findings = await self.examine(plan, given.values)
         findings.raise_for_errors()
         policy = None
         if self._kit.policy is not None:
             can_ask = self.journal is not None or self._kit.on_ask is not None
-            proof = await self.prove(plan, inputs, can_ask=can_ask)
+            labels = secret_labels(self._kit.policy, given.secret)
+            proof = await self.prove(plan, given.values, labels=labels, can_ask=can_ask)
             proof.raise_if_refused(plan.source, self._kit.execution)
             policy = proof.policy
         facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt, self._kit.agents)
         ready = Prepared(
             facts, pins_of(plan.ir, self._registry, self._kit.agents), compile_plan(plan.ir, facts), policy
         )
-        self._ready.put(plan.ir, inputs.keys(), ready)
+        self._ready.put(plan.ir, given.told, ready)
         return ready
 
     def find(self, text: str) -> str:

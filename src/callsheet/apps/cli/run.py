@@ -24,6 +24,7 @@ from callsheet.apps.cli.reading import PlanText
 from callsheet.apps.cli.stage import Stage
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import Order, Plan
+from callsheet.sealing.placeholders import MASK
 
 if TYPE_CHECKING:
     from callsheet.apps.models import Asked
@@ -110,11 +111,14 @@ class Job:
     on_in_doubt: str
     policy: Policy | None
     approved: tuple[str, ...]
+    secrets: dict[str, str]
+    """The inputs that are secret, which `inputs` has as well."""
 
 
 _OPTIONS: tuple[options.Decorator, ...] = (
     options.tool_sources,
     options.variables,
+    options.secrets,
     click.option("--dry-run", "is_dry", is_flag=True, help="Say what the plan would do, and do nothing."),
     assumptions,
     options.recording,
@@ -158,6 +162,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     plan: options.NamedPlan,
     setup: Setup,
     variables: tuple[str, ...],
+    secrets: tuple[str, ...],
     is_dry: bool,
     assumptions: Assumptions,
     recording: options.Recording,
@@ -168,8 +173,12 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     as_json: bool,
 ) -> int:
     """Check a plan and run it, or tell what it would do; gives the exit status."""
+    from callsheet.apps.cli.secret_inputs import read_secrets  # noqa: PLC0415 - not for --help
+
     if is_dry:
-        return tell_dry_run(plan, setup, variables, assumptions, approve=start.approve, as_json=as_json)
+        names = tuple(f"{each.partition('=')[0]}={MASK}" for each in secrets)
+        given = (*variables, *names)
+        return tell_dry_run(plan, setup, given, assumptions, approve=start.approve, as_json=as_json)
     if assumptions.are_given:
         raise click.UsageError("--assume, --price and --ask-servers belong to a dry run: add --dry-run")
     if recording.no_journal and start.waits:
@@ -177,6 +186,8 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     if recording.no_journal and (recording.journal is not None or start.run_id is not None):
         raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
     inputs = options.parse_variables(variables)
+    held = read_secrets(secrets, inputs)
+    inputs |= held
     text = plan.read(inputs)
     inputs = bound(text, inputs, variables)
     job = Job(
@@ -196,6 +207,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         on_in_doubt=on_in_doubt or setup.settings.on_in_doubt,
         policy=options.policy_named(start.policy, setup, start.approved),
         approved=start.approved,
+        secrets=held,
     )
     return _carry_out(job, hint=options.journal_hint(recording.journal), as_json=as_json)
 
@@ -279,6 +291,7 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
     """Refuse a plan with errors; else print the warnings, and which servers were opened."""
     from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - as above
     from callsheet.api.checking import check_plan, idle_rules  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.secret_inputs import short_ones  # noqa: PLC0415 - as above
 
     found = (
         *toolbox.diagnostics,
@@ -286,6 +299,7 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
         *wrong_tools(job.plan, toolbox.registry, asked.agents),
         *_other_tools(job, toolbox),
         *idle_rules(job.plan, set(job.approve) - set(_rules(job.setup.settings.approve))),
+        *short_ones(job.secrets),
     )
     if any(d.is_error for d in found):
         raise CallsheetError(found, job.text.source)
@@ -312,9 +326,16 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
     from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
 
     options.check_approved(job.plan, job.approved)
-    can_ask = job.journal is not None
+    from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
+
     proof = prove(
-        job.plan, job.policy, toolbox.registry, inputs=job.inputs, approved=job.approved, can_ask=can_ask
+        job.plan,
+        job.policy,
+        toolbox.registry,
+        inputs=job.inputs,
+        labels=secret_labels(job.policy, job.secrets),
+        approved=job.approved,
+        can_ask=job.journal is not None,
     )
     proof.raise_if_refused(job.text.source, job.setup.settings.execution)
     if not job.quiet:
@@ -339,4 +360,5 @@ def _launch(job: Job, toolbox: Toolbox, asked: Asked, policy: Policy | None) -> 
         note={"plan": job.text.source.name, "setup": setup_of_run(job.setup, toolbox).to_note()},
         policy=policy,
         verified="" if policy is None else plan_hash(job.plan),
+        secret=frozenset(job.secrets),
     )
