@@ -147,7 +147,10 @@ def _plans(journal: Journal, info: RunInfo, rows: list[Event]) -> dict[str, tupl
 
 def _name(info: RunInfo, rows: list[Event]) -> str:
     launch: dict[str, Any] = ((rows[0].body or {}).get("launch") or {}) if rows else {}
-    return info.title or info.plan_id or str(launch.get("plan") or info.plan_hash[:12])
+    file = str(launch.get("plan") or "")
+    return (
+        info.title or info.plan_id or (f"plan {info.plan_hash[:12]}" if file in ("", "<plan>", "-") else file)
+    )
 
 
 def _doubts(

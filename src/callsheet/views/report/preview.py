@@ -99,7 +99,7 @@ def preview_of(document: Document) -> Preview:
 
 def _row(what: str, name: str, shown: Shown) -> Row:
     if isinstance(shown, str):
-        how = "sealed" if f'"{SEALED}"' in shown else "shown"
+        how = "sealed" if SEALED in shown else "shown"
         return Row(what, name, how, len(shown.encode()), cut(printable(shown[: 4 * _TEXT]), _TEXT))
     text, size = shown[0], shown[1]
     assert isinstance(size, int)

@@ -90,7 +90,7 @@ function On({ write, path, depth, isRoot }) {
     ${flows.slice(0, most).map((flow, n) => {
       const to = flow.write >= 0 ? made.writes[flow.write] : null;
       return html`<li key=${n}><button class="link" onClick=${() => pickVisit(flow.visit.n)}>${made.label(flow.visit)} ${made.step(flow.visit).tool}</button>
-        <span class="quiet">${ROLES[flow.role]} ${flow.argument ? `as ${argument(flow.argument)}` : ""}</span>
+        ${" "}<span class="quiet">${ROLES[flow.role]} ${flow.argument ? `as ${argument(flow.argument)}` : ""}</span>
         ${to ? html` made <button class="link" onClick=${() => pickWrite(to)}>${to.made === "answer" ? "the answer" : `$${to.name}`}</button> <${What} write=${to} path=${[]} /><${On} write=${to} path=${[]} depth=${depth - 1} />` : html` <span class="quiet">${flow.visit.outcome === "skipped" ? "was skipped" : "kept nothing"}</span>`}</li>`;
     })}
     ${flows.length > most ? html`<li><button class="plain" onClick=${() => setMost(most * 5)}>${flows.length - most} more</button></li>` : ""}

@@ -43,7 +43,7 @@ function Viewer() {
     <${Header} />
     <${Scrubber} />
     ${made.notes.redacted ? html`<p class="notice">Values are left out of this report: names, kinds and sizes are kept.</p>` : ""}
-    ${made.run.chain.ok ? "" : html`<p class="notice is-broken" role="alert">The journal was changed: the chain is broken at event ${made.run.chain.seq}. ${made.run.chain.why}</p>`}
+    ${made.run.chain.ok ? "" : html`<p class="notice is-broken" role="alert">The journal was changed: the chain is broken at event ${made.run.chain.seq}: ${made.run.chain.why}.</p>`}
     <main class="middle">
       <${Steps} />
       <section class="center panel" aria-label="The run">

@@ -48,6 +48,7 @@ function start(made) {
   const failed = made.doc.blame && made.doc.blame.visit >= 0 ? made.visits[made.doc.blame.visit] : null;
   const first = failed || made.visits[0];
   if (first) step.value = { plan: first.plan, step: first.step, visit: -1 };
+  if (made.doc.asks.length + made.doc.doubts.length) lower.value = "waits";
   read();
 }
 
@@ -88,7 +89,7 @@ export function link() {
   }
   if (variable.value) said.push(`var=${encodeURIComponent([variable.value.name, ...variable.value.path].join("."))}`);
   if (tab.value !== "dag") said.push(`tab=${tab.value}`);
-  if (lower.value !== "facts") said.push(`below=${lower.value}`);
+  if (lower.value !== "facts" || model.value.doc.asks.length + model.value.doc.doubts.length) said.push(`below=${lower.value}`);
   return `#${said.join("&")}`;
 }
 

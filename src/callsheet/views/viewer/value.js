@@ -1,7 +1,7 @@
 // A value as a tree whose places can be asked where they came from. It is text, whatever it holds.
 import { useState } from "preact/hooks";
 import { CopyButton, bytes, html } from "./ui.js";
-import { Exact, isSealed, preview, sealedWords } from "./model.js";
+import { Exact, isSealed, preview } from "./model.js";
 import { model } from "./state.js";
 
 const MOST_CHILDREN = 100;
@@ -24,7 +24,7 @@ export function ValueBox({ value, label = "", onPick = null, path = null, open =
 function Node({ value, name, path, onPick, chosen, open }) {
   const [isOpen, setOpen] = useState(open > 0);
   const [most, setMost] = useState(MOST_CHILDREN);
-  const isInside = value !== null && typeof value === "object" && !(value instanceof Exact) && !isSealed(value);
+  const isInside = value !== null && typeof value === "object" && !(value instanceof Exact);
   const isChosen = chosen && chosen.length === path.length && chosen.every((part, n) => String(part) === String(path[n]));
   const key = name === undefined ? "" : onPick
     ? html`<button class="key ${isChosen ? "chosen" : ""}" aria-pressed=${isChosen} onClick=${() => onPick(path)}>${name}</button>`
@@ -42,7 +42,7 @@ function Node({ value, name, path, onPick, chosen, open }) {
 
 function Leaf({ value }) {
   const [isWhole, setWhole] = useState(false);
-  if (isSealed(value)) return html`<span class="sealed" title="A secret: this report does not have it">${sealedWords(value)}</span>`;
+  if (isSealed(value)) return html`<span class="sealed" title="A secret: this report does not have it">${value}</span>`;
   if (value instanceof Exact) return html`<span class="json number">${value.text}</span>`;
   if (typeof value !== "string") return html`<span class="json ${typeof value}">${String(JSON.stringify(value))}</span>`;
   const isLong = value.length > MOST_TEXT && !isWhole;
