@@ -142,6 +142,7 @@ class Runtime(Reporting):
         kit = Kit(
             tools=tuple(local_registry(read_tools(tools), settings)),
             workspace="" if settings is None else os.path.abspath(settings.workspace),
+            fetch=None if settings is None else settings.fetch,
             execution=None if settings is None else settings.execution,
             servers=() if mcp is None else read_servers(mcp),
             model=None if model is None else model_port(model),

@@ -5,6 +5,8 @@ of models, CHK what the checks find in a plan, CMP what can keep a goal from bec
 and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
 PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), SEC
 secrets and the keys that they are sealed with.
+PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), TRC
+runs given to tools that show traces.
 The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
@@ -294,6 +296,9 @@ CODES: dict[str, Code] = _table(
     POL115="a plan beyond the policy's limits",
     POL116="a plan with two readings, or without an end",
     POL117="a call that a rule of the policy refuses",
+    POL118="a private host that the policy does not know",
+    POL119="a proof that rests on another tool",
+    POL120="labels that would be lost",
     RUN001="a graph of dependencies cannot be run",
     RUN010="a step that nobody is there to carry out",
     RUN020="a run that did not come to a good end",
@@ -333,6 +338,11 @@ CODES: dict[str, Code] = _table(
     TOL102="no sandbox for code on this machine",
     TOL103="a web search without a search service",
     TOL104="installing packages is not allowed",
+    TRC001="a collector that cannot be reached",
+    TRC002="a collector that refuses what it is sent",
+    TRC003="no address of a collector",
+    TRC004="a header whose value cannot be used",
+    TRC005="a collector that takes no JSON",
 )
 
 

@@ -68,7 +68,8 @@ class DoubtfulCall:
 class RunOutcome:
     """Where a run stands: it has a result, or waits for decisions about calls in doubt and for answers.
 
-    With none of them, as after the last decision, it can be resumed.
+    With none of them, as after the last decision, it can be resumed. With a result, `in_doubt` are calls that
+    had left when the run ended and gave no answer: nobody decides about them any more.
     """
 
     run_id: str

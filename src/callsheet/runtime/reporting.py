@@ -32,7 +32,7 @@ from callsheet.views.report.page import page_of, served_page
 MADE_BY = f"callsheet {__version__}"
 INTERRUPTED = "interrupted"
 """What a run is called that no process carries on and that has not ended."""
-_STANDS = (INTERRUPTED, "in_doubt", "failed", "cancelled")
+_STANDS = (INTERRUPTED, "in_doubt", "failed", "refused", "cancelled")
 _ENTRY = "./main.js"
 _VENDORED = {
     "preact": "preact.js",

@@ -28,6 +28,7 @@ from callsheet.machine import (
     Result,
     Sleep,
     Started,
+    Status,
     ToolFacts,
     compile_plan,
 )
@@ -249,12 +250,12 @@ async def resume_run(
         folded = stand(journal, writer, plan, watch.observer, from_start=watch.hears_all)
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
-            return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
+            return _ended(journal, writer, folded)
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         cancelled = None if machine.result is not None else cancel_asked(journal, run_id)
         if cancelled is not None:
             folded.take(recorder.event(cancelled))
-            return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
+            return _ended(journal, writer, folded)
         async with AsyncExitStack() as stack:
             ports, other = None, None
             if policy is not None:
@@ -264,7 +265,7 @@ async def resume_run(
             if machine.result is None:
                 settle_doubts(folded, recorder, in_doubt)
             if machine.result is not None:
-                return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
+                return _ended(journal, writer, folded)
             people = _people(journal, run_id, present, folded.posed)
             if _is_stuck(folded, people):
                 return _stands(writer, folded)
@@ -378,7 +379,16 @@ async def _drive(
     unsettled = recorder.commit()
     if unsettled is not None:
         await unsettled
-    return RunOutcome(writer.run_id, result, usage=result.usage)
+    if result.status is Status.DONE:
+        return RunOutcome(writer.run_id, result, usage=result.usage)
+    left = doubtful_calls(stand(journal, writer, plan))
+    return RunOutcome(writer.run_id, result, left, usage=result.usage)
+
+
+def _ended(journal: Journal, writer: RunWriter, folded: Folded) -> RunOutcome:
+    """A run whose events lead to its end, with the calls that had left then and gave no answer."""
+    result = close_run(journal, writer, folded)
+    return RunOutcome(writer.run_id, result, doubtful_calls(folded), usage=folded.usage())
 
 
 def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:

@@ -101,6 +101,8 @@ class Entry(NamedTuple):
     body: Any
     last: int
     intents: bytes | None
+    epoch: int = 0
+    """Which owner of the run wrote it."""
 
 
 class Stored(NamedTuple):

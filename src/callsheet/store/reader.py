@@ -58,7 +58,8 @@ SELECT id, epoch, type, key, step, idx, attempt, ts, mono, body, blob, covers, i
 FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
 """
 _ENTRIES = """
-SELECT id, type, key, ts, body, blob, covers, intents FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
+SELECT id, type, key, ts, body, blob, covers, intents, epoch
+FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
 """
 _TOLD = """
 SELECT id - ?, type, key, body, blob FROM events
@@ -192,7 +193,7 @@ class Reader:
                 page = self._connection.execute(
                     _ENTRIES, (base + after, base + (1 << SEQ_BITS), _LARGE_PAGE)
                 ).fetchall()
-            for row_id, kind, key, ts, body, blob, covers, intents in page:
+            for row_id, kind, key, ts, body, blob, covers, intents, epoch in page:
                 seq = row_id - base
                 try:
                     if kind == EventType.SNAPSHOT:
@@ -203,7 +204,7 @@ class Reader:
                         data = None if body is None else decode_body(body)
                 except (BlobMissing, ValueError, AttributeError, TypeError, RecursionError) as error:
                     raise _damaged(f"event {seq} of run {run_id} cannot be read: {error}") from error
-                yield Entry(seq, kind, key, ts, data, seq + covers - 1, intents)
+                yield Entry(seq, kind, key, ts, data, seq + covers - 1, intents, epoch)
             if len(page) < _LARGE_PAGE:
                 return
             after = page[-1][0] - base

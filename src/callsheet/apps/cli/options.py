@@ -270,6 +270,14 @@ policy_if_any = click.option(
 )
 
 
+approved = click.option(
+    "--approved",
+    multiple=True,
+    metavar="STEP",
+    help="With --policy: the id of a step to which you say yes; may be repeated.",
+)
+
+
 def policy_named(given: str, setup: Setup, approved: Iterable[str] = ()) -> Policy | None:
     """The policy of the option, else that of the configuration; None where neither names one.
 
