@@ -33,6 +33,13 @@ def test_the_file_is_named_after_the_run_and_is_the_users_own(machine):
     assert [file.name for file in machine.folder.glob(".r1*")] == []
 
 
+def test_the_same_run_gives_the_same_bytes(machine):
+    done_run(machine)
+    machine("report", "r1", "-o", "a.html")
+    machine("report", "r1", "-o", "b.html")
+    assert (machine.folder / "a.html").read_bytes() == (machine.folder / "b.html").read_bytes()
+
+
 def test_it_may_go_to_standard_output(machine):
     done_run(machine)
     assert machine("report", "r1", "-o", "-").stdout.startswith("<!doctype html>")

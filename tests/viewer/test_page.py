@@ -44,6 +44,7 @@ async def test_whatever_a_text_says_it_stays_a_text(open_report: Opener):
         await step.click()
     await page.click("#below-tab-lineage")
     assert HOSTILE[0] in json.loads(await page.inner_text(".lineage .json.string >> nth=0"))
+    assert "\u202e" not in await page.inner_text("body")  # it would turn the order of what is read
     assert await page.evaluate("window.bad") is None
     assert await page.locator("img").count() == 0
     assert await page.locator("#callsheet script, #callsheet iframe").count() == 0

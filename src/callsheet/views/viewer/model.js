@@ -161,14 +161,14 @@ export class Model {
     const { text, size, cut, kind } = this.value(n);
     if (kind) return `(${kind}, ${size} bytes)`;
     if (!text) return "";
-    const shown = text.length > most ? `${text.slice(0, most)}…` : text;
+    const shown = plain(text.length > most ? `${text.slice(0, most)}…` : text);
     return cut && !shown.endsWith("…") ? `${shown}…` : shown;
   }
 
   // A text that a row points to, such as an error.
   words(n) {
     const value = this.parsed(n);
-    return typeof value === "string" ? value : this.preview(n, 400);
+    return typeof value === "string" ? plain(value) : this.preview(n, 400);
   }
 
   at(write, path) {
@@ -308,6 +308,11 @@ function overlap(one, other) {
   return true;
 }
 
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+
+// A text in which what cannot be seen, or turns the order of what is read, is written out.
+export const plain = (text) => text.replace(UNSEEN, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
 // Whether a value is the text that stands in the place of a secret.
 export const isSealed = (value) => typeof value === "string" && /^\[sealed k:[^\]]*\]$/.test(value);
 
@@ -320,7 +325,7 @@ export function preview(value, most = 120) {
   if (Array.isArray(value)) text = `[${joined(value.map((each) => () => preview(each, most)), most)}]`;
   else if (value !== null && typeof value === "object") {
     text = `{${joined(Object.entries(value).map(([key, each]) => () => `${JSON.stringify(key)}: ${preview(each, most)}`), most)}}`;
-  } else text = JSON.stringify(value);
+  } else text = plain(JSON.stringify(value));
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }
 

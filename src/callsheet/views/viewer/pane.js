@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { Confidence, Status, Tabs, VirtualList, counted, argument, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
-import { goTo, model, pickVariable, pickVisit, pickWrite, seq, step, variable, visit as shown } from "./state.js";
+import { goTo, lower, model, pickVariable, pickVisit, pickWrite, seq, step, variable, visit as shown } from "./state.js";
 
 const MOST_VISITS = 12;
 
@@ -33,10 +33,16 @@ export function Pane() {
       <div><dt>in</dt><dd><${Inputs} row=${row} visit=${visit} /></dd></div>
       <div><dt>out</dt><dd><${Output} row=${row} visit=${visit} /></dd></div>
       ${isOver && visit.write >= 0 ? html`<div><dt>used by</dt><dd><${Users} visit=${visit} /></dd></div>` : ""}
-      ${chosen ? html`<div><dt>journal</dt><dd><button class="link" onClick=${() => goTo(chosen.seq)}>event ${chosen.seq}</button>${chosen.end > chosen.seq ? html` to <button class="link" onClick=${() => goTo(chosen.end)}>${chosen.end}</button>` : ""}</dd></div>` : ""}
+      ${chosen ? html`<div><dt>journal</dt><dd><button class="link" onClick=${() => goTo(chosen.seq)}>event ${chosen.seq}</button>${chosen.end > chosen.seq ? html` to <button class="link" onClick=${() => goTo(chosen.end)}>${chosen.end}</button>` : ""} · <button class="link" onClick=${() => knew(chosen)}>what it knew</button></dd></div>` : ""}
     </dl>
     ${visit && visit.calls[1] ? html`<${Calls} key=${visit.n} visit=${visit} />` : ""}
   </aside>`;
+}
+
+// The facts as they were when the visit began.
+function knew(visit) {
+  goTo(visit.seq);
+  lower.value = "facts";
 }
 
 function Visits({ plan, place, visit }) {

@@ -1,13 +1,14 @@
 // The plan as it was written, each step's lines with how far it was.
 import { useMemo } from "preact/hooks";
 import { CopyButton, STATUS, VirtualList, html } from "./ui.js";
+import { plain } from "./model.js";
 import { model, pickStep, seq, step } from "./state.js";
 
 export function PlanText() {
   const made = model.value;
   const number = step.value ? step.value.plan : made.planAt(seq.value);
   const plan = made.plans[number];
-  const lines = useMemo(() => plan.source.replace(/\n$/, "").split("\n"), [plan]);
+  const lines = useMemo(() => plain(plan.source).replace(/\n$/, "").split("\n"), [plan]);
   const stepOf = useMemo(() => {
     const found = new Map();
     plan.steps.forEach((row, n) => {

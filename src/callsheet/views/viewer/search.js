@@ -1,6 +1,7 @@
 // Search over steps, variables, values and calls: all that the page has.
 import { computed, signal } from "@preact/signals";
 import { goTo, model, pickStep, pickVisit, pickWrite, query } from "./state.js";
+import { plain } from "./model.js";
 import { html } from "./ui.js";
 
 const MOST = 300;
@@ -34,7 +35,7 @@ const hits = computed(() => {
 
 function around(text, wanted) {
   const place = text.toLowerCase().indexOf(wanted);
-  return `${place > 20 ? "…" : ""}${text.slice(Math.max(0, place - 20), place + 60)}`;
+  return plain(`${place > 20 ? "…" : ""}${text.slice(Math.max(0, place - 20), place + 60)}`);
 }
 
 export function nextHit(by) {

@@ -1,7 +1,7 @@
 // A value as a tree whose places can be asked where they came from. It is text, whatever it holds.
 import { useState } from "preact/hooks";
 import { CopyButton, bytes, html } from "./ui.js";
-import { Exact, isSealed, preview } from "./model.js";
+import { Exact, isSealed, plain, preview } from "./model.js";
 import { model } from "./state.js";
 
 const MOST_CHILDREN = 100;
@@ -16,7 +16,7 @@ export function ValueBox({ value, label = "", onPick = null, path = null, open =
   return html`<div class="value">
     <div class="value-head"><span class="quiet">${label}${size > 200 || cut ? ` ${bytes(size)}${cut ? `, the first ${bytes(text.length)} are here` : ""}` : ""}</span>
       <${CopyButton} text=${text} /></div>
-    ${parsed === undefined ? html`<pre>${text}${cut ? "…" : ""}</pre>` : html`<div class="tree"><${Node} value=${parsed} path=${[]} onPick=${onPick} chosen=${path} open=${open} /></div>`}
+    ${parsed === undefined ? html`<pre>${plain(text)}${cut ? "…" : ""}</pre>` : html`<div class="tree"><${Node} value=${parsed} path=${[]} onPick=${onPick} chosen=${path} open=${open} /></div>`}
     ${cut ? html`<p class="quiet">The whole of it: <code>callsheet show ${made.run.id} --events</code></p>` : ""}
   </div>`;
 }
@@ -27,8 +27,8 @@ function Node({ value, name, path, onPick, chosen, open }) {
   const isInside = value !== null && typeof value === "object" && !(value instanceof Exact);
   const isChosen = chosen && chosen.length === path.length && chosen.every((part, n) => String(part) === String(path[n]));
   const key = name === undefined ? "" : onPick
-    ? html`<button class="key ${isChosen ? "chosen" : ""}" aria-pressed=${isChosen} onClick=${() => onPick(path)}>${name}</button>`
-    : html`<span class="key">${name}</span>`;
+    ? html`<button class="key ${isChosen ? "chosen" : ""}" aria-pressed=${isChosen} onClick=${() => onPick(path)}>${plain(String(name))}</button>`
+    : html`<span class="key">${plain(String(name))}</span>`;
   if (!isInside) return html`<div class="leaf">${key}<${Leaf} value=${value} /></div>`;
   const entries = Array.isArray(value) ? value.map((each, n) => [n, each]) : Object.entries(value);
   if (!entries.length) return html`<div class="leaf">${key}<span class="json">${Array.isArray(value) ? "[]" : "{}"}</span></div>`;
@@ -46,5 +46,5 @@ function Leaf({ value }) {
   if (value instanceof Exact) return html`<span class="json number">${value.text}</span>`;
   if (typeof value !== "string") return html`<span class="json ${typeof value}">${String(JSON.stringify(value))}</span>`;
   const isLong = value.length > MOST_TEXT && !isWhole;
-  return html`<span class="json string">${JSON.stringify(isLong ? value.slice(0, MOST_TEXT) : value)}</span>${isLong ? html`<button class="plain" onClick=${() => setWhole(true)}>all ${bytes(value.length)}</button>` : ""}`;
+  return html`<span class="json string">${plain(JSON.stringify(isLong ? value.slice(0, MOST_TEXT) : value))}</span>${isLong ? html`<button class="plain" onClick=${() => setWhole(true)}>all ${bytes(value.length)}</button>` : ""}`;
 }
