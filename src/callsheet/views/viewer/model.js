@@ -311,7 +311,8 @@ function overlap(one, other) {
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
 // A text in which what cannot be seen, or turns the order of what is read, is written out.
-export const plain = (text) => text.replace(UNSEEN, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+export const plain = (text) =>
+  text.replace(UNSEEN, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 // Whether a value is the text that stands in the place of a secret.
 export const isSealed = (value) => typeof value === "string" && /^\[sealed k:[^\]]*\]$/.test(value);
@@ -322,9 +323,20 @@ export function preview(value, most = 120) {
   if (value instanceof Exact) return value.text;
   if (isSealed(value)) return value;
   let text;
-  if (Array.isArray(value)) text = `[${joined(value.map((each) => () => preview(each, most)), most)}]`;
+  if (Array.isArray(value))
+    text = `[${joined(
+      value.map((each) => () => preview(each, most)),
+      most,
+    )}]`;
   else if (value !== null && typeof value === "object") {
-    text = `{${joined(Object.entries(value).map(([key, each]) => () => `${JSON.stringify(key)}: ${preview(each, most)}`), most)}}`;
+    text = `{${joined(
+      Object.entries(value).map(
+        ([key, each]) =>
+          () =>
+            `${JSON.stringify(key)}: ${preview(each, most)}`,
+      ),
+      most,
+    )}}`;
   } else text = plain(JSON.stringify(value));
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }
