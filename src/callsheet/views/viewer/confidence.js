@@ -63,14 +63,14 @@ function Row({ fact }) {
     <span><${Confidence} value=${fact.value} /></span>
     <span class="way"><${Spark} points=${way.map((each) => each.value)} /><span
         class="quiet">${way.map((each) => each.id).join(" → ")}</span></span>
-    <span class="said">${fact.basis}${drop && drop !== fact ? html` <span
+    <span class="said">${fact.basis}${drop && fact.value < fact.own ? html` <span
         class="quiet">lowered by ${drop.id}</span>` : ""}</span>
   </div>`;
 }
 
 function Spark({ points }) {
   const [wide, high] = [96, 24];
-  const y = (value) => 2 + (1 - value) * (high - 4);
+  const y = (value) => 4 + (1 - value) * (high - 8);
   const x = (n) => (points.length < 2 ? wide / 2 : 4 + (n / (points.length - 1)) * (wide - 8));
   const last = points[points.length - 1];
   return html`<svg class="spark" width=${wide} height=${high} role="img"

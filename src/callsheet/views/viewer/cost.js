@@ -59,7 +59,7 @@ export function Cost() {
             onClick=${() => pickStep(row.plan, row.place)}>${row.plan ? `r${row.plan}/` : ""}${step.id}</button></span>
         <span class="said">${step.tool}</span><span>${row.calls ? duration(row.busy) : "–"}</span>
         <span class="share" aria-hidden="true"><span style=${{ width: `${(row.busy / most) * 100}%` }}></span></span>
-        <span>${row.calls}</span><span>${row.retries || ""}</span>
+        <span>${row.calls.toLocaleString("en")}</span><span>${row.retries || ""}</span>
         <span>${row.tokensIn || row.tokensOut ? `${row.tokensIn} / ${row.tokensOut}` : ""}</span><span>${row.cost ? row.cost.toPrecision(3) : ""}</span>
       </div>`;
     }} />
