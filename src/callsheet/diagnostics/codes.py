@@ -243,6 +243,7 @@ CODES: dict[str, Code] = _table(
     JRN081="a step that the run has not come to",
     JRN082="an edit that comes too late",
     JRN084="an edit of what the run does not have",
+    JRN085="a pattern that RE2 does not know",
     MDL020="local models without the extra that runs them",
     MDL021="a local model of that name that nobody knows",
     MDL022="a local model that was not fetched",

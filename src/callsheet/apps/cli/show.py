@@ -14,6 +14,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.doubts import doubt_json, doubt_lines, left_lines, unanswered_lines
+from callsheet.apps.cli.eventlines import event_json, event_line
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.origin import Origin, origin_of
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from callsheet.ir import Step
     from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall
-    from callsheet.store.events import Event
     from callsheet.store.journal import Journal
     from callsheet.store.reader import BadEvent, RunInfo
 
@@ -340,24 +340,9 @@ def _show_timeline(journal: Journal, info: RunInfo, bad: BadEvent | None, *, as_
 
 
 def _show_events(journal: Journal, info: RunInfo, *, as_json: bool) -> None:
-
     events = journal.events(info.run_id, lenient=True)
     if as_json:
-        print_json([_event_json(event, iso(event.ts)) for event in events])
+        print_json([event_json(event) for event in events])
         return
     for event in events:
-        body = "" if event.body is None else preview(event.body, 100)
-        click.echo(f"{event.seq:>6}  {iso(event.ts)}  {event.type:<8} {event.key or '':<12} {body}".rstrip())
-
-
-def _event_json(event: Event, time: str) -> dict[str, Any]:
-    return {
-        "seq": event.seq,
-        "time": time,
-        "type": str(event.type),
-        "key": event.key,
-        "step": event.step,
-        "epoch": event.epoch,
-        "body": event.body,
-        "hash": event.hash.hex(),
-    }
+        click.echo(event_line(event))
