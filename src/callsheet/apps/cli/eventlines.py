@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.output import preview
+from callsheet.sealing.opening import shown
 
 if TYPE_CHECKING:
     from callsheet.store.events import Event
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 def event_line(event: Event) -> str:
     """An event on one line: number, time, type, key, the beginning of its body."""
-    body = "" if event.body is None else preview(event.body, 100)
+    body = "" if event.body is None else preview(shown(event.body), 100)
     return f"{event.seq:>6}  {iso(event.ts)}  {event.type:<8} {event.key or '':<12} {body}".rstrip()
 
 
@@ -26,6 +27,6 @@ def event_json(event: Event) -> dict[str, Any]:
         "key": event.key,
         "step": event.step,
         "epoch": event.epoch,
-        "body": event.body,
+        "body": shown(event.body),
         "hash": event.hash.hex(),
     }

@@ -49,6 +49,7 @@ COMMANDS: dict[str, Entry] = {
     "fork": Entry(
         f"{_HERE}.travel.fork:fork", "Go on from an event in a new run, with something edited.", _RUNS
     ),
+    "trace": Entry(f"{_HERE}.trace.group:trace", "Give runs to tools that show traces: trace export.", _RUNS),
     "report": Entry(f"{_HERE}.report:report", "Write a run as one HTML file.", _RUNS),
     "lctl": Entry(f"{_HERE}.lctl.group:lctl", "Check and draw what agents hand to one another.", _RUNS),
     "tools": Entry(f"{_HERE}.tools:tools", "List the tools that a plan can call.", _MORE),

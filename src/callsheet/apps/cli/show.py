@@ -36,7 +36,7 @@ _ACTION_WIDTH = 36
 _MOST_CUTS = 3
 _MOST_TURNS = 40
 _MOST_ANSWERS = 3
-_ENDINGS = ("failed", "cancelled")
+_ENDINGS = ("failed", "refused", "cancelled")
 """How a run may end with calls under way."""
 _MARKS = {"ok": "✓", "failed": "✗", "skipped": "–", "running": "…", "stopped": "✗"}
 

@@ -15,10 +15,11 @@ from callsheet.api.proving import prove
 from callsheet.api.reach import facts_of, pins_of
 from callsheet.apps.cli.loop import run_to_end
 from callsheet.apps.models import asked_by, carried_on
-from callsheet.apps.session import Setup, open_toolbox
+from callsheet.apps.session import Setup, open_toolbox, undertaking
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import OnInDoubt
 from callsheet.runtime.forking import Draft, Revision
+from callsheet.store.records import secret_labels
 
 
 def revise(draft: Draft, model: str) -> Revision:
@@ -47,8 +48,10 @@ async def _revise(draft: Draft, model: str) -> Revision:
             raise CallsheetError(found)
         policy = None
         if draft.policy is not None:
-            proof = prove(plan, draft.policy, registry, inputs=start.inputs)
-            proof.raise_if_refused(None, setup.settings.execution)
+            labels = secret_labels(draft.policy, start.secret)
+            proof = prove(plan, draft.policy, registry, inputs=start.inputs, labels=labels)
+            proof = proof.under(undertaking(setup, registry, keeps_labels=True))
+            proof.raise_if_refused()
             policy = proof.policy
         on_in_doubt = OnInDoubt(setup.settings.on_in_doubt)
         facts = facts_of(plan, registry, on_in_doubt, asked.agents)
