@@ -248,6 +248,7 @@ CODES: dict[str, Code] = _table(
     JRN082="an edit that comes too late",
     JRN084="an edit of what the run does not have",
     JRN070="labels that cannot be used",
+    JRN085="a pattern that RE2 does not know",
     MDL020="local models without the extra that runs them",
     MDL021="a local model of that name that nobody knows",
     MDL022="a local model that was not fetched",
