@@ -15,6 +15,7 @@ from callsheet.machine import Failed, Finish, Started, Status, Succeeded
 from callsheet.machine.frames import Group
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import NOWHERE
+from callsheet.sealing.sealer import SEALED
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Entry, EventType
 from callsheet.store.records import PlanOf, event_of
@@ -54,6 +55,7 @@ class _Recorder:
         except (KeyError, TypeError, ValueError) as error:
             raise _unreadable(first, error) from error
         self.machine = machine
+        self._is_veiled = start.is_veiled
         self.lineage = Lineage(machine, [machine.program], [first.seq])
         self.seq = first.seq
         self._open: dict[int, int] = {}
@@ -108,6 +110,8 @@ class _Recorder:
                 self._keep(commands)
             if self._unstored and self.machine.group is not self._group:
                 self._store_errors()
+        elif kind == EventType.ASK and key is not None and (self._is_veiled or SEALED in said):
+            self.machine.asking.adopt(key, str(said["digest"]))
         if intents is not None:
             lineage.intents.append((seq, intents))
             self.seq = last
