@@ -10,7 +10,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -242,3 +242,18 @@ def declines(request: Handler) -> None:
         data = _answer(request.path, "", 10, 2, 0, cut=False)
         data["choices"][0]["message"] = {"role": "assistant", "content": None, "refusal": "I will not."}
     request.send(200, json.dumps(data))
+
+
+FAILURES: Mapping[str, tuple[Behaviour, str]] = {
+    "key": (refuses(401, "bad key"), "MDL003"),
+    "limited": (refuses(429, "slow down", Retry_After="100"), "MDL004"),
+    "overloaded": (refuses(500, "oops"), "MDL007"),
+    "broken": (breaks_off, "MDL006"),
+    "slow": (takes(6.0), "MDL005"),
+    "wrong": (says("<html>"), "MDL012"),
+    "refusal": (declines, "MDL010"),
+    "empty": (answer(""), "MDL011"),
+    "unknown": (refuses(404, "no such model"), "MDL008"),
+    "noise": (answer(NOISE), "MDL012"),
+}
+"""All that a provider does wrong, and the code by which a user is told."""

@@ -90,9 +90,14 @@ VARIANTS = {
         max_steps=7,
         operations=OPERATIONS,
         groups=True,
+        jumps=True,
+        replans=True,
         bare_calls=True,
         comments=True,
         given=("city", "v2", "item"),
+    ),
+    "jumps": ExportOptions(
+        form=Form.CANONICAL, max_steps=9, min_results=2, jumps=True, replans=True, paths=False, loops=False
     ),
     "plain calls": ExportOptions(
         max_steps=4,

@@ -10,6 +10,7 @@ from callsheet.api.reach import local_registry, pins_for_library
 from callsheet.frontends.ltp import parse
 from callsheet.ports.python_tools import load_tools
 from callsheet.store.library import PlanLibrary
+from providers import FAILURES, answer, refuses, serving
 
 GOAL = "Add one and two"
 GOOD = 'S1: @add (a=1, b=2) > $v1\nS2: @respond ("It is", $v1)'
@@ -191,3 +192,67 @@ def test_a_kept_plan_whose_tools_are_gone_is_not_taken(home):
     told = home("compile", GOAL, *KEPT)
     assert told.exit_code == 2
     assert "CMP001" in told.stderr
+
+
+# ---------------------------------------------------------------- when the provider fails
+
+
+def configured(machine, monkeypatch, provider, **more):
+    """The command that compiles with the model of this provider."""
+    said = {"url": f"{provider.url}/v1", "name": "small", **more}
+    lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in said.items())
+    monkeypatch.setenv("CALLSHEET_CONFIG", str(machine.folder / machine.write("c.toml", f"[model]\n{lines}")))
+    monkeypatch.delenv("CALLSHEET_MODEL", raising=False)
+    return "compile", GOAL, "--tools", "tools.py", "--no-library"
+
+
+@pytest.mark.parametrize("wrong", FAILURES)
+def test_a_provider_that_fails_is_told_by_its_code_and_the_next_command_is_well(machine, monkeypatch, wrong):
+    behaviour, code = FAILURES[wrong]
+    code = "CMP005" if wrong == "empty" else code  # what is empty is no plan: asked for again, then told so
+    with serving(always=behaviour) as provider:
+        line = configured(machine, monkeypatch, provider, retries=0, timeout=2.0 if wrong == "slow" else 60.0)
+        said = machine(*line)
+        assert (said.exit_code, said.stdout) == (2, "")
+        assert f"error {code}: " in said.stderr or f"{code}: " in said.stderr
+        assert "Traceback" not in said.stderr
+        assert len(said.stderr) < 1_500  # noise is not passed on
+        told = machine.json(*line)
+        assert (told["ok"], code in {d["code"] for d in told["diagnostics"]}) == (False, True)
+        provider.always = answer(GOOD)
+        assert machine(*line).stdout == TEXT
+
+
+def test_a_constraint_that_a_provider_refuses_is_left_out_and_told(machine, monkeypatch):
+    def refusing(request) -> None:
+        held = "grammar" in request.asked.body
+        (refuses(400, "grammar is not supported") if held else answer(GOOD))(request)
+
+    with serving(always=refusing) as provider:
+        done = machine(*configured(machine, monkeypatch, provider, kind="llama.cpp"))
+    assert (done.exit_code, done.stdout) == (0, TEXT)
+    assert "answer held: to nothing: left out" in done.stderr
+    assert ["grammar" in asked.body for asked in provider.asked] == [True, False]
+
+
+@pytest.mark.parametrize("llguidance", [False, True])
+def test_a_server_that_leaves_a_grammar_out_in_silence_is_found_out(machine, monkeypatch, llguidance):
+    """As llama.cpp does with a grammar of llguidance that it cannot compile."""
+    prose = "Sure! Here is how I would add one and two with the tools that I have."
+    with serving(answer(prose), answer(GOOD)) as provider:
+        done = machine(*configured(machine, monkeypatch, provider, kind="llama.cpp", llguidance=llguidance))
+    assert (done.exit_code, done.stdout) == (0, TEXT)
+    syntax = "lark" if llguidance else "gbnf"
+    assert f"hold its answer to a grammar ({syntax}), and did not" in done.stderr
+    assert "MDL030" in done.stderr
+    assert f"answer held: to nothing: it is none that {syntax} allows" in done.stderr
+    assert ["grammar" in asked.body for asked in provider.asked] == [True, False]
+
+
+def test_an_answer_that_its_grammar_allows_is_not_suspected(machine, monkeypatch):
+    thinking = answer("<think>\nOne and two.\n</think>\n\n" + GOOD)
+    for said in (answer(GOOD), thinking):
+        with serving(always=said) as provider:
+            done = machine(*configured(machine, monkeypatch, provider, kind="llama.cpp"))
+        assert done.stdout == TEXT
+        assert "MDL030" not in done.stderr

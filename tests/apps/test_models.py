@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from providers import Provider, answer, breaks_off, declines, refuses, says, serving, takes
+from providers import FAILURES, NOISE, Provider, answer, declines, refuses, serving
 
 PLAN = 'S1: @LLM_SUMMARIZE ("a long text") > $s\nS2: @RESPOND ("It says:", $s)\n'
 GRAPH = {
@@ -46,25 +46,13 @@ def test_the_configured_model_carries_out_steps(machine, monkeypatch):
     assert "summarize" in provider.asked[0].body["messages"][0]["content"].lower()
 
 
-WRONG = {
-    "key": (refuses(401, "bad key"), "MDL003"),
-    "limited": (refuses(429, "slow down", Retry_After="100"), "MDL004"),
-    "overloaded": (refuses(500, "oops"), "MDL007"),
-    "broken": (breaks_off, "MDL006"),
-    "slow": (takes(6.0), "MDL005"),
-    "wrong": (says("<html>"), "MDL012"),
-    "refusal": (declines, "MDL010"),
-    "empty": (answer(""), "MDL011"),
-    "unknown": (refuses(404, "no such model"), "MDL008"),
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("wrong", FAILURES)
 def test_a_run_whose_model_fails_stands_still_and_goes_on_when_it_is_well(machine, monkeypatch, wrong):
-    behaviour, code = WRONG[wrong]
+    behaviour, code = FAILURES[wrong]
     machine.write("p.ltp", "S0: @ADD (a=1) > $n\n" + PLAN)
     with serving(always=behaviour) as provider:
-        configure(machine, provider, monkeypatch, retries=0, timeout=2.0 if wrong == "slow" else 60.0)
+        patience = 2.0 if wrong == "slow" else 60.0
+        configure(machine, provider, monkeypatch, retries=0, timeout=patience, max_tokens=1_000)
         said = machine("run", "p.ltp", "--run-id", "r", "--tools", "tools.py")
         assert said.exit_code == 4
         assert (
@@ -85,6 +73,31 @@ def test_a_run_whose_model_fails_stands_still_and_goes_on_when_it_is_well(machin
         assert done["usage"]["calls_by_tool"] == {"ADD": 1, "LLM_SUMMARIZE": 1}
         assert len(provider.asked) == asked + 1
         assert machine.json("resume", "r")["response"] == "It says: short"
+
+
+def test_an_agent_whose_provider_takes_no_schema_goes_on_without_one(machine, monkeypatch):
+    def refusing(request) -> None:
+        held = "response_format" in request.asked.body
+        said = answer('{"finish": "four"}')
+        (refuses(400, "response_format is not supported") if held else said)(request)
+
+    machine.write("p.ltp", 'S1: @AGENT_SOLVE (goal="two and two") > $n\nS2: @RESPOND ($n)\n')
+    with serving(always=refusing) as provider:
+        configure(machine, provider, monkeypatch)
+        done = machine.json("run", "p.ltp", "--tools", "tools.py")
+    assert (done["status"], done["response"]) == ("done", "four")
+    assert [("response_format" in asked.body) for asked in provider.asked] == [True, False]
+
+
+def test_an_agent_that_is_answered_with_noise_stands_still_and_goes_on(machine, monkeypatch):
+    machine.write("p.ltp", 'S1: @AGENT_SOLVE (goal="two and two") > $n\nS2: @RESPOND ($n)\n')
+    with serving(always=answer(NOISE)) as provider:
+        configure(machine, provider, monkeypatch, retries=0, max_tokens=1_000)
+        said = machine("run", "p.ltp", "--run-id", "r", "--tools", "tools.py")
+        assert said.exit_code == 4
+        assert "MDL012" in said.stderr
+        provider.always = answer('{"finish": "four"}')
+        assert machine.json("resume", "r")["response"] == "four"
 
 
 def test_what_the_plan_says_about_failures_counts(machine, monkeypatch):

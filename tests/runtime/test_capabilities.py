@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from callsheet.runtime.capabilities import Capability, Ledger, Signer, TokenRefused
+from callsheet.ir import JSON
+from callsheet.runtime.capabilities import Call, Capability, Ledger, Signer, TokenRefused
 
 GIVEN = Capability("run", "h", "S1", "S1.0.1", ("NOTE",), 2, 1, 100.0, "T/pub", "pub")
 
@@ -26,15 +27,53 @@ def test_a_token_that_was_changed_is_none() -> None:
             signer.read(forged)
 
 
-def test_a_call_is_covered_by_its_tool_its_agent_its_time_and_its_number() -> None:
+def call(tool: str = "NOTE", key: str = "S1.0.1/t1c1", **args: JSON) -> Call:
+    return Call(tool, args, key)
+
+
+@pytest.mark.parametrize(
+    ("run_id", "talk", "made", "now", "why"),
+    [
+        ("run", "S2.0.1", call(), 1.0, "another agent"),
+        ("other", "S1.0.1", call(), 1.0, "another run"),
+        ("run", "S1.0.1", call("PAY"), 1.0, "does not name @PAY"),
+        ("run", "S1.0.1", call(), 100.0, "expired"),
+    ],
+)
+def test_a_call_is_covered_by_its_run_its_agent_its_tool_and_its_time(
+    run_id: str, talk: str, made: Call, now: float, why: str
+) -> None:
+    with pytest.raises(TokenRefused, match=why):
+        Ledger().call(GIVEN, run_id, talk, made, now)
+
+
+def test_calls_are_counted_and_the_same_one_delivered_again_counts_once() -> None:
     used = Ledger()
-    for talk, tool, now in (("S2.0.1", "NOTE", 1.0), ("S1.0.1", "PAY", 1.0), ("S1.0.1", "NOTE", 100.0)):
-        with pytest.raises(TokenRefused):
-            used.call(GIVEN, talk, tool, "S1.0.1/t1c1", now)
-    used.call(GIVEN, "S1.0.1", "NOTE", "S1.0.1/t1c1", 1.0)
-    used.call(GIVEN, "S1.0.1", "NOTE", "S1.0.1/t1c1", 2.0)  # the same call, delivered again
+    used.call(GIVEN, "run", "S1.0.1", call(), 1.0)
+    used.call(GIVEN, "run", "S1.0.1", call(), 2.0)
+    with pytest.raises(TokenRefused, match="for 1 calls"):
+        used.call(GIVEN, "run", "S1.0.1", call(key="S1.0.1/t1c2"), 3.0)
+
+
+def test_a_call_is_covered_by_its_arguments_also_once_the_token_was_read_back() -> None:
+    signer, used = Signer(), Ledger()
+    bound = GIVEN._replace(arguments={"NOTE": {"text": ("a", "b*")}})
+    read = signer.read(signer.sign(bound))
+    assert read == bound
+    used.call(read, "run", "S1.0.1", call(text="bc"), 1.0)
+    others: list[dict[str, JSON]] = [{"text": "ab"}, {}, {"text": ["a", "x"]}, {"text": None}]
+    for args in others:
+        with pytest.raises(TokenRefused, match="text must be"):
+            used.call(read, "run", "S1.0.1", Call("NOTE", args, "S1.0.1/t1c1"), 1.0)
+
+
+def test_a_token_with_wider_arguments_is_none() -> None:
+    signer = Signer()
+    bound = GIVEN._replace(arguments={"NOTE": {"text": ("a",)}})
+    seal = signer.sign(bound).partition(".")[2]
+    wider = signer.sign(GIVEN).partition(".")[0]
     with pytest.raises(TokenRefused):
-        used.call(GIVEN, "S1.0.1", "NOTE", "S1.0.1/t1c2", 3.0)
+        signer.read(f"{wider}.{seal}")
 
 
 def test_turns_are_counted() -> None:

@@ -52,7 +52,13 @@ def _renamed(policy: Policy, names: Callable[[str], tuple[str, ...]]) -> Policy:
         policy,
         allowed_tools=None if policy.allowed_tools is None else frozenset(of(policy.allowed_tools)),
         denied_tools=frozenset(of(policy.denied_tools)),
-        agent=None if agent is None else replace(agent, tools=of(agent.tools)),
+        agent=None
+        if agent is None
+        else replace(
+            agent,
+            tools=of(agent.tools),
+            arguments={name: given for key, given in agent.arguments.items() for name in names(key)},
+        ),
         rules=tuple(replace(rule, tool=name) for rule in policy.rules for name in names(rule.tool)),
     )
 

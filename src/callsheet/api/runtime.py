@@ -22,7 +22,6 @@ from callsheet.api.given import (
 from callsheet.api.handle import RunHandle
 from callsheet.api.kit import Kit, Servers, builtin_settings, pin_keeper, read_servers
 from callsheet.api.language import language_model
-from callsheet.api.looking import Looking
 from callsheet.api.models import (
     Agent,
     Compiler,
@@ -38,6 +37,7 @@ from callsheet.api.planning import Planner, graph_planner
 from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.reach import local_registry
 from callsheet.api.replanning import replan_by
+from callsheet.api.reporting import Reporting
 from callsheet.api.result import RunResult
 from callsheet.api.resuming import Terms
 from callsheet.api.session import Ears
@@ -61,7 +61,7 @@ from callsheet.store import Journal, check_run_id
 from callsheet.trace.lctl.model import DebugDocument, Handoff
 
 
-class Runtime(Looking):
+class Runtime(Reporting):
     """Runs plans on the tools it is given, and on no others.
 
     - `tools`: functions (decorated with `@tool`, or plain: then their effect is `unsafe`),
@@ -142,6 +142,7 @@ class Runtime(Looking):
         kit = Kit(
             tools=tuple(local_registry(read_tools(tools), settings)),
             workspace="" if settings is None else os.path.abspath(settings.workspace),
+            fetch=None if settings is None else settings.fetch,
             execution=None if settings is None else settings.execution,
             servers=() if mcp is None else read_servers(mcp),
             model=None if model is None else model_port(model),

@@ -27,6 +27,7 @@ from callsheet.sealing.known import Known
 
 if TYPE_CHECKING:
     from callsheet.api.agents import AgentRules
+    from callsheet.api.obligations import Undertaking
     from callsheet.ports.mcp import McpServerConfig, ServerStatus
     from callsheet.ports.mcp.trust import PinFile, PinKeeper
     from callsheet.runtime.gateway import CompilePort, ModelPort, Ports, Route, TurnPort
@@ -51,9 +52,14 @@ class Setup:
     """The model in place of the configured one: `provider:model`, an address, or `FILE.py:FUNCTION`."""
 
     @property
+    def names_model(self) -> bool:
+        """Whether a model is named or configured."""
+        return bool(self.model) or self.settings.model.is_set
+
+    @property
     def means(self) -> Means:
-        """What a plan can ask for besides tools, as far as it is configured."""
-        has_model = bool(self.model) or self.settings.model.is_set
+        """What a plan can ask for besides tools: where no model is named, a local one that was fetched."""
+        has_model = self.names_model or fetched_model() is not None
         return Means(model=has_model, agent=has_model, compiler=has_model)
 
     @property
@@ -110,6 +116,13 @@ class Setup:
             search=self.settings.search,
             execution=self.settings.execution,
         )
+
+
+def fetched_model() -> str | None:
+    """The model of this machine that is taken where none is named; None where none was fetched."""
+    from callsheet.ports.models.local import look  # noqa: PLC0415 - only where none is named
+
+    return look().default
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +262,13 @@ async def open_toolbox(
         found = (*chosen.diagnostics, *found)
         known = configured((*in_environment(os.environ), *credentials_of(chosen.configs)))
         yield Toolbox(registry, origins, tuple(pool.status()), found, folder, known)
+
+
+def undertaking(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Undertaking:
+    """What a run with this setup sees to of what a proof takes for granted."""
+    from callsheet.api.obligations import Undertaking  # noqa: PLC0415 - only under a policy
+
+    return Undertaking(registry, setup.settings.fetch, setup.settings.execution, keeps_labels=keeps_labels)
 
 
 def pin_file(settings: Settings) -> PinFile:

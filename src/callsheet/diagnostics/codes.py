@@ -5,6 +5,8 @@ of models, CHK what the checks find in a plan, CMP what can keep a goal from bec
 and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
 PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), SEC
 secrets and the keys that they are sealed with.
+PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), TRC
+runs given to tools that show traces.
 The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
@@ -189,6 +191,7 @@ CODES: dict[str, Code] = _table(
     CMP008="an answer that was cut off",
     GRM001="an answer that is no flat plan",
     GRM002="an argument of a flat plan that cannot be read",
+    GRM010="a jump of a flat plan that names no step",
     CFG001="a plan that is not in canonical JSON",
     CFG010="a command line that cannot be read",
     CFG011="a variable that cannot be given so",
@@ -241,6 +244,9 @@ CODES: dict[str, Code] = _table(
     JRN040="a variable that the run does not have",
     JRN041="an event that the run does not have",
     JRN042="a run that has not failed",
+    JRN081="a step that the run has not come to",
+    JRN082="an edit that comes too late",
+    JRN084="an edit of what the run does not have",
     MDL020="local models without the extra that runs them",
     MDL021="a local model of that name that nobody knows",
     MDL022="a local model that was not fetched",
@@ -248,6 +254,7 @@ CODES: dict[str, Code] = _table(
     MDL024="a model that could not be fetched",
     MDL025="a fetched file with another hash",
     MDL026="a model that could not be written",
+    MDL030="an answer that was not held to its grammar",
     PLN001="a plan id that is none",
     PLN002="no such plan in the library",
     PLN003="a plan of this id exists already",
@@ -292,6 +299,9 @@ CODES: dict[str, Code] = _table(
     POL115="a plan beyond the policy's limits",
     POL116="a plan with two readings, or without an end",
     POL117="a call that a rule of the policy refuses",
+    POL118="a private host that the policy does not know",
+    POL119="a proof that rests on another tool",
+    POL120="labels that would be lost",
     RUN001="a graph of dependencies cannot be run",
     RUN010="a step that nobody is there to carry out",
     RUN020="a run that did not come to a good end",
@@ -331,6 +341,11 @@ CODES: dict[str, Code] = _table(
     TOL102="no sandbox for code on this machine",
     TOL103="a web search without a search service",
     TOL104="installing packages is not allowed",
+    TRC001="a collector that cannot be reached",
+    TRC002="a collector that refuses what it is sent",
+    TRC003="no address of a collector",
+    TRC004="a header whose value cannot be used",
+    TRC005="a collector that takes no JSON",
 )
 
 

@@ -66,7 +66,8 @@ def _plain(value: Any) -> Any:
         return {name: _plain(item) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, tuple):
         return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
-    return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    told = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return {name: part for name, part in told.items() if part or name not in _YOUNGER}
 
 
 def _made(kind: type[_T], data: Any, readers: _Readers) -> _T:
@@ -95,6 +96,13 @@ def _perhaps(read: Callable[[Any], _T]) -> Callable[[Any], _T | None]:
     return lambda value: None if value is None else read(value)
 
 
+_YOUNGER = frozenset({"arguments"})
+"""Parts that older policies do not have: told only where there is something, so that their hashes stay."""
+_OF_AGENT: _Readers = {
+    "arguments": lambda data: {
+        tool: {name: tuple(patterns) for name, patterns in given.items()} for tool, given in data.items()
+    }
+}
 _OF_TOOL: _Readers = {"approval": When, "returns": read_label}
 _OF_SOURCE: _Readers = {"label": read_label}
 _OF_POLICY: _Readers = {
@@ -107,7 +115,7 @@ _OF_POLICY: _Readers = {
     "memory": read_label,
     "planner": read_label,
     "inputs": read_label,
-    "agent": _perhaps(lambda data: _made(AgentRule, data, {})),
+    "agent": _perhaps(lambda data: _made(AgentRule, data, _OF_AGENT)),
     "replan": _perhaps(lambda data: _made(ReplanRule, data, {})),
     "approved": frozenset,
     "declassify": frozenset,

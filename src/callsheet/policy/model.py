@@ -5,7 +5,7 @@ Immutable. `policy.reading` makes it of a file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -79,12 +79,19 @@ class ToolRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRule:
-    """What `@AGENT_SOLVE` may do: the capability that it is given at most."""
+    """What `@AGENT_SOLVE` may do: the capability that it is given at most.
+
+    `arguments` are patterns by tool and argument, one of which the value has to fit; others are free.
+    `seconds` is how long it may work from its first turn on, also where the run was stopped meanwhile.
+    """
 
     tools: tuple[str, ...] = ()
     max_turns: int = 5
     max_calls: int = 20
     seconds: float = 600.0
+    arguments: Mapping[str, Mapping[str, tuple[str, ...]]] = field(
+        default_factory=dict[str, Mapping[str, tuple[str, ...]]]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +153,11 @@ class Policy:
     max_steps: int | None = None
     max_calls: int | None = None
     max_retries: int | None = None
+
+    def without(self, steps: Iterable[str]) -> Policy:
+        """The policy without what it says of these steps: they are not what it was said of any more."""
+        gone = frozenset(steps)
+        return replace(self, approved=self.approved - gone, declassify=self.declassify - gone)
 
     def without_steps(self) -> Policy:
         """The policy without what it says of single steps, which was meant for one plan."""

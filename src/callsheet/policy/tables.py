@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from importlib import import_module
 from typing import Any, TypeAlias, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
 from callsheet.ir.labels import Label, read_label, read_readers
 from callsheet.ir.operations import canonical_tool_name
+from callsheet.policy.constraints import check_pattern
 from callsheet.policy.model import (
     AgentRule,
     Audience,
@@ -153,17 +153,13 @@ def _label(value: object, path: Path, faults: Faults) -> Label:
 
 
 def _patterns(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
-    re2: Any = import_module("re2")  # by its name: it has no types that a checker could find
+    from callsheet.policy.patterns import Patterns  # noqa: PLC0415 - brings RE2, only where there are some
+
     patterns = _texts(value, path, faults)
-    options = re2.Options()
-    options.log_errors = False
-    for pattern in patterns:
-        try:
-            re2.compile(pattern, options)
-        except re2.error as error:
-            said = error.args[0]
-            reason = said.decode() if isinstance(said, bytes) else str(said)
-            raise ValueError(f"a list of patterns that RE2 knows; {pattern!r}: {reason}") from None
+    try:
+        Patterns(patterns)
+    except ValueError as error:
+        raise ValueError(f"a list of patterns that RE2 knows; {error}") from None
     return patterns
 
 
@@ -302,6 +298,41 @@ def _rules(value: object, path: Path, faults: Faults) -> tuple[CallRule, ...]:
     return tuple(rules)
 
 
+def _agent(value: object, path: Path, faults: Faults) -> AgentRule:
+    rule = AgentRule(**read_table(value, _AGENT, path, faults))
+    for tool in rule.arguments:
+        if tool not in rule.tools:
+            here = (*path, "arguments", _written(value, tool))
+            faults.add("POL003", f"the agent is not given @{tool}", here, "name it in `tools` too")
+    return rule
+
+
+def _written(value: object, tool: str) -> str:
+    """The key of a tool as it stands in the file."""
+    given: Any = value
+    return next((name for name in given["arguments"] if tool_key(name) == tool), tool)
+
+
+def _arguments(value: object, path: Path, faults: Faults) -> dict[str, dict[str, tuple[str, ...]]]:
+    if not isinstance(value, Mapping):
+        raise ValueError('a table by tool, such as { "@FETCH_PAGE" = { url = ["https://docs.example/*"] } }')
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for written, table in cast("Mapping[str, object]", value).items():
+        tool, here = tool_key(written), (*path, written)
+        if not isinstance(table, Mapping):
+            faults.add("POL003", f"{_dotted(here)} must be a table of arguments", here)
+            continue
+        given = found.setdefault(tool, {})
+        for name, patterns in cast("Mapping[str, object]", table).items():
+            try:
+                given[name] = _texts(patterns, (*here, name), faults)
+                for pattern in given[name]:
+                    check_pattern(tool, name, pattern)
+            except ValueError as error:
+                faults.add("POL003", f"{_dotted((*here, name))} must be {error}", (*here, name))
+    return found
+
+
 _TOOL: dict[str, Reader] = {
     "egress": _flag,
     "control": _texts,
@@ -322,7 +353,13 @@ _RULE: dict[str, Reader] = {
     "when": _text,
     "then": _word({"approve": "approve", "refuse": "refuse"}),
 }
-_AGENT: dict[str, Reader] = {"tools": _names, "max_turns": _count, "max_calls": _count, "seconds": _seconds}
+_AGENT: dict[str, Reader] = {
+    "tools": _names,
+    "max_turns": _count,
+    "max_calls": _count,
+    "seconds": _seconds,
+    "arguments": _arguments,
+}
 _REPLAN: dict[str, Reader] = {"max": _count, "context": _word({"trusted": "trusted", "any": "any"})}
 
 KEYS: dict[str, Reader] = {
@@ -346,7 +383,7 @@ KEYS: dict[str, Reader] = {
     "host": _section({"read": _texts}),
     "execution": _section({"network": _flag}),
     "tools": _tools,
-    "dynamic": _section({"agent": _made(AgentRule, _AGENT), "replan": _made(ReplanRule, _REPLAN)}),
+    "dynamic": _section({"agent": _agent, "replan": _made(ReplanRule, _REPLAN)}),
     "secrets": _section({"patterns": _patterns}),
     "budgets": _section({"max_steps": _count, "max_calls": _count, "max_retries": _count}),
     "rule": _rules,

@@ -10,9 +10,15 @@ import hmac
 import json
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from callsheet.policy.constraints import Arguments, objection_to
+
+_FREE: Arguments = MappingProxyType({})
 
 
 class TokenRefused(Exception):
@@ -23,7 +29,8 @@ class Capability(NamedTuple):
     """What one agent of one run may do.
 
     `talk` is the key of its call, `plan_hash` the plan's; `labels_in` is the label of what it was given and
-    `readers` are those who may see what it makes of that. `expires` is a wall time in seconds since 1970.
+    `readers` are those who may see what it makes of that. `expires` is a wall time in seconds since 1970, the
+    same after a resume. `arguments` are patterns by tool and argument, one of which the value has to fit.
     """
 
     run_id: str
@@ -36,6 +43,7 @@ class Capability(NamedTuple):
     expires: float
     labels_in: str
     readers: str
+    arguments: Arguments = _FREE
 
 
 @dataclass(slots=True)
@@ -46,7 +54,8 @@ class Signer:
 
     def sign(self, capability: Capability) -> str:
         """The token of a capability."""
-        body = urlsafe_b64encode(json.dumps(capability._asdict(), sort_keys=True).encode())
+        told = {**capability._asdict(), "arguments": {t: dict(a) for t, a in capability.arguments.items()}}
+        body = urlsafe_b64encode(json.dumps(told, sort_keys=True).encode())
         return f"{body.decode()}.{self._seal(body)}"
 
     def read(self, token: str) -> Capability:
@@ -55,10 +64,22 @@ class Signer:
         if not hmac.compare_digest(self._seal(body.encode()).encode(), seal.encode()):
             raise TokenRefused("it was not signed here")
         data: dict[str, Any] = json.loads(urlsafe_b64decode(body))
-        return Capability(tools=tuple(data.pop("tools")), **data)
+        arguments = {
+            tool: {name: tuple(patterns) for name, patterns in given.items()}
+            for tool, given in data.pop("arguments").items()
+        }
+        return Capability(tools=tuple(data.pop("tools")), arguments=arguments, **data)
 
     def _seal(self, body: bytes) -> str:
         return hmac.new(self.key, body, sha256).hexdigest()
+
+
+class Call(NamedTuple):
+    """A call that an agent makes: its tool, its arguments, and its key."""
+
+    tool: str
+    args: Mapping[str, Any]
+    key: str
 
 
 @dataclass(slots=True)
@@ -75,13 +96,19 @@ class Ledger:
             raise TokenRefused(f"it is for {capability.max_turns} turns")
         self.turns.add(key)
 
-    def call(self, capability: Capability, talk: str, tool: str, key: str, now: float) -> None:
-        """The agent makes a call; raises TokenRefused for one that the token does not cover."""
+    def call(self, capability: Capability, run_id: str, talk: str, call: Call, now: float) -> None:
+        """The agent of a run makes a call; raises TokenRefused for one that the token does not cover."""
+        tool, args, key = call
         _in_time(capability, now)
+        if run_id != capability.run_id:
+            raise TokenRefused("it is that of another run")
         if talk != capability.talk:
             raise TokenRefused("it is that of another agent")
         if tool not in capability.tools:
             raise TokenRefused(f"it does not name @{tool}")
+        wrong = objection_to(capability.arguments, tool, args)
+        if wrong is not None:
+            raise TokenRefused(wrong)
         if len(self.calls | {key}) > capability.max_calls:
             raise TokenRefused(f"it is for {capability.max_calls} calls")
         self.calls.add(key)

@@ -68,7 +68,8 @@ class DoubtfulCall:
 class RunOutcome:
     """Where a run stands: it has a result, or waits for decisions about calls in doubt and for answers.
 
-    With none of them, as after the last decision, it can be resumed.
+    With none of them, as after the last decision, it can be resumed. With a result, `in_doubt` are calls that
+    had left when the run ended and gave no answer: nobody decides about them any more.
     """
 
     run_id: str
@@ -102,7 +103,7 @@ def stand(
     that the run was given. Raises JournalError: JRN012 for such a run,
     JRN022 for one that another version of the machine has begun.
     """
-    _check_version(journal, writer.run_id)
+    check_version(journal, writer.run_id)
     is_whole = observer is not None and from_start
     opener = journal.opener(writer.run_id, on_declared)
     stands = stand_of(journal, writer.run_id, plan, observer, from_start=is_whole, opener=opener)
@@ -119,7 +120,7 @@ def stand(
     )
 
 
-def _check_version(journal: Journal, run_id: str) -> None:
+def check_version(journal: Journal, run_id: str) -> None:
     """Refuse a run whose events may mean something else to this machine than to that which wrote them."""
     version = journal.find_run(run_id).core_version
     if version not in ("", MACHINE_VERSION):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir.labels import LITERAL, Label, join, readers_text
+from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine import (
     AgentTurn,
     CallTool,
@@ -30,9 +30,10 @@ from callsheet.machine.keys import parse_key
 from callsheet.passes.verify import verify
 from callsheet.policy.model import Policy
 from callsheet.policy.sources import Sources
-from callsheet.runtime.capabilities import Capability, Ledger, Signer, TokenRefused
+from callsheet.runtime.capabilities import Call, TokenRefused
 from callsheet.runtime.gateway import Gateway, Outcome, Ports, Remote
 from callsheet.runtime.places import ANYWHERE, Kept, kept_by, read_by
+from callsheet.runtime.tokens import NO_TASKS, Task, Tasks, Tokens
 from callsheet.store.labels import EVERYWHERE, LabelStore, Writing
 
 Reverify: TypeAlias = "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label], CallsheetError | None]"
@@ -61,7 +62,8 @@ def by_proof(
 class Guard:
     """What a run under a policy is held to by its gateway.
 
-    `plan` is the hash of the plan that was verified, `labels` are those of files and facts.
+    `plan` is the hash of the plan that was verified, `labels` are those of files and facts. `tasks` tell of
+    the agents that were at work when the run was taken up.
     """
 
     policy: Policy
@@ -69,6 +71,7 @@ class Guard:
     labels: LabelStore
     reverify: Reverify = by_proof
     clock: Callable[[], float] = time.time
+    tasks: Tasks = NO_TASKS
 
 
 def bounded(limits: Limits, policy: Policy | None) -> Limits:
@@ -96,8 +99,7 @@ class GuardedGateway(Gateway):
         self._root = ports.workspace
         self._notes = f"run {run_id}"
         self._sources = Sources(guard.policy)
-        self._signer = Signer()
-        self._tokens: dict[str, tuple[str, Ledger]] = {}
+        self._tokens = Tokens(guard.policy, run_id, guard.plan, guard.tasks, guard.clock)
 
     async def carry_out(self, command: Remote) -> Outcome:
         """As Gateway does, and within what the policy gives."""
@@ -136,40 +138,19 @@ class GuardedGateway(Gateway):
     def _begin_turn(self, command: AgentTurn) -> None:
         """Give an agent its token with its first turn, and count the turn; raises TokenRefused."""
         talk = command.key.rpartition("/")[0]
-        if talk not in self._tokens:
-            self._tokens[talk] = self._signer.sign(self._capability(command, talk)), Ledger()
-        token, used = self._tokens[talk]
-        used.turn(self._signer.read(token), command.key, self._guard.clock())
-
-    def _capability(self, command: AgentTurn, talk: str) -> Capability:
-        rule = self._guard.policy.agent
-        if rule is None:
-            raise TokenRefused("the policy lets no agent work")
-        allowed, label = command.allowed, command.label or LITERAL
-        calls = rule.max_calls if allowed.calls is None else min(rule.max_calls, allowed.calls)
-        return Capability(
-            self._run_id,
-            self._guard.plan,
-            command.step,
-            talk,
-            allowed.tools,
-            min(rule.max_turns, allowed.turns),
-            calls,
-            self._guard.clock() + rule.seconds,
-            str(label),
-            readers_text(label.readers),
+        token, used = self._tokens.token_of(
+            talk, Task(command.step, command.allowed, command.label or LITERAL)
         )
+        used.turn(self._tokens.read(token), command.key, self._guard.clock())
 
     def _check_token(self, command: CallTool) -> None:
         """Raise TokenRefused for a call of an agent that its token does not cover."""
         if "/t" not in command.key or not parse_key(command.key).call:
             return
         talk = command.key.rpartition("/")[0]
-        held = self._tokens.get(talk)
-        if held is None:
-            raise TokenRefused("the agent has none")
-        token, used = held
-        used.call(self._signer.read(token), talk, command.tool, command.key, self._guard.clock())
+        token, used = self._tokens.token_of(talk)
+        call = Call(command.tool, command.args, command.key)
+        used.call(self._tokens.read(token), self._run_id, talk, call, self._guard.clock())
 
     # ------------------------------------------------------------ what is left behind
 

@@ -29,6 +29,7 @@ from callsheet.machine import (
     Result,
     Sleep,
     Started,
+    Status,
     ToolFacts,
     compile_plan,
 )
@@ -52,6 +53,7 @@ from callsheet.runtime.guard import Guard, GuardedGateway, bounded
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.ranks import ranks_for
 from callsheet.runtime.recording import JournalRecorder
+from callsheet.runtime.tokens import Tasks, tasks_of
 from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
@@ -254,12 +256,12 @@ async def resume_run(
         folded = stand(journal, writer, plan, watch.observer, from_start=hears_all, on_declared=on_declared)
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
-            return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
+            return _ended(journal, writer, folded)
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         cancelled = None if machine.result is not None else cancel_asked(journal, run_id)
         if cancelled is not None:
             folded.take(recorder.event(cancelled))
-            return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
+            return _ended(journal, writer, folded)
         async with AsyncExitStack() as stack:
             ports, other = None, None
             if policy is not None:
@@ -269,7 +271,7 @@ async def resume_run(
             if machine.result is None:
                 settle_doubts(folded, recorder, in_doubt)
             if machine.result is not None:
-                return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
+                return _ended(journal, writer, folded)
             people = _people(journal, run_id, present, folded.posed)
             if _is_stuck(folded, people):
                 return _stands(writer, folded)
@@ -325,7 +327,8 @@ def _gateway(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Gen
         yield Gateway(ports, run_id, facts, at_once)
         return
     with _labels(journal) as store:
-        guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store)
+        tasks = Tasks(tasks_of(folded), folded.book.began.get)
+        guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
         yield GuardedGateway(ports, run_id, guard, facts, at_once)
 
 
@@ -382,7 +385,16 @@ async def _drive(
     unsettled = recorder.commit()
     if unsettled is not None:
         await unsettled
-    return RunOutcome(writer.run_id, result, usage=result.usage)
+    if result.status is Status.DONE:
+        return RunOutcome(writer.run_id, result, usage=result.usage)
+    left = doubtful_calls(stand(journal, writer, plan))
+    return RunOutcome(writer.run_id, result, left, usage=result.usage)
+
+
+def _ended(journal: Journal, writer: RunWriter, folded: Folded) -> RunOutcome:
+    """A run whose events lead to its end, with the calls that had left then and gave no answer."""
+    result = close_run(journal, writer, folded)
+    return RunOutcome(writer.run_id, result, doubtful_calls(folded), usage=folded.usage())
 
 
 def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:

@@ -31,7 +31,7 @@ from callsheet.store.looking import connect_to_look
 from callsheet.store.opened import Opener
 from callsheet.store.pending import Pending, RunRow, plan_row
 from callsheet.store.place import Place, place_of
-from callsheet.store.reader import BadEvent, Reader, RunInfo
+from callsheet.store.reader import BadEvent, Reader, RunInfo, Told
 from callsheet.store.schema import Durability, prepare
 from callsheet.store.timing import step_seconds
 from callsheet.store.vault import Vault
@@ -220,6 +220,10 @@ class Journal:
         """The runs, the newest first, at most `limit`, of one `status` if given."""
         return self._reader.runs(limit, status)
 
+    def children(self, run_id: str) -> list[RunInfo]:
+        """The runs that were forked from a run, the oldest first."""
+        return self._reader.children(run_id)
+
     def find_run(self, text: str) -> RunInfo:
         """The run of this id, of the only id that starts so, or for `last` the newest.
 
@@ -246,9 +250,16 @@ class Journal:
         """
         return self._reader.verify(run_id, start)
 
-    def entries(self, run_id: str) -> Iterator[Entry]:
-        """The entries of a run in order, for one who goes through all of them; raises as `events` does."""
-        return self._reader.entries(run_id)
+    def entries(self, run_id: str, after: int = 0) -> Iterator[Entry]:
+        """The entries of a run whose own events come after a number, in order; raises as `events` does.
+
+        They are for one who goes through all of them.
+        """
+        return self._reader.entries(run_id, after)
+
+    def told(self, run_id: str) -> tuple[list[int], list[Told]]:
+        """What has come from outside into a run after its start, as it is stored, and the events' numbers."""
+        return self._reader.told(run_id)
 
     def last_snapshot(self, run_id: str, upto: int | None = None) -> int | None:
         """The number of the run's last snapshot, of those up to the event `upto` where that is given.

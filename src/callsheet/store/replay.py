@@ -24,6 +24,7 @@ from callsheet.machine import (
     Compile,
     Decided,
     Decision,
+    Edited,
     Enforcement,
     Event,
     Failed,
@@ -67,6 +68,8 @@ from callsheet.store.snapshots import (
     read_plainly,
 )
 
+_OF_THE_RUN = Started | Cancelled | Reopened | TimeUp | LimitsChanged | PolicyChanged
+"""Events of no call."""
 _WORDS = frozenset({EventType.SIGNAL, EventType.CANCEL, EventType.LATE})
 """What may come while a process waits for people."""
 
@@ -206,7 +209,10 @@ class Folded:
     def take(self, event: Event) -> None:
         """Tell the machine of an event, and keep what it asks for then."""
         commands = self.machine.feed(event)
-        if not isinstance(event, Started | Cancelled | Reopened | TimeUp | LimitsChanged | PolicyChanged):
+        if isinstance(event, Edited):
+            is_open = set(self.machine.open_keys())  # what had left before its turn counts no more
+            self.waiting = {key: command for key, command in self.waiting.items() if key in is_open}
+        elif not isinstance(event, _OF_THE_RUN):
             key, before = event.key, self.waiting.get(event.key)
             if not self.machine.is_open(key):
                 self.waiting.pop(key, None)
@@ -357,7 +363,7 @@ def _note(folded: Folded, row: Row) -> None:
     key, book = row.key or "", folded.book
     match row.type:
         case EventType.INTENT:
-            book.launched[key] = row.ts
+            book.left(key, row.ts)
         case EventType.TIMER:
             book.due[key] = float((row.body or {})["due"])
         case EventType.IN_DOUBT:

@@ -144,6 +144,9 @@ class Posed(NamedTuple):
     due: float | None
 
 
+_FIRST_TURN = "t1"
+
+
 @dataclass(slots=True)
 class Book:
     """What a run's events say of its calls, which its machine is not told.
@@ -162,9 +165,18 @@ class Book:
     """The last decision on each call that was in doubt; from a snapshot without the value."""
     posed: dict[str, Posed] = field(default_factory=dict[str, Posed])
     """Of what a person is asked and has not answered: by the digest of the question."""
+    began: dict[str, float] = field(default_factory=dict[str, float])
+    """The wall time at which each agent was first asked, by the key of its call."""
     plans: list[tuple[Plan, str, Mapping[str, Any]]] = field(
         default_factory=list[tuple[Plan, str, Mapping[str, Any]]]
     )
+
+    def left(self, key: str, moment: float) -> None:
+        """A call has left at this wall time."""
+        self.launched[key] = moment
+        talk, _, turn = key.rpartition("/")
+        if turn == _FIRST_TURN:
+            self.began.setdefault(talk, moment)
 
     def close(self, key: str) -> None:
         """A call has its outcome: it is not under way any more."""
@@ -222,6 +234,7 @@ def body_of(machine: Machine, book: Book, seconds: float) -> dict[str, Any] | No
         "launched": {key: book.launched[key] for key in open_keys if key in book.launched},
         "due": {key: book.due[key] for key in open_keys if key in book.due},
         "asked": {key: book.asked[key] for key in open_keys if key in book.asked},
+        "began": {talk: book.began[talk] for talk in _talks(open_keys) if talk in book.began},
         "decided": {key: _word(decision) for key, decision in book.decided.items()},
         "posed": [
             [asked.digest, *book.posed[asked.digest]]
@@ -288,6 +301,11 @@ class Given:
         return self._inputs[what] if kind == "in" else [self.give(item) for item in what]
 
 
+def _talks(keys: Iterable[str]) -> list[str]:
+    """The calls of agents that questions and calls under these keys may belong to, each once."""
+    return list(dict.fromkeys(key.rpartition("/")[0] for key in keys if "/" in key))
+
+
 def book_of(
     body: Mapping[str, Any], start_facts: Mapping[str, ToolFacts], values: Values, plan_of: PlanOf
 ) -> Book:
@@ -295,6 +313,7 @@ def book_of(
     book = Book(dict(start_facts), values, dict(body["launched"]), dict(body["due"]), dict(body["asked"]))
     book.decided = {key: _decision(word) for key, word in body["decided"].items()}
     book.posed = {digest: Posed(since, due) for digest, since, due in body["posed"]}
+    book.began = dict(body.get("began", {}))
     if body["plan"] is not None:
         name, facts = body["plan"]
         book.plans.append((plan_of(name), name, facts))

@@ -18,6 +18,7 @@ from callsheet.ir import (
     CompareOp,
     Condition,
     Foreach,
+    Goto,
     IsEmpty,
     ListExpr,
     Literal,
@@ -28,6 +29,7 @@ from callsheet.ir import (
     Output,
     Plan,
     Ref,
+    Replan,
     Respond,
     Retry,
     Step,
@@ -152,7 +154,8 @@ def _steps(draw: st.DrawFn, bound: Sequence[str], var: str | None) -> Step:
 
 def _ends(bound: Sequence[str]) -> st.SearchStrategy[Respond | Terminate]:
     said = st.lists(_data(bound), min_size=1, max_size=4).map(tuple)
-    return st.builds(Respond, said) | st.builds(Terminate, st.tuples(_texts(bound, least=1)))
+    why = st.tuples(_texts(bound, least=1))
+    return st.builds(Respond, said) | st.builds(Terminate, why) | st.builds(Replan, why)
 
 
 @st.composite
@@ -162,7 +165,8 @@ def covered_plans(draw: st.DrawFn) -> Plan:
     bound: list[str] = []
     group = 0
     for _ in range(draw(st.integers(0, 3))):
-        kind = draw(st.sampled_from(["call", "call", "call", "bare", "end", "group"]))
+        kind = draw(st.sampled_from(["call", "call", "bare", "end", "group", "over", "failing", "again"]))
+        number, result = len(steps) + 1, f"v{len(bound) + 1}"
         if kind == "end" and bound:
             steps.append(Step("S1", draw(_ends(bound)), None, draw(_conditions(bound))))
         elif kind == "group" and len(steps) < MOST_STEPS - 3:
@@ -170,10 +174,22 @@ def covered_plans(draw: st.DrawFn) -> Plan:
             steps += [replace(member, group=group) for member in members]
             group += 1
             bound += [f"v{len(bound) + 1}", f"v{len(bound) + 2}"]
+        elif kind == "over" and bound and len(steps) < MOST_STEPS - 3:
+            steps.append(Step("S1", Goto(f"S{number + 2}"), None, draw(_conditions(bound))))
+            steps.append(draw(_steps(bound, result)))
+        elif kind == "failing" and len(steps) < MOST_STEPS - 3:
+            failure = OnFail(draw(st.none() | st.just(Retry(2))), Goto(f"S{number + 2}"))
+            steps.append(replace(draw(_steps(bound, result)), on_fail=failure))
+            bound.append(result)
+            steps.append(draw(_steps(bound, f"v{len(bound) + 1}")))
+        elif kind == "again" and len(steps) < MOST_STEPS - 3:
+            steps.append(draw(_steps(bound, result)))
+            bound.append(result)
+            steps.append(Step("S1", Goto(f"S{number}"), None, draw(_conditions(bound))))
         elif kind == "bare":
             steps.append(draw(_steps(bound, None)))
         else:
-            steps.append(draw(_steps(bound, f"v{len(bound) + 1}")))
-            bound.append(f"v{len(bound) + 1}")
+            steps.append(draw(_steps(bound, result)))
+            bound.append(result)
     steps.append(Step("S1", draw(_ends(bound))))
     return Plan(tuple(replace(step, id=f"S{number}") for number, step in enumerate(steps, 1)))

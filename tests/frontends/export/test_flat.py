@@ -62,6 +62,32 @@ def test_a_flat_plan_reads_as_the_plan_that_it_says() -> None:
     ]
 
 
+def test_jumps_and_new_plans_are_steps_of_a_flat_plan_where_they_are_wished_for() -> None:
+    options = ExportOptions(jumps=True, replans=True)
+    text = flat(
+        {"each": "", "when": "", "tool": "read_file", "args": [said("path", "a")], "out": "v1"},
+        {"each": "", "when": "IS_EMPTY($v1)", "tool": "goto", "args": [said("step", "S1")]},
+        {"each": "", "when": "$v1 == 1", "tool": "goto", "args": [said("step", 5)]},
+        {"each": "", "when": "", "tool": "respond", "args": [ref("text", "v1")]},
+        {"each": "", "when": "", "tool": "replan", "args": [said("text", "no $v1")]},
+    )
+    jsonschema.validate(json.loads(text), plan_schema([READ], options))
+    plan = read_flat(text, [READ], options=options).require()
+    assert format_plan(plan).splitlines()[3:-1] == [
+        "S2: ?IF (IS_EMPTY($v1)) THEN GOTO S1",
+        "S3: ?IF ($v1 == 1) THEN GOTO S5",
+        "S4: @RESPOND ($v1)",
+        'S5: RE-PLAN ("no $v1")',
+    ]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(json.loads(text), plan_schema([READ]))
+
+
+def test_a_jump_of_a_flat_plan_to_no_step_of_it_is_left_to_the_checks() -> None:
+    text = flat({"tool": "goto", "args": [said("step", "S9")]}, {"tool": "respond", "args": []})
+    assert "CHK012" in {d.code for d in check(read_flat(text, []).require()) if d.is_error}
+
+
 def test_a_text_becomes_the_list_that_its_schema_asks_for() -> None:
     text = flat(
         {"tool": "read_file", "args": [said("path", "[1]"), said("rows", "[1, 2]")], "out": "v1"},
@@ -153,6 +179,9 @@ def test_operations_and_tools_are_named_once_each() -> None:
         (flat({"tool": "x", "args": [said("a", 1), said("a", 2)]}), "GRM002"),
         (flat({"tool": "x", "each": "all of them"}), "GRM002"),
         (flat({"tool": "x", "when": "$v1 is nice"}), "LTP041"),
+        (flat({"tool": "goto", "args": [said("step", "the end")]}), "GRM010"),
+        (flat({"tool": "goto", "args": [ref("step", "v1")]}), "GRM010"),
+        (flat({"tool": "goto"}), "GRM010"),
     ],
 )
 def test_an_answer_that_is_no_flat_plan_is_told_with_its_place(text: str, code: str) -> None:

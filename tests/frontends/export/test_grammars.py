@@ -15,12 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.frontends.export.covered import MOST_STEPS, covered_plans
 
-from callsheet.frontends.export import ExportOptions, Form, ToolShape, plan_gbnf, plan_grammar, plan_lark
+from callsheet.frontends.export import (
+    ExportOptions,
+    Form,
+    ToolShape,
+    is_sentence,
+    plan_gbnf,
+    plan_grammar,
+    plan_lark,
+)
 from callsheet.frontends.export.operations import OPERATIONS as SHAPES
 from callsheet.frontends.export.rules import Chars
 from callsheet.frontends.export.scope import Rules, Scope
 from callsheet.frontends.ltp import format_plan, parse
-from callsheet.ir import Plan
+from callsheet.ir import Goto, Plan
 from callsheet.ir.operations import AGENT_OPERATIONS, MODEL_OPERATIONS
 from callsheet.passes import check
 from callsheet.passes.signatures import OPERATIONS as KNOWN
@@ -37,7 +45,13 @@ READ = ToolShape(
     },
 )
 CANONICAL = ExportOptions(
-    form=Form.CANONICAL, max_steps=MOST_STEPS, operations=OPERATIONS, groups=True, bare_calls=True
+    form=Form.CANONICAL,
+    max_steps=MOST_STEPS,
+    operations=OPERATIONS,
+    groups=True,
+    bare_calls=True,
+    jumps=True,
+    replans=True,
 )
 
 
@@ -243,6 +257,102 @@ def test_whole_numbers_are_all_that_their_bounds_hold(bounds: list[int]) -> None
     matcher = Matcher(as_lark(Grammar("n", {"n": Rule(node)}, frozenset({"n"}))))
     for number in {low - 1, low, low + 1, (low + high) // 2, high - 1, high, high + 1, 0, -1, 10, 999, 1000}:
         assert matcher.takes(str(number)) == (low <= number <= high), number
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_is_a_sentence_is_decided_here_as_by_llguidance(
+    variant: str, matchers: Mapping[str, Matcher]
+) -> None:
+    random, grammar = Random(variant), plan_grammar(TOOLS, VARIANTS[variant])
+    sentences = Sentences(grammar, random)
+    for _ in range(SENTENCES // 3):
+        text = sentences.draw()
+        assert is_sentence(grammar, text)
+        at = random.randrange(len(text))
+        for other in (
+            text[:at],
+            text[:at] + text[at + 1 :],
+            f"{text[:at]}{random.choice('x$(1')}{text[at:]}",
+        ):
+            assert is_sentence(grammar, other) == matchers[variant].takes(other), other
+
+
+# ---------------------------------------------------------------- jumps
+
+READS = [f'@read_file (path="{name}") > $' for name in "abc"]
+JUMPING = ExportOptions(max_steps=7, jumps=True, replans=True, loops=False, groups=True)
+
+
+@pytest.fixture(scope="module")
+def jumping() -> Matcher:
+    return Matcher(plan_lark([READ], JUMPING))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["S1: {a}v1", "S2: ?IF (IS_EMPTY($v1)) THEN @goto S4", "S3: {b}v2", "S4: @respond ($v1)"],
+        ["S1: {a}v1 ON_FAIL @goto S3", "S2: {b}v2", "S3: @respond ($v1)"],
+        ["S1: {a}v1 ON_FAIL @retry(2) @goto S4", "S2: {b}v2", "S3: {c}v3", "S4: @respond ($v1)"],
+        ["S1: {a}v1", "S2: ?IF ($v1 == 3) THEN @goto S1", "S3: @respond ($v1)"],
+        ["S1: {a}v1", "S2: {b}v2", "S3: ?IF (IS_EMPTY($v2)) THEN @goto S1", "S4: @replan ($v2)"],
+        [
+            *("S1: {a}v1", "S2: ?IF (IS_EMPTY($v1)) THEN @goto S5", "S3: {b}v2", "S4: @goto S6"),
+            *("S5: {c}v2", "S6: @respond ($v1, $v2)"),
+        ],
+        ["S1: {a}v1", 'S2: ?IF (IS_EMPTY($v1)) THEN @replan ("no $v1")', "S3: @respond ($v1)"],
+    ],
+)
+def test_jumps_lead_over_steps_to_one_of_two_ways_or_back(lines: list[str], jumping: Matcher) -> None:
+    text = lean(*lines).format(**dict(zip("abc", READS, strict=True)))
+    assert jumping.refused_at(text) is None
+    plan = parse(text).plan
+    assert plan is not None
+    assert [d.code for d in check(plan) if d.code != "CHK015"] == []
+
+
+@pytest.mark.parametrize(
+    "lines",
+    {
+        "a step that is not there": ["?IF (IS_EMPTY($v1)) THEN @goto S9", "{b}v2", "@respond ($v1)"],
+        "the end of the plan": ["?IF (IS_EMPTY($v1)) THEN @goto S4", "{b}v2"],
+        "itself": ["?IF (IS_EMPTY($v1)) THEN @goto S2", "{b}v2", "@respond ($v1)"],
+        "no condition": ["@goto S4", "{b}v2", "@respond ($v1)"],
+        "a result that is left out": [
+            *("?IF (IS_EMPTY($v1)) THEN @goto S4", "{b}v2", "@respond ($v2)"),
+        ],
+        "a result of one way alone": [
+            *("?IF (IS_EMPTY($v1)) THEN @goto S6", "{b}v2", "{c}v3", "@goto S7", "{b}v2", "@respond ($v3)"),
+        ],
+    }.items(),
+    ids=lambda case: case[0] if isinstance(case, tuple) else str(case),
+)
+def test_jumps_elsewhere_and_what_not_every_way_sets_are_refused(
+    lines: tuple[str, list[str]], jumping: Matcher
+) -> None:
+    numbered = [f"S{number}: {line}" for number, line in enumerate(["{a}v1", *lines[1]], 1)]
+    assert not jumping.takes(lean(*numbered).format(**dict(zip("abc", READS, strict=True))))
+
+
+def test_no_sentence_with_jumps_reads_what_not_every_way_to_it_sets() -> None:
+    """Apart from results of calls under a condition, which are null where it does not hold."""
+    options = replace(VARIANTS["jumps"], max_steps=7, operations=frozenset())
+    sentences = Sentences(plan_grammar(TOOLS, options), Random("jumps"))
+    jumped = 0
+    for _ in range(SENTENCES):
+        plan = parse(sentences.draw()).require()
+        bare = replace(
+            plan,
+            steps=tuple(s if isinstance(s.action, Goto) else replace(s, condition=None) for s in plan.steps),
+        )
+        assert "CHK003" not in {d.code for d in check(bare)}
+        jumped += any(isinstance(step.action, Goto) for step in plan.steps)
+    assert jumped > SENTENCES / 4
+
+
+def test_jumps_are_said_where_they_are_wished_for_alone() -> None:
+    assert "goto" not in plan_lark([READ], ExportOptions()).lower()
+    assert "replan" not in plan_lark([READ], ExportOptions(jumps=True)).lower()
 
 
 # ---------------------------------------------------------------- what holds the tables together

@@ -280,6 +280,14 @@ policy_if_any = click.option(
 )
 
 
+approved = click.option(
+    "--approved",
+    multiple=True,
+    metavar="STEP",
+    help="With --policy: the id of a step to which you say yes; may be repeated.",
+)
+
+
 def policy_named(given: str, setup: Setup, approved: Iterable[str] = ()) -> Policy | None:
     """The policy of the option, else that of the configuration; None where neither names one.
 
@@ -392,8 +400,8 @@ def interrupted(stop: KeyboardInterrupt, run_id: str | None, hint: str) -> Exit:
 # ---------------------------------------------------------------- variables
 
 
-def parse_variables(given: Iterable[str]) -> dict[str, Any]:
-    """The variables of `--var`; raises CallsheetError (CFG011) for one that is none, or given twice.
+def parse_variables(given: Iterable[str], option: str = "--var") -> dict[str, Any]:
+    """The variables of an option; raises CallsheetError (CFG011) for one that is none, or given twice.
 
     >>> parse_variables(["n=3", "city=Oslo", 'tags=["a"]', "empty="])
     {'n': 3, 'city': 'Oslo', 'tags': ['a'], 'empty': ''}
@@ -402,11 +410,11 @@ def parse_variables(given: Iterable[str]) -> dict[str, Any]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
-            raise _wrong(f"--var {text[:60]!r} has no =", "write --var name=value")
-        name = check_name("--var", name)
+            raise _wrong(f"{option} {text[:60]!r} has no =", f"write {option} name=value")
+        name = check_name(option, name)
         if name in found:
-            raise _wrong(f"--var gives {name} twice", "give each variable once")
-        found[name] = read_value(f"--var {name}", value)
+            raise _wrong(f"{option} gives {name} twice", "give each variable once")
+        found[name] = read_value(f"{option} {name}", value)
     return found
 
 

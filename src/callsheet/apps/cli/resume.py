@@ -220,11 +220,11 @@ async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[t
     """Open the tools that the run's start names; refuse those that are gone or have changed."""
     from callsheet.api.reach import absent_tools, pins_of, refused_tools  # noqa: PLC0415 - as above
     from callsheet.api.resuming import Circumstances  # noqa: PLC0415
-    from callsheet.apps.models import asked_by, carried_on  # noqa: PLC0415
-    from callsheet.apps.session import Setup, open_toolbox  # noqa: PLC0415
+    from callsheet.apps.models import asked_by, carried_on, with_fetched  # noqa: PLC0415
+    from callsheet.apps.session import Setup, open_toolbox, undertaking  # noqa: PLC0415
     from callsheet.runtime.runs import check_pins  # noqa: PLC0415
 
-    setup = carried_on(Setup.from_note(start.launch), job.model)
+    setup = with_fetched(carried_on(Setup.from_note(start.launch), job.model), say, plan)
     asked = asked_by(setup, plan, job.limits(start.limits), must_plan=False)
     needed = None if asked.knows_all_tools(plan) else plan
     async with open_toolbox(setup, needed, asked.agents) as toolbox:
@@ -241,5 +241,5 @@ async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[t
         if refused:
             raise CallsheetError(refused)
         compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
-        here = Circumstances(job.journal, job.run_id, toolbox.registry, setup.settings.execution)
+        here = Circumstances(job.journal, job.run_id, undertaking(setup, toolbox.registry))
         yield here, toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import limiting, options
-from callsheet.apps.cli.dry_run import Assumptions, assumptions, tell_dry_run
+from callsheet.apps.cli.dry_run import Assumptions, Rules, assumptions, tell_dry_run
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.plan.library import bound, changed_tools, other_tools
@@ -82,12 +82,7 @@ _start = options.folded(
         help="Prove the plan against it and hold each call to it: strict, workspace, open, or a file. "
         "Default: policy in config.toml, else none.",
     ),
-    approved=click.option(
-        "--approved",
-        multiple=True,
-        metavar="STEP",
-        help="With --policy: the id of a step to which you say yes; may be repeated.",
-    ),
+    approved=options.approved,
 )
 
 
@@ -181,15 +176,19 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     from callsheet.apps.cli.secret_inputs import read_secrets  # noqa: PLC0415 - not for --help
 
     if is_dry:
-        names = tuple(f"{each.partition('=')[0]}={MASK}" for each in secrets)
-        given = (*variables, *names)
-        return tell_dry_run(plan, setup, given, assumptions, approve=start.approve, as_json=as_json)
+        secret = tuple(each.partition("=")[0] for each in secrets)
+        given = (*variables, *(f"{name}={MASK}" for name in secret))
+        is_recorded = not recording.no_journal
+        rules = Rules(start.approve, start.policy, start.approved, secret, is_recorded=is_recorded)
+        return tell_dry_run(plan, setup, given, assumptions, rules, as_json=as_json)
     if assumptions.are_given:
         raise click.UsageError("--assume, --price and --ask-servers belong to a dry run: add --dry-run")
     if recording.no_journal and start.waits:
         raise click.UsageError("--no-journal has no inbox: nobody could answer while the run waits")
     if recording.no_journal and (recording.journal is not None or start.run_id is not None):
         raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
+    from callsheet.apps.models import with_fetched  # noqa: PLC0415 - not for --help
+
     inputs = options.parse_variables(variables)
     held = read_secrets(secrets, inputs)
     inputs |= held
@@ -200,7 +199,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         text=text,
         plan=text.require(),
         inputs=inputs,
-        setup=setup,
+        setup=with_fetched(setup, say, text.require()),
         limits=limits,
         run_id=_run_id(start.run_id),
         journal=recording.open(shapes),
@@ -347,6 +346,7 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
     if job.policy is None:
         return None
     from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
+    from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
 
     options.check_approved(job.plan, job.approved)
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
@@ -360,18 +360,20 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
         approved=job.approved,
         can_ask=job.journal is not None,
     )
-    proof.raise_if_refused(job.text.source, job.setup.settings.execution)
+    proof = proof.under(undertaking(job.setup, toolbox.registry, keeps_labels=job.journal is not None))
+    proof.raise_if_refused(job.text.source)
     if not job.quiet:
         print_diagnostics(proof.diagnostics, job.text.source)
     return proof.policy
 
 
 def _launch(job: Job, toolbox: Toolbox, asked: Asked, policy: Policy | None) -> Launch:
-    from callsheet.api.reach import facts_of, pins_of  # noqa: PLC0415 - as above
+    from callsheet.api.reach import facts_of, pins_of, servers_of  # noqa: PLC0415 - as above
     from callsheet.apps.session import setup_of_run  # noqa: PLC0415
     from callsheet.ir import OnInDoubt, plan_hash  # noqa: PLC0415
     from callsheet.runtime.runs import Launch  # noqa: PLC0415
 
+    servers = servers_of(job.plan, toolbox.registry, toolbox.servers, asked.agents) if toolbox.servers else {}
     return Launch(
         facts=facts_of(job.plan, toolbox.registry, OnInDoubt(job.on_in_doubt), asked.agents),
         pins=pins_of(job.plan, toolbox.registry, asked.agents),
@@ -380,7 +382,11 @@ def _launch(job: Job, toolbox: Toolbox, asked: Asked, policy: Policy | None) -> 
         source=job.text.source.text,
         approve=job.approve,
         approval_timeout=job.approval_timeout,
-        note={"plan": job.text.source.name, "setup": setup_of_run(job.setup, toolbox).to_note()},
+        note={
+            "plan": job.text.source.name,
+            "setup": setup_of_run(job.setup, toolbox).to_note(),
+            **({"servers": servers} if servers else {}),
+        },
         policy=policy,
         verified="" if policy is None else plan_hash(job.plan),
         secret=frozenset(job.secrets),

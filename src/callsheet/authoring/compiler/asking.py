@@ -55,8 +55,9 @@ Read: TypeAlias = "Callable[[str, Constraint | None], Reading]"
 class Ask:
     """What is asked: the conversation, what the answer is held to, and how it is read.
 
-    `plainly` is the conversation where no constraint holds. `most_tokens` bounds one answer; `repairs` says
-    whether a wrong answer is asked for again.
+    `plainly` is the conversation where no constraint holds, `keeps` says of an answer whether it is what the
+    constraint allows. `most_tokens` bounds one answer; `repairs` says whether a wrong answer is asked for
+    again.
     """
 
     messages: Messages
@@ -64,6 +65,7 @@ class Ask:
     accounting: Accounting
     constraint: Constraint | None = None
     plainly: Messages | None = None
+    keeps: Callable[[str], bool] | None = None
     most_tokens: int | None = None
     repairs: bool = True
 
@@ -82,6 +84,7 @@ async def asked(ask: Ask, model: LanguageModel) -> Draft:
     if ask.plainly is not None and _was_unconstrained(first):
         ask = replace(ask, constraint=None, messages=ask.plainly)
     second = await _answered(ask, model, repair(ask.messages, first.answer, first.errors))
+    second = replace(second, diagnostics=(*_about_server(first), *second.diagnostics))
     if not second.answer and first.answer:  # nothing that was said is lost
         return replace(first, accounting=second.accounting, failure=second.failure)
     return replace(second, accounting=replace(second.accounting, repaired=second.failure is None))
@@ -121,20 +124,30 @@ _HELD = "answer held"
 
 def _read(ask: Ask, completion: Completion, constraint: Constraint | None) -> Draft:
     accounting = ask.accounting.with_answer(completion)
-    if constraint is not None and not completion.constrained:
-        accounting = accounting.with_remarks(Fact(_HELD, "to nothing: left out"))
-        constraint = None
-    elif constraint is not None:
-        accounting = accounting.with_remarks(Fact(_HELD, f"to {constraint.syntax}"))
+    is_held = constraint is not None and completion.constrained
+    keeps = not is_held or _keeps(ask, completion)
+    if constraint is not None:
+        left = (
+            f"to {constraint.syntax}" if keeps else f"to nothing: it is none that {constraint.syntax} allows"
+        )
+        accounting = accounting.with_remarks(Fact(_HELD, left if is_held else "to nothing: left out"))
     if not completion.text.strip():
         return _draft(ask, completion.text, [_empty()], accounting)
-    reading = ask.read(completion.text, constraint)
+    reading = ask.read(completion.text, constraint if is_held else None)
     found = list(reading.diagnostics)
     if completion.stop is Stop.LENGTH:
         found.insert(0, _cut())
+    if constraint is not None and not keeps:
+        found.insert(0, _not_kept(completion, constraint))
     wrong = any(d.is_error for d in found)
     plan = None if wrong else reading.plan
     return Draft(completion.text, plan, tuple(found), reading.source, accounting, doubts=reading.doubts)
+
+
+def _keeps(ask: Ask, completion: Completion) -> bool:
+    """Whether an answer is what its constraint allows, as far as that can be seen of it."""
+    is_whole = completion.stop is not Stop.LENGTH and bool(completion.text.strip())
+    return ask.keeps is None or not is_whole or ask.keeps(completion.text)
 
 
 def _draft(ask: Ask, answer: str, wrong: Iterable[Diagnostic], accounting: Accounting) -> Draft:
@@ -158,3 +171,21 @@ def _cut() -> Diagnostic:
         "the answer ends before its plan does: it is longer than the model may write",
         help="write a shorter plan: fewer steps, shorter texts",
     )
+
+
+_NOT_KEPT = "MDL030"
+
+
+def _not_kept(completion: Completion, constraint: Constraint) -> Diagnostic:
+    asked = f"the model {completion.model}" if completion.model else "the model"
+    return Diagnostic(
+        _NOT_KEPT,
+        Severity.WARNING,
+        f"{asked} was asked to hold its answer to a grammar ({constraint.syntax}), and did not",
+        help="look at what `callsheet doctor` says of its constraints, and at the server's log",
+    )
+
+
+def _about_server(draft: Draft) -> tuple[Diagnostic, ...]:
+    """What is to be said also when another answer has taken the place of this one."""
+    return tuple(d for d in draft.diagnostics if d.code == _NOT_KEPT)

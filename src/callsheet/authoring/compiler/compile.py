@@ -27,7 +27,16 @@ from callsheet.authoring.compiler.result import Accounting, Draft
 from callsheet.authoring.compiler.spelling import as_spelled
 from callsheet.authoring.compiler.stutter import without_stutter
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
-from callsheet.frontends.export import ExportOptions, ToolShape, plan_gbnf, plan_lark, plan_schema, read_flat
+from callsheet.frontends.export import (
+    ExportOptions,
+    ToolShape,
+    is_sentence,
+    plan_gbnf,
+    plan_grammar,
+    plan_lark,
+    plan_schema,
+    read_flat,
+)
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.ports.models.model import Constraint, LanguageModel, Syntax
 
@@ -67,6 +76,7 @@ async def compile_goal(
     ask = Ask(
         messages=as_json(plain.messages) if is_json else plain.messages,
         plainly=plain.messages,
+        keeps=None if is_json else held.keeps,
         read=read,
         accounting=Accounting(model=model.name, prompt=plain.version, remarks=tuple(plain.remarks)),
         constraint=constraint,
@@ -136,6 +146,13 @@ class _Held(NamedTuple):
                 return Constraint(Syntax.JSON_SCHEMA, json.dumps(schema), "plan")
             case None:
                 return None
+
+    def keeps(self, answer: str) -> bool:
+        """Whether an answer is a sentence of the grammar, from its first step on: models may think before."""
+        grammar = plan_grammar(self.shapes, self.options)
+        whole = answer.strip()
+        begins = whole.find("S1: ")
+        return is_sentence(grammar, whole) or (begins > 0 and is_sentence(grammar, whole[begins:]))
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

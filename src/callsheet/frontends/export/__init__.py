@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from callsheet.frontends.export.flat import plan_schema
 from callsheet.frontends.export.flat_reader import read_flat
+from callsheet.frontends.export.matching import is_sentence
 from callsheet.frontends.export.plans import plan_grammar
 from callsheet.frontends.export.shapes import ExportOptions, Form, ToolShape
 from callsheet.frontends.export.syntaxes import as_gbnf, as_lark
@@ -18,6 +19,7 @@ __all__ = [
     "ExportOptions",
     "Form",
     "ToolShape",
+    "is_sentence",
     "plan_gbnf",
     "plan_grammar",
     "plan_lark",

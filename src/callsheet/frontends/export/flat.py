@@ -17,6 +17,9 @@ from callsheet.frontends.export.values import properties
 
 ENDS = ("respond", "terminate")
 """The names of steps that end the plan, beside those of tools."""
+REPLAN = "replan"
+GOTO, TARGET = "goto", "step"
+"""A jump, and the name of its argument: the id of a step, S1 for the first."""
 DATA = "data"
 """The name of arguments that an operation takes by position."""
 POSITIONAL = {"SELECT": (DATA,), "CALC": ("expression",), "FORMAT": ("text",)}
@@ -32,12 +35,13 @@ def plan_schema(tools: Sequence[ToolShape], options: ExportOptions | None = None
     """
     options = options or ExportOptions()
     names = [tool.canonical.lower() for tool in tools] + sorted(name.lower() for name in options.operations)
+    ways = [*ENDS, *([REPLAN] if options.replans else ()), *([GOTO] if options.jumps else ())]
     step: dict[str, Any] = {}
     if options.loops:
         step["each"] = _text("runs once for each item of this list, such as v1.items; empty for once")
     if options.conditions:
         step["when"] = _text('runs only if this holds, such as $v1 contains "x"; empty for always')
-    step["tool"] = {"type": "string", "enum": [*names, *ENDS]}
+    step["tool"] = {"type": "string", "enum": [*names, *ways]}
     step["args"] = {"type": "array", "items": _argument(_argument_names(tools, options))}
     step["out"] = {"type": "string", "enum": [*output_names(options), ""]}
     return _object({"steps": {"type": "array", "items": _object(step)}})
@@ -72,6 +76,8 @@ def _names(tools: Sequence[ToolShape], options: ExportOptions) -> Iterable[str]:
             yield from POSITIONAL.get(name, ())
             yield from ("query",) if name == "SELECT" else ()
     yield "text"
+    if options.jumps:
+        yield TARGET
 
 
 def _object(fields: dict[str, Any]) -> dict[str, Any]:

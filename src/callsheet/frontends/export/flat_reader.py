@@ -16,7 +16,7 @@ from callsheet.frontends.dag.conditions import read_when
 from callsheet.frontends.dag.json_tree import read_json
 from callsheet.frontends.dag.report import Report, Unreadable
 from callsheet.frontends.dag.texts import Texts
-from callsheet.frontends.export.flat import DATA, POSITIONAL
+from callsheet.frontends.export.flat import DATA, ENDS, GOTO, POSITIONAL, REPLAN
 from callsheet.frontends.export.scope import item_name
 from callsheet.frontends.export.shapes import ExportOptions, ToolShape
 from callsheet.frontends.export.values import kinds, properties
@@ -32,11 +32,13 @@ from callsheet.ir import (
     Condition,
     DictExpr,
     Foreach,
+    Goto,
     ListExpr,
     Literal,
     Output,
     Plan,
     Ref,
+    Replan,
     Respond,
     Step,
     Terminate,
@@ -48,6 +50,9 @@ from callsheet.ir.expr import template
 _REFERENCE = re.compile(rf"\$?({NAME})({PATH})")
 _WITHIN = re.compile(rf"\$\{{({NAME})({PATH})\}}|\$({NAME})((?:\.\w+)*)")
 _OUTPUT = re.compile(rf"\$?({NAME})")
+_TARGET = re.compile(r"[Ss]?(\d{1,9})(?:\.0)?")
+_GOTO, _REPLAN = GOTO.upper(), REPLAN.upper()
+_ENDS = frozenset({_REPLAN, *(end.upper() for end in ENDS)})
 _STEP_FIELDS = frozenset({"tool", "args", "out", "when", "each"})
 
 
@@ -159,7 +164,9 @@ class _Reader:
         name = canonical_tool_name("" if tool is None else str(tool.value))
         if not name and tool is not None:
             raise self._wrong(f"the tool of {id_} has no name", tool, step=id_)
-        is_end = name in ("RESPOND", "TERMINATE")
+        if name == _GOTO:
+            return self._goto(entry.value, id_)
+        is_end = name in _ENDS
         schemas = self._schemas.get(name, {})
         by_position = POSITIONAL.get(name, (DATA,))
         positional: list[Value] = []
@@ -176,7 +183,19 @@ class _Reader:
             return Respond(tuple(positional), node.span)
         if name == "TERMINATE":
             return Terminate(tuple(positional), node.span)
+        if name == _REPLAN:
+            return Replan(tuple(positional), node.span)
         return Call(name, tuple(positional), tuple(named.items()), node.span)
+
+    def _goto(self, args: Items, id_: str) -> Goto:
+        """A jump: its only argument is the id of a step, or its number."""
+        found = [item for item in args.items if isinstance(item, Object)]
+        target = found[0].get("value") if len(found) == len(args.items) == 1 else None
+        said = target.value.value if target is not None and isinstance(target.value, Scalar) else None
+        match = _TARGET.fullmatch(str(said).strip()) if isinstance(said, str | int | float) else None
+        if match is None:
+            raise self._wrong(f"{id_} should name the step that it goes to, such as S4", args, "GRM010", id_)
+        return Goto(f"S{int(match[1])}", args.span)
 
     def _argument(
         self, node: Node, schemas: Mapping[str, Mapping[str, Any]], seen: Collection[str], id_: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from callsheet.frontends.export.jumps import jumps
 from callsheet.frontends.export.operations import operation
 from callsheet.frontends.export.rules import Grammar, Many, Node, chars, choice, optional, separated, seq
 from callsheet.frontends.export.scope import Rules, Scope
@@ -73,24 +74,32 @@ class _Plans:
 
     # ------------------------------------------------------------ steps
 
+    def following(self, number: int, bound: int) -> Node | None:
+        """The steps from this one on, where there is room for all that must come."""
+        room = self._options.max_steps - number
+        return self._from(number, bound) if 0 <= room >= self._options.min_results - bound else None
+
     def _from(self, number: int, bound: int) -> Node:
         """The steps from this one on to the end."""
 
         def make() -> Node:
             last = self._last(bound)
             if number == self._options.max_steps:
-                return seq(self._label(number), last)
+                return seq(self.label(number), last)
             calls = self._calling(number, bound)
             ways = [*calls, self._ending(number, bound)]
             if bound >= self._options.min_results or not calls:
                 ways.insert(0, last)
-            step = seq(self._label(number), choice(*ways) or last)
+            if self._options.jumps:
+                ways += jumps(self, number, bound)
+            step = seq(self.label(number), choice(*ways) or last)
             has_group = self._options.groups and number + 2 <= self._options.max_steps
             return choice(step, self._group(number, bound) if has_group else None) or step
 
         return self._rules.sure(f"from-{number}-{bound}", make)
 
-    def _label(self, number: int) -> Node:
+    def label(self, number: int) -> Node:
+        """What stands before a step."""
         label = seq(f"S{number}: ")
         if not self._options.comments:
             return label
@@ -101,23 +110,49 @@ class _Plans:
 
     def _calling(self, number: int, bound: int) -> tuple[Node, ...]:
         """A call and the steps behind it: with its result in a variable, or without."""
-        act = self._act(Scope(bound))
-        if act is None:
+        call, act = self.called(bound), self._act(Scope(bound))
+        if call is None or act is None:
             return ()
-        call = seq(act, self._output(bound), self._failing(Scope(bound)), "\n")
-        stored = seq(self._rules.sure(f"call-to-{bound}", lambda: call), self._from(number + 1, bound + 1))
-        if not self._options.bare_calls or not self._has_room(number, bound):
+        stored = seq(call, self._from(number + 1, bound + 1))
+        following = self.following(number + 1, bound)
+        if not self._options.bare_calls or following is None:
             return (stored,)
         lost = self._rules.sure(f"bare-{bound}", lambda: seq(act, self._failing(Scope(bound)), "\n"))
-        return (stored, seq(lost, self._from(number + 1, bound)))
+        return (stored, seq(lost, following))
 
-    def _has_room(self, number: int, bound: int) -> bool:
-        """Whether a step may pass without a result: behind it there is room for all that must come."""
-        return self._options.max_steps - number - 1 >= self._options.min_results - bound
+    def called(self, bound: int) -> Node | None:
+        """A call whose result is stored, to the end of its line."""
+        act = self._storable(bound)
+        if act is None:
+            return None
+        call = seq(act, self._output(bound), self._failing(Scope(bound)), "\n")
+        return self._rules.sure(f"call-to-{bound}", lambda: call)
+
+    def _storable(self, bound: int) -> Node | None:
+        """A call for whose result there is a variable left."""
+        return self._act(Scope(bound)) if bound < len(self._rules.outputs) else None
+
+    def risked(self, bound: int, target: int) -> Node | None:
+        """A call whose result is stored, and a jump where it fails."""
+        act = self._storable(bound)
+        if act is None or not self._options.failures:
+            return None
+        goto = self.goto(target)
+        then = choice(seq(self._retry(), self._apart("blank", " "), goto), goto) or goto
+        return seq(act, self._output(bound), " ON_FAIL ", then)
+
+    def goto(self, target: int) -> Node:
+        """A jump, to the end of its line."""
+        return self._apart(f"goto-{target}", f"{self._word('GOTO')} S{target}\n")
+
+    def guard(self, bound: int) -> Node | None:
+        """A condition over the first variables."""
+        return self._condition(Scope(bound))
 
     def _ending(self, number: int, bound: int) -> Node | None:
         """What ends the plan where its condition holds, and the steps behind it."""
-        if not self._has_room(number, bound):
+        following = self.following(number + 1, bound)
+        if following is None:
             return None
 
         def make(some: Scope) -> Node | None:
@@ -125,7 +160,7 @@ class _Plans:
             return None if guard is None else seq(guard, self._end(some), "\n")
 
         end = self._rules.scoped("early", Scope(bound), make)
-        return None if end is None else seq(end, self._from(number + 1, bound))
+        return None if end is None else seq(end, following)
 
     def _group(self, number: int, bound: int) -> Node | None:
         act = self._act(Scope(bound))
@@ -200,11 +235,22 @@ class _Plans:
             return seq()
 
         def make(some: Scope) -> Node | None:
-            retry = seq("@retry(" if self._is_lean else "@RETRY(", chars("1-5"), ")")
             end = self._terminate(some)
-            return seq(" ON_FAIL ", choice(seq(retry, optional(seq(" ", end))), end) or end)
+            then = seq(self._retry(), optional(seq(self._apart("blank", " "), end)))
+            return seq(" ON_FAIL ", choice(then, end) or end)
 
         return optional(self._rules.scoped("on-fail", scope, make))
+
+    def _retry(self) -> Node:
+        begin = "@retry(" if self._is_lean else "@RETRY("
+        return self._apart("retry", begin, chars("1-5"), ")")
+
+    def _apart(self, name: str, *parts: Node | str) -> Node:
+        """A rule, so that its text does not become one with what stands beside it.
+
+        A lexer that takes as much as it can, and has begun a longer text, does not go back to a shorter one.
+        """
+        return self._rules.sure(name, lambda: seq(*parts))
 
     # ------------------------------------------------------------ ends
 
@@ -212,7 +258,12 @@ class _Plans:
         def make(some: Scope) -> Node | None:
             said = separated(self._rules.words(some), ", ", 1, _MOST_SAID)
             name = "@respond" if self._is_lean else "@RESPOND"
-            return choice(None if said is None else seq(name, " (", said, ")"), self._terminate(some))
+            replan = seq("@replan" if self._is_lean else "RE-PLAN", " (", self._rules.words(some), ")")
+            return choice(
+                None if said is None else seq(name, " (", said, ")"),
+                self._terminate(some),
+                replan if self._options.replans else None,
+            )
 
         return self._rules.scoped("end", scope, make) or seq()
 

@@ -59,6 +59,11 @@ class ExportOptions:
     """`ON_FAIL @RETRY(n)` and `ON_FAIL TERMINATE (…)`."""
     groups: bool = False
     """`@PARALLEL { … }` of two to four calls."""
+    jumps: bool = False
+    """`GOTO` under a condition and after a failure: over one to three calls, to one of two ways, and back
+    to do one to three calls again. Its target is always a step of the plan."""
+    replans: bool = False
+    """`RE-PLAN (…)` as the end, also under a condition."""
     casts: bool = True
     """Outputs with a type: `> $v1:json`."""
     paths: bool = True

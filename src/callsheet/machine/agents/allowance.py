@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from callsheet.ir import JSON, Call, ListExpr, Literal, canonical_tool_name
+from callsheet.policy.constraints import Arguments
 
 DEFAULT_TURNS = 10
 MAX_TURNS = 100
@@ -16,12 +18,16 @@ OWN_ARGUMENTS = frozenset({"tools", "max_turns", "max_calls", "parallel"})
 """The named arguments that say what an agent may do; its model is not told them as they stand."""
 
 
+_FREE: Arguments = MappingProxyType({})
+
+
 class Allowance(NamedTuple):
     """What one agent may do, whatever its model says.
 
     `tools` are canonical names, `turns` bounds how often the model is asked, `calls` how many calls it may
     make in all (None: as many as its turns come to) and `at_once` how many in one turn. `fault` says what is
-    wrong with what the step gives, where it is; then the agent is asked nothing.
+    wrong with what the step gives, where it is; then the agent is asked nothing. `arguments` are the patterns
+    that a policy sets for the arguments of its calls.
     """
 
     tools: tuple[str, ...] = ()
@@ -29,13 +35,14 @@ class Allowance(NamedTuple):
     calls: int | None = None
     at_once: int = 1
     fault: str = ""
+    arguments: Arguments = _FREE
 
 
 def read_allowance(tools: tuple[str, ...], args: Mapping[str, JSON]) -> Allowance:
     """What the arguments of a step allow its agent.
 
     >>> read_allowance(("SEARCH",), {"max_turns": 4})
-    Allowance(tools=('SEARCH',), turns=4, calls=None, at_once=1, fault='')
+    Allowance(tools=('SEARCH',), turns=4, calls=None, at_once=1, fault='', arguments=mappingproxy({}))
     >>> read_allowance((), {"max_turns": "many"}).fault
     'max_turns must be a whole number from 1 to 100'
     """

@@ -18,6 +18,7 @@ from callsheet.machine.notes import NoteKind
 from callsheet.machine.program import Kind, LoopCode
 from callsheet.machine.run import Run
 from callsheet.machine.values import to_json_text
+from callsheet.policy.constraints import objection_to
 
 _TOLD = 200
 """Characters of a call in a note."""
@@ -134,6 +135,9 @@ def _objection(talk: Talk, loop: LoopCode, action: Action) -> str | None:
     """Why a call that an answer asks for is not made; None if it is."""
     if action.tool not in loop.tools or action.tool not in talk.allowed.tools:
         return f"there is no tool {action.tool.lower()} here"
+    wrong = objection_to(talk.allowed.arguments, action.tool, action.args)
+    if wrong is not None:
+        return wrong
     most = talk.allowed.calls
     if most is not None and talk.calls_made() >= most:
         return f"all {most} calls are made; finish with what is known"

@@ -138,6 +138,23 @@ class Monitor:
             else:
                 self.labels[slot] = label
 
+    def edited(self, names: Iterable[str]) -> None:
+        """Somebody has set these variables by hand, who vouches for them as for what a run is given.
+
+        They may have been made of what they replace: nobody may read them who may not read that.
+        """
+        known, slot_of = self.enforcement, self.program.slot_of
+        for name in names:
+            slot = slot_of.get(name)
+            before = self.extra.get(name, _PLAIN)[0] if slot is None else self.labels[slot]
+            label = known.inputs.get(name, known.given).join(Label(False, before.readers))
+            if slot is None:
+                self.extra[name] = label, NONE
+            else:
+                if self.last[0] is before and self.last[1] is self.origins[slot]:
+                    self.last = label, NONE
+                self.labels[slot], self.origins[slot] = label, NONE
+
     def variables(self) -> dict[str, tuple[Label, Origins]]:
         """Label and origins of each variable, by name."""
         told = dict(self.extra)
@@ -282,6 +299,7 @@ class Monitor:
             tools=tuple(name for name in allowed.tools if fold(name) in given),
             turns=min(allowed.turns, rule.max_turns),
             calls=rule.max_calls if allowed.calls is None else min(allowed.calls, rule.max_calls),
+            arguments=rule.arguments,
         )
 
     def admit_inner(self, call: InnerCall, *, is_asked: bool) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from callsheet.ir.labels import Label
 from callsheet.policy.builtins import PathUse, Reach, Traits, fold
 from callsheet.policy.calls import CallView, Rule
 from callsheet.policy.model import AgentRule
@@ -75,36 +77,59 @@ def _numbers(given: AgentRule, call: CallView, notes: Notes) -> None:
             notes.object(Rule.AGENT, f"the policy gives an agent {name} of at most {most}", name)
 
 
-def _together(setting: Setting, call: CallView, tools: frozenset[str], notes: Notes) -> None:
-    """What only one token with everything in it could do."""
-    data = flowing(call)
+class _Powers(NamedTuple):
+    """What an agent with some tools could do, by the names of those that let it."""
+
+    ways_out: tuple[str, ...]
+    private: tuple[str, ...]
+    changes: tuple[str, ...]
+    hears_strangers: bool
+
+
+def _powers(setting: Setting, tools: frozenset[str]) -> _Powers:
     known = {name: traits for name in sorted(tools) if (traits := setting.traits(name)) is not None}
-    ways_out = [name for name, traits in known.items() if traits.reach in _OUTSIDE]
-    private = [name for name, traits in known.items() if not traits.returns.is_public]
-    strangers = data.untrusted or any(
-        traits.returns.untrusted and n in ways_out for n, traits in known.items()
-    )
-    changes = [
+    ways_out = tuple(name for name, traits in known.items() if traits.reach in _OUTSIDE)
+    changes = tuple(
         name
         for name, traits in known.items()
         if (traits.path is not None and traits.path_use is PathUse.WRITE)
         or (traits.control and traits.path is None and not traits.runs_code and traits.address is None)
-    ]
-    if ways_out and not data.is_public:
+    )
+    private = tuple(name for name, traits in known.items() if not traits.returns.is_public)
+    hears = any(traits.returns.untrusted and name in ways_out for name, traits in known.items())
+    return _Powers(ways_out, private, changes, hears)
+
+
+def dangerous_together(setting: Setting, tools: frozenset[str], label: Label) -> str | None:
+    """Why no one token may be for these tools and data of this label; None where it may.
+
+    Private data, strangers' words and a way out are never in one hand.
+    """
+    can = _powers(setting, frozenset(fold(name) for name in tools))
+    if can.ways_out and not label.is_public:
+        return f"{shown(label)} and a way out, @{can.ways_out[0]}, are not given to one agent"
+    if can.ways_out and can.private:
+        return f"it could read private data with @{can.private[0]} and send it out with @{can.ways_out[0]}"
+    if can.changes and (label.untrusted or can.hears_strangers):
+        return f"untrusted text could make it misuse @{can.changes[0]}"
+    return None
+
+
+def _together(setting: Setting, call: CallView, tools: frozenset[str], notes: Notes) -> None:
+    """What only one token with everything in it could do."""
+    data, can = flowing(call), _powers(setting, tools)
+    if can.ways_out and not data.is_public:
         guilty = next((a.name for a in call.arguments if not a.label.is_public), None)
         notes.object(
             Rule.FLOW,
-            f"{shown(data)} goes to an agent that can send it out with @{ways_out[0]}",
+            f"{shown(data)} goes to an agent that can send it out with @{can.ways_out[0]}",
             None if guilty is None or guilty.isdigit() else guilty,
             "give the agent no tool that reaches outside, or public data alone",
         )
-    elif ways_out and not call.pc.is_public:
-        notes.object(Rule.IMPLICIT, f"private data decides whether an agent with @{ways_out[0]} starts")
-    if ways_out and private:
-        notes.object(
-            Rule.AGENT,
-            f"the agent could read private data with @{private[0]} and send it out with @{ways_out[0]}",
-            "tools",
-        )
-    if changes and strangers:
-        notes.object(Rule.AGENT, f"untrusted text could make the agent misuse @{changes[0]}", "tools")
+    elif can.ways_out and not call.pc.is_public:
+        notes.object(Rule.IMPLICIT, f"private data decides whether an agent with @{can.ways_out[0]} starts")
+    if can.ways_out and can.private:
+        both = f"read private data with @{can.private[0]} and send it out with @{can.ways_out[0]}"
+        notes.object(Rule.AGENT, f"the agent could {both}", "tools")
+    if can.changes and (data.untrusted or can.hears_strangers):
+        notes.object(Rule.AGENT, f"untrusted text could make the agent misuse @{can.changes[0]}", "tools")

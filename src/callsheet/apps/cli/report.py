@@ -1,0 +1,114 @@
+"""`callsheet report`: a run as one HTML file that opens anywhere, without a network."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.views.report.preview import Preview
+
+_MOST_BYTES = 16_384
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    help="Write to FILE, `-` for standard output; default: RUN.html here.",
+)  # fmt: skip
+@click.option("--diff", "other", metavar="OTHER", help="Show what differs from the run OTHER as well.")
+@click.option(
+    "--max-value", "most", type=click.IntRange(0), default=_MOST_BYTES, show_default=True, metavar="BYTES",
+    help="Shorten values that are longer.",
+)  # fmt: skip
+@click.option("--redact", is_flag=True, help="Leave values out; names, kinds and sizes are kept.")
+@click.option(
+    "--preview-redaction", "only_preview", is_flag=True,
+    help="Only say what would be shown, shortened, sealed and left out; nothing is written.",
+)  # fmt: skip
+@options.journal_path
+@options.as_json
+def report(
+    run: str,
+    output: Path | None,
+    other: str | None,
+    most: int,
+    redact: bool,
+    only_preview: bool,
+    journal: Path | None,
+    as_json: bool,
+) -> int:
+    """Write RUN, an id, the beginning of one, or `last`, as one HTML file: everything is in it.
+
+    It shows the plan as a graph, the calls in time, every event, where values came from, what they are worth,
+    what rules find, and what the run cost. Whoever gets the file gets the values in it: look with
+    --preview-redaction, and leave them out with --redact. The exit status is 1 where the chain of the run's
+    events is broken, which the report tells as well.
+    """
+    from callsheet.runtime.reporting import MADE_BY, report_document, report_page  # noqa: PLC0415 - brings the runtime
+    from callsheet.views.report.build import Showing  # noqa: PLC0415 - as above
+    from callsheet.views.report.preview import preview_of  # noqa: PLC0415 - as above
+
+    if as_json and output is not None and str(output) == "-":
+        raise click.UsageError("--json and the page cannot both go to standard output: name a file")
+    with options.open_to_read(journal) as opened:
+        document = report_document(opened, run, MADE_BY, Showing(most, redact), other)
+    told = preview_of(document)
+    chain = document.run["chain"]
+    if not chain["ok"]:
+        say(f"run {document.run['id']}: CHAIN BROKEN at event {chain['seq']}: {chain['why']}")
+    status = Exit.OK if chain["ok"] else Exit.FAILED
+    if only_preview:
+        _show_preview(told, as_json=as_json)
+        return status
+    page = report_page(document)
+    path = output or Path(f"{document.run['id']}.html")
+    with may_stay_unread():
+        if str(path) == "-":
+            sys.stdout.write(page)
+            return status
+        _save(path, page)
+        if as_json:
+            print_json(
+                {
+                    "run_id": document.run["id"],
+                    "path": str(path),
+                    "bytes": path.stat().st_size,
+                    **told.to_json(),
+                }
+            )
+        else:
+            print_text(f"{path}  {_size(path.stat().st_size)}, {told.line()}")
+    return status
+
+
+def _show_preview(told: Preview, *, as_json: bool) -> None:
+    with may_stay_unread():
+        if as_json:
+            print_json(told.to_json())
+        else:
+            for line in told.lines():
+                print_text(line)
+
+
+def _save(path: Path, page: str) -> None:
+    from callsheet.runtime.reporting import save_page  # noqa: PLC0415 - as above
+
+    try:
+        save_page(path, page)
+    except OSError as error:
+        why = f"{path} cannot be written: {error.strerror or error}"
+        raise CallsheetError.single("CFG014", why, help="name a file that can be written") from error
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"

@@ -1,0 +1,206 @@
+"""What an agent may put into the arguments of its calls: addresses, paths and texts by pattern.
+
+In: patterns by tool and argument, as a policy has them. Out: for a call what speaks against it. An address is
+taken apart as a browser would before it is compared, a path is followed to where it leads.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+from callsheet.policy.addresses import AddressRefused, AllowedHosts, parse_url
+from callsheet.policy.builtins import BUILTINS, fold
+from callsheet.policy.globs import matches
+from callsheet.policy.paths import PathRefused, host_path, workspace_path
+
+Arguments: TypeAlias = "Mapping[str, Mapping[str, tuple[str, ...]]]"
+"""Patterns by tool and by argument: one of them has to fit."""
+Test: TypeAlias = "Callable[[str], bool]"
+
+
+class Kind(Enum):
+    """How the values of an argument are compared."""
+
+    ADDRESS = "address"
+    PATH = "path"
+    HOST_PATH = "path on the host"
+    TEXT = "text"
+
+
+_FREE: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+_ADDRESS = re.compile(r"(https?)://([^/?#]+)(/[^?#]*)?(\?[^#]*)?", re.IGNORECASE)
+_MOST_DECODINGS = 4
+
+
+def objection_to(arguments: Arguments, tool: str, args: Mapping[str, Any]) -> str | None:
+    """What speaks against a call by its arguments; None where they fit, or are free.
+
+    >>> allowed = {"FETCH_PAGE": {"url": ("https://docs.example/*",)}}
+    >>> objection_to(allowed, "FETCH_PAGE", {"url": "https://docs.example/a?b=c"})
+    >>> objection_to(allowed, "FETCH_PAGE", {"url": "https://docs.example@evil.example/"})
+    'url must be https://docs.example/*'
+    """
+    for name, patterns in _of_tool(arguments, tool).items():
+        said = " or ".join(patterns)
+        given = [value for key, value in args.items() if key.casefold() == name.casefold()]
+        if len(given) != 1:
+            return f"{name} must be given, as {said}"
+        test = _test_of(fold(tool), name, tuple(patterns))
+        leaves = list(_leaves(given[0]))
+        if not leaves or not all(test(leaf) for leaf in leaves):
+            return f"{name} must be {said}"
+    return None
+
+
+def check_pattern(tool: str, name: str, pattern: str) -> None:
+    """Raise ValueError, with what it must be, for a pattern that could fit no value of this argument."""
+    kind = _kind_of(fold(tool), name)
+    if kind is Kind.ADDRESS:
+        _address(pattern)
+    elif kind in (Kind.PATH, Kind.HOST_PATH) and (".." in pattern.split("/") or "\\" in pattern):
+        raise ValueError(f"a glob of normal paths such as docs/**; {pattern!r} is none")
+
+
+def constrained(arguments: Arguments, tool: str) -> Mapping[str, tuple[str, ...]]:
+    """The patterns of a tool's arguments; empty where they are free."""
+    return _of_tool(arguments, tool)
+
+
+def _of_tool(arguments: Arguments, tool: str) -> Mapping[str, tuple[str, ...]]:
+    name = fold(tool) if arguments else tool
+    return next((given for key, given in arguments.items() if fold(key) == name), _FREE)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield json.dumps(value, sort_keys=True)
+    elif isinstance(value, Sequence):
+        for item in value:  # pyright: ignore[reportUnknownVariableType]
+            yield from _leaves(item)
+    else:
+        yield json.dumps(value)
+
+
+def _kind_of(tool: str, name: str) -> Kind:
+    traits = BUILTINS.get(tool)
+    if traits is None:
+        return Kind.TEXT
+    name = name.casefold()
+    if traits.address == name:
+        return Kind.ADDRESS
+    if traits.path == name:
+        return Kind.HOST_PATH if traits.on_host else Kind.PATH
+    return Kind.TEXT
+
+
+@lru_cache(maxsize=1_024)
+def _test_of(tool: str, name: str, patterns: tuple[str, ...]) -> Test:
+    kind = _kind_of(tool, name)
+    tests = [_OF_KIND[kind](pattern) for pattern in patterns]
+    return lambda text: any(test(text) for test in tests)
+
+
+def _any_text(pattern: str) -> re.Pattern[str]:
+    """A pattern in which `*` stands for any text."""
+    return re.compile(".*".join(re.escape(piece) for piece in pattern.split("*")), re.DOTALL)
+
+
+def _address(pattern: str) -> Test:
+    """Addresses of one scheme, a host (`*.docs.example`), a port, and a path in which `*` is any text."""
+    wrong = ValueError(f"a list of addresses such as https://docs.example/*; {pattern!r} is none")
+    if "://" not in pattern:
+        if not _is_known(pattern):
+            raise wrong
+        return lambda text: any(test(text) for test in (_address(f"{s}://{pattern}/*") for s in _SCHEMES))
+    read = _ADDRESS.fullmatch(pattern)
+    if read is None or "*" in read[2].removeprefix("*."):
+        raise wrong
+    try:
+        sample = parse_url(f"{read[1]}://{read[2].removeprefix('*.')}/")
+        hosts = AllowedHosts.parse(["*." + sample.host if read[2].startswith("*.") else sample.host])
+    except (AddressRefused, ValueError):
+        raise wrong from None
+    rest = _any_text((read[3] or "/") + (read[4] or ""))
+
+    def test(text: str) -> bool:
+        try:
+            target = parse_url(text)
+        except AddressRefused:
+            return False
+        if (target.scheme, target.port) != (sample.scheme, sample.port):
+            return False
+        here = target.host == sample.host if not hosts.suffixes else hosts.allow_name(target.host)
+        return here and not _climbs(target.path) and rest.fullmatch(target.path) is not None
+
+    return test
+
+
+_SCHEMES = ("http", "https")
+
+
+def _is_known(pattern: str) -> bool:
+    """Whether a pattern is a bare host."""
+    try:
+        AllowedHosts.parse([pattern])
+    except ValueError:
+        return False
+    return pattern != "*" and "/" not in pattern
+
+
+def _climbs(path: str) -> bool:
+    """Whether a path of an address has a component that leads up, however it is written."""
+    bare = path.partition("?")[0]
+    for _ in range(_MOST_DECODINGS):
+        if any(part in (".", "..") for part in bare.replace("\\", "/").split("/")):
+            return True
+        decoded = unquote(bare)
+        if decoded == bare:
+            return False
+        bare = decoded
+    return True
+
+
+def _path(pattern: str) -> Test:
+    """Paths of the workspace, whichever way they are read: as they stand, and decoded."""
+
+    def test(text: str) -> bool:
+        try:
+            return all(
+                matches(pattern, workspace_path(reading)) for reading in (text, unquote(unquote(text)))
+            )
+        except PathRefused:
+            return False
+
+    return test
+
+
+def _host_path(pattern: str) -> Test:
+    def test(text: str) -> bool:
+        try:
+            return matches(pattern, host_path(text))
+        except PathRefused:
+            return False
+
+    return test
+
+
+def _text(pattern: str) -> Test:
+    expression = _any_text(pattern)
+    return lambda text: expression.fullmatch(text) is not None
+
+
+_OF_KIND: Mapping[Kind, Callable[[str], Test]] = {
+    Kind.ADDRESS: _address,
+    Kind.PATH: _path,
+    Kind.HOST_PATH: _host_path,
+    Kind.TEXT: _text,
+}

@@ -1,0 +1,157 @@
+"""A run of a journal as a report: the viewer's document, and the page that shows it.
+
+In: a journal and a run. Out: data, or HTML, made anew from the events each time.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import cache
+from importlib.resources import files
+from itertools import chain
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, NamedTuple
+
+from callsheet import __version__
+from callsheet.ir import Plan
+from callsheet.ir.collecting import collector_rests
+from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run, unanswered_calls
+from callsheet.runtime.inbox import asks_of
+from callsheet.store import Journal
+from callsheet.store.events import Event, EventType
+from callsheet.store.owned import is_owned
+from callsheet.store.place import place_of
+from callsheet.store.reader import RunInfo
+from callsheet.views.report.build import Recorded, Showing, Waits, document_of
+from callsheet.views.report.bundle import bundle
+from callsheet.views.report.document import Document
+from callsheet.views.report.page import page_of
+
+MADE_BY = f"callsheet {__version__}"
+INTERRUPTED = "interrupted"
+"""What a run is called that no process carries on and that has not ended."""
+_STANDS = (INTERRUPTED, "in_doubt", "failed", "refused", "cancelled")
+_ENTRY = "./main.js"
+_VENDORED = {
+    "preact": "preact.js",
+    "preact/hooks": "hooks.js",
+    "htm": "htm.js",
+    "@preact/signals-core": "signals-core.js",
+    "@preact/signals": "signals.js",
+}
+"""The libraries that the viewer imports by name, and their files."""
+_DEFAULT = Showing()
+
+
+class Viewer(NamedTuple):
+    """The viewer as a page holds it: one script, one style."""
+
+    script: str
+    style: str
+
+
+def report_document(
+    journal: Journal, run: str, made_by: str = MADE_BY, showing: Showing = _DEFAULT, other: str | None = None
+) -> Document:
+    """The document of a run; `run` and `other`, with which it is compared, are ids or the beginnings of some.
+
+    Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 where events cannot be read.
+    """
+    with collector_rests(True):  # very many rows, and nothing that refers to itself
+        against = None if other is None else recorded(journal, other)
+        return document_of(recorded(journal, run), showing, made_by, against)
+
+
+def report_page(document: Document) -> str:
+    """The page that shows a document."""
+    viewer = the_viewer()
+    title = f"{document.run['id']} · {document.run['words']} · callsheet"
+    return page_of(document.to_json(), title, viewer.script, viewer.style)
+
+
+def save_page(path: Path, page: str) -> Path:
+    """Write a page whole or not at all, for its owner alone; raises OSError."""
+    temporary: str | None = None
+    try:
+        with NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name[:40]}-", delete=False
+        ) as file:
+            temporary = file.name
+            file.write(page)
+        os.replace(temporary, path)
+    except OSError:
+        if temporary is not None:
+            with suppress(OSError):
+                os.unlink(temporary)
+        raise
+    return path
+
+
+@cache
+def the_viewer() -> Viewer:
+    """The viewer's script and style, as they were installed."""
+    folder = files("callsheet.views").joinpath("viewer")
+    vendor = folder.joinpath("vendor")
+    modules = {name: vendor.joinpath(file).read_text(encoding="utf-8") for name, file in _VENDORED.items()}
+    own = sorted((f for f in folder.iterdir() if f.name.endswith(".js")), key=lambda file: file.name)
+    modules |= {f"./{file.name}": file.read_text(encoding="utf-8") for file in own}
+    style = folder.joinpath("viewer.css").read_text(encoding="utf-8")
+    return Viewer(bundle(modules, _ENTRY), style)
+
+
+def recorded(journal: Journal, run: str) -> Recorded:
+    """A run with all that its document is made of, read once."""
+    info = journal.find_run(run)
+    rows = list(journal.events(info.run_id))
+    entries = list(journal.entries(info.run_id))
+    plans = _plans(journal, info, rows)
+    is_left = str(info.status) == "running" and not is_owned(place_of(journal.path), info.run_id)
+    status = INTERRUPTED if is_left else str(info.status)
+    return Recorded(
+        info,
+        _name(info, rows),
+        status,
+        rows,
+        entries,
+        plans,
+        journal.verify(info.run_id),
+        [
+            Waits(
+                a.key,
+                a.step,
+                a.kind,
+                a.tool,
+                a.since,
+                a.until,
+                a.prompt,
+                None if a.args is None else dict(a.args),
+            )
+            for a in asks_of(journal, info.run_id)
+        ],
+        [_doubt(call) for call in _doubts(journal, info, status, plans)],
+    )
+
+
+def _plans(journal: Journal, info: RunInfo, rows: list[Event]) -> dict[str, tuple[Plan, str]]:
+    made = (str((row.body or {}).get("plan", "")) for row in rows if row.type is EventType.PLAN)
+    return {name: journal.plan(name) for name in dict.fromkeys(chain([info.plan_hash], made)) if name}
+
+
+def _name(info: RunInfo, rows: list[Event]) -> str:
+    launch: dict[str, Any] = ((rows[0].body or {}).get("launch") or {}) if rows else {}
+    return info.title or info.plan_id or str(launch.get("plan") or info.plan_hash[:12])
+
+
+def _doubts(
+    journal: Journal, info: RunInfo, status: str, plans: dict[str, tuple[Plan, str]]
+) -> tuple[DoubtfulCall, ...]:
+    if status not in _STANDS:
+        return ()
+    folded = fold_run(journal, info.run_id, plans[info.plan_hash][0])
+    return (*doubtful_calls(folded), *(unanswered_calls(folded) if status == INTERRUPTED else ()))
+
+
+def _doubt(call: DoubtfulCall) -> Waits:
+    return Waits(call.key, call.step, "doubt", call.tool, call.since, None, call.why, dict(call.args))

@@ -1,0 +1,187 @@
+"""Where the steps of a plan stand in a picture, and on which lanes its long arrows run.
+
+In: a plan. Out: for each step a row and a column, for each arrow a lane: 0 leads straight to the next row,
+others run beside the steps. Arrows that leave one step share a lane, as a bus. Linear in the plan but for
+sorting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from heapq import heappop, heappush
+from itertools import pairwise
+from typing import NamedTuple
+
+from callsheet.ir import Goto, Order, Plan, Step
+from callsheet.ir.flow import feeders, flow_of
+from callsheet.ir.precedence import Precedence
+
+MOST_COLUMNS = 6
+"""So many steps stand side by side; more of one level go on in the next row."""
+
+
+class ArrowKind(StrEnum):
+    """What an arrow means."""
+
+    NEXT = "next"
+    """The order of the text."""
+    AFTER = "after"
+    """A step waits for another."""
+    DATA = "data"
+    """A step reads what another has given."""
+    GOTO = "goto"
+    FAIL = "fail"
+    """ON_FAIL leads there."""
+
+
+class Arrow(NamedTuple):
+    """From one step to another, by number. Lanes count from 1; 0 is straight to the next row.
+
+    Lanes of jumps (`goto`, `fail`) are on the right of the steps, all others on the left.
+    """
+
+    start: int
+    end: int
+    kind: ArrowKind
+    lane: int
+
+
+class Layout(NamedTuple):
+    """A plan as a picture: the row and column of each step, and the arrows."""
+
+    rows: int
+    columns: int
+    left: int
+    right: int
+    places: tuple[tuple[int, int], ...]
+    arrows: tuple[Arrow, ...]
+
+
+def layout_of(plan: Plan) -> Layout:
+    """Where the steps and arrows of a plan stand.
+
+    >>> from callsheet.ir import Call, Order, Plan, Step
+    >>> steps = [Step(n, Call("X"), depends_on=tuple(on)) for n, on in [("a", ""), ("b", "a"), ("c", "ab")]]
+    >>> made = layout_of(Plan(tuple(steps), Order.DAG))
+    >>> made.places, [(arrow.start, arrow.end, arrow.lane) for arrow in made.arrows]
+    (((0, 0), (1, 0), (2, 0)), [(0, 1, 0), (0, 2, 1), (1, 2, 0)])
+    """
+    if not plan.steps:
+        return Layout(0, 0, 0, 0, (), ())
+    if plan.order is Order.DAG:
+        order = Precedence.of(plan)
+        places = _placed(_sorted_levels(order), len(plan.steps))
+        pairs = [(other, n, ArrowKind.AFTER) for n, waited in enumerate(order.waits) for other in waited]
+    else:
+        places = _placed(list(_blocks(plan)), len(plan.steps))
+        pairs = [*_order_of_text(plan), *_jumps(plan)]
+    arrows = _laned(sorted(pairs), places)
+    is_jump = (ArrowKind.GOTO, ArrowKind.FAIL)
+    return Layout(
+        max(row for row, _ in places) + 1,
+        max(column for _, column in places) + 1,
+        max((a.lane for a in arrows if a.kind not in is_jump), default=0),
+        max((a.lane for a in arrows if a.kind in is_jump), default=0),
+        tuple(places),
+        tuple(arrows),
+    )
+
+
+def _placed(levels: Iterable[Sequence[int]], count: int) -> list[tuple[int, int]]:
+    places = [(0, 0)] * count
+    row = 0
+    for level in levels:
+        for place, number in enumerate(level):
+            places[number] = row + place // MOST_COLUMNS, place % MOST_COLUMNS
+        row += max(1, -(-len(level) // MOST_COLUMNS))
+    return places
+
+
+def _sorted_levels(order: Precedence) -> list[list[int]]:
+    """The levels, each in the order of the middle of what its steps wait for: arrows cross less so."""
+    column: dict[int, float] = {}
+    levels: list[list[int]] = []
+    for level in order.levels():
+        middles = {
+            n: sum(column.get(other, 0.0) for other in order.waits[n]) / (len(order.waits[n]) or 1)
+            for n in level
+        }
+        levels.append(sorted(level, key=middles.__getitem__))
+        column.update((n, float(place)) for place, n in enumerate(levels[-1]))
+    return levels
+
+
+def _blocks(plan: Plan) -> Iterable[list[int]]:
+    """Single steps and groups, in text order."""
+    block: list[int] = []
+    for number, step in enumerate(plan.steps):
+        if block and (step.group is None or step.group != plan.steps[block[0]].group):
+            yield block
+            block = []
+        block.append(number)
+    yield block
+
+
+def _order_of_text(plan: Plan) -> Iterable[tuple[int, int, ArrowKind]]:
+    successors = flow_of(plan).successors
+    for block, following in pairwise(_blocks(plan)):
+        if following[0] in successors[block[-1]]:
+            middle = block[len(block) // 2], following[len(following) // 2]
+            pairs = {(n, middle[1]) for n in block} | {(middle[0], n) for n in following}
+            yield from ((start, end, ArrowKind.NEXT) for start, end in pairs)
+    for number, read in enumerate(feeders(plan)):
+        yield from ((other, number, ArrowKind.DATA) for other in read)
+
+
+def _jumps(plan: Plan) -> Iterable[tuple[int, int, ArrowKind]]:
+    number_of: dict[str, int] = {}
+    for number, step in enumerate(plan.steps):
+        number_of.setdefault(step.id, number)
+    for number, step in enumerate(plan.steps):
+        for kind, target in _targets(step):
+            if target in number_of:
+                yield number, number_of[target], kind
+
+
+def _targets(step: Step) -> Iterable[tuple[ArrowKind, str]]:
+    if isinstance(step.action, Goto):
+        yield ArrowKind.GOTO, step.action.target
+    if step.on_fail is not None and isinstance(step.on_fail.then, Goto):
+        yield ArrowKind.FAIL, step.on_fail.then.target
+
+
+def _laned(pairs: Sequence[tuple[int, int, ArrowKind]], places: Sequence[tuple[int, int]]) -> list[Arrow]:
+    """The arrows with their lanes: none for one to the next row, else one for all that leave a step."""
+    spans: dict[tuple[int, bool], tuple[int, int]] = {}
+    straight: set[tuple[int, int]] = set()
+    for start, end, kind in pairs:
+        upper, lower = places[start][0], places[end][0]
+        is_jump = kind in (ArrowKind.GOTO, ArrowKind.FAIL)
+        if not is_jump and lower == upper + 1:
+            straight.add((start, end))
+            continue
+        first, last = spans.get((start, is_jump), (upper, upper))
+        spans[start, is_jump] = min(first, upper, lower), max(last, upper, lower)
+    lanes = {**_coloured({k: s for k, s in spans.items() if k[1]})}
+    lanes.update(_coloured({k: s for k, s in spans.items() if not k[1]}))
+    return [
+        Arrow(start, end, kind, lanes[start, is_jump] if is_jump or (start, end) not in straight else 0)
+        for start, end, kind in pairs
+        for is_jump in (kind in (ArrowKind.GOTO, ArrowKind.FAIL),)
+    ]
+
+
+def _coloured(spans: dict[tuple[int, bool], tuple[int, int]]) -> dict[tuple[int, bool], int]:
+    """The least lanes, from 1, on which no two spans of rows meet."""
+    lanes: dict[tuple[int, bool], int] = {}
+    busy: list[tuple[int, int]] = []
+    """Of the lanes in use, the row at which each is free again."""
+    free: list[int] = []
+    for key, (first, last) in sorted(spans.items(), key=lambda item: (item[1], item[0])):
+        while busy and busy[0][0] < first:
+            heappush(free, heappop(busy)[1])
+        lane = heappop(free) if free else len(busy) + 1
+        lanes[key] = lane
+        heappush(busy, (last, lane))
+    return lanes

@@ -1,0 +1,276 @@
+"""A run as the document of the viewer: a pure projection of its journal.
+
+In: the events of a run with its plans, and what only whoever looks knows (the status, whether the chain is
+whole). Out: a `Document`. Linear in the events. Sealed values stay sealed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from callsheet.ir import JSON, Plan
+from callsheet.machine import Result
+from callsheet.store.events import Entry, Event, EventType
+from callsheet.store.reader import BadEvent, RunInfo
+from callsheet.trace.blame import blame_of
+from callsheet.trace.lctl.model import DebugDocument, Handoff
+from callsheet.trace.lctl.write import write
+from callsheet.trace.lineage.lineage import NONE, Lineage, Made
+from callsheet.trace.lineage.record import lineage_of
+from callsheet.trace.projection.project import debug_document_of, handoff_of, has_failed
+from callsheet.trace.projection.record import Record
+from callsheet.trace.projection.recording import record_of
+from callsheet.views.report.diffing import diff_part
+from callsheet.views.report.document import Document, EventRow, FactRow, PlanPart, WriteRow
+from callsheet.views.report.facts import facts_of
+from callsheet.views.report.findings import findings_of
+from callsheet.views.report.plans import plan_part
+from callsheet.views.report.values import MOST_BYTES, NO_VALUE, Values
+from callsheet.views.report.visits import Times, times_of, visits_and_calls
+
+_HASH = 12
+_PLAIN = frozenset({EventType.INTENT, EventType.TIMER, EventType.LIMITS, EventType.TIME_UP})
+"""What has no values in its body."""
+
+
+class Waits(NamedTuple):
+    """What a run waits for: a question or approval with all that is asked, or a call in doubt."""
+
+    key: str
+    step: str
+    kind: str
+    tool: str
+    since: float
+    until: float | None
+    text: str
+    given: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A run as its journal has it. `plans` are those of the run by hash, with their source texts."""
+
+    info: RunInfo
+    name: str
+    """What the run is called: its plan's title or file."""
+    status: str
+    events: Sequence[Event]
+    entries: Sequence[Entry]
+    plans: Mapping[str, tuple[Plan, str]]
+    bad: BadEvent | None
+    asks: Sequence[Waits] = ()
+    doubts: Sequence[Waits] = ()
+
+    def plan_of(self, name: str) -> Plan:
+        """The plan of a hash."""
+        return self.plans[name][0]
+
+    def lineage(self) -> Lineage:
+        """The lineage of the run."""
+        return lineage_of(self.plan_of(self.info.plan_hash), self.entries, self.plan_of, len(self.events))
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """How much a report shows. `by_tool` says how sure the results of tools are, by canonical name."""
+
+    most: int = MOST_BYTES
+    redacts: bool = False
+    by_tool: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded | None = None) -> Document:
+    """The document of a run; `made_by` names the program, `other` is a run that it is compared with.
+
+    Raises JournalError (JRN020) where the events cannot be read.
+    """
+    values = Values(showing.most, showing.redacts)
+    lineage = run.lineage()
+    record = record_of(run.plan_of(run.info.plan_hash), run.events, run.plan_of)
+    times = times_of(run.events, run.info.created)
+    lctl = _lctl(run, record, showing)
+    facts = facts_of(lineage, record, showing.by_tool)
+    visits, calls = visits_and_calls(lineage, record, run.events, times, values)
+    given = {w.name for w in lineage.writes if w.made is Made.INPUT}
+    findings = findings_of(lineage, run.events, lctl, run.bad, given, redacts=showing.redacts)
+    blame = _blame(lineage, values)
+    return Document(
+        _run(run, lineage, times, values, blame, made_by),
+        _plans(run, lineage, values),
+        [_event(row, times, values) for row in run.events],
+        visits,
+        calls,
+        _writes(lineage, facts, values),
+        facts,
+        findings,
+        blame,
+        {"kind": "debug" if isinstance(lctl, DebugDocument) else "handoff"}
+        | ({} if showing.redacts else {"text": write(lctl)}),
+        [_waits(ask, run, values) for ask in run.asks],
+        [_waits(doubt, run, values) for doubt in run.doubts],
+        lineage.machine.usage().to_json(),
+        values.rows,
+        None if other is None else diff_part(lineage, other.lineage(), other.info, values),
+        {
+            "redacted": showing.redacts,
+            "sealed": values.sealed,
+            "shortened": values.shortened,
+            "most": showing.most,
+        },
+    )
+
+
+def _lctl(run: Recorded, record: Record, showing: Showing) -> Handoff | DebugDocument:
+    make = debug_document_of if has_failed(record) else handoff_of
+    return make(record, run.info.run_id, by_tool=showing.by_tool)
+
+
+# ---------------------------------------------------------------- the head
+
+
+def _run(
+    run: Recorded,
+    lineage: Lineage,
+    times: Times,
+    values: Values,
+    blame: dict[str, Any] | None,
+    made_by: str,
+) -> dict[str, Any]:
+    info, result = run.info, lineage.machine.result
+    head = "" if info.head_hash is None else info.head_hash.hex()
+    return {
+        "id": info.run_id,
+        "name": run.name,
+        "goal": run.plan_of(info.plan_hash).goal or "",
+        "status": run.status,
+        "words": _words(run, lineage, result, blame),
+        "plan_hash": info.plan_hash,
+        "created": info.created,
+        "seconds": times.at[-1],
+        "events": len(run.events),
+        "head": head,
+        "chain": {"ok": True} if run.bad is None else {"ok": False, "seq": run.bad.seq, "why": run.bad.why},
+        "parent": info.parent_run or "",
+        "response": NO_VALUE if result is None or not result.response else values.add(result.response),
+        "error": NO_VALUE if result is None or not result.error else values.add(result.error),
+        "answer": lineage.answer,
+        "made_by": made_by,
+        "version": info.core_version,
+    }
+
+
+_WORDS = {
+    "done": "Done",
+    "failed": "Failed",
+    "refused": "Refused by its policy",
+    "cancelled": "Cancelled",
+    "waiting": "Waits for a person",
+    "in_doubt": "In doubt",
+    "interrupted": "Interrupted",
+    "running": "Running",
+    "corrupt": "Its journal is damaged",
+}
+
+
+def _words(run: Recorded, lineage: Lineage, result: Result | None, blame: dict[str, Any] | None) -> str:
+    """How the run ended, or stands."""
+    words = _WORDS.get(run.status, run.status)
+    if run.status == "done" and result is not None and result.terminated:
+        words = "Ended by its plan"
+    failed = NONE if blame is None else int(blame["visit"])
+    if run.status in ("failed", "refused") and failed != NONE:
+        words += f" at {lineage.label(lineage.visits[failed])}"
+    if run.status == "done" and failed != NONE:
+        words += f", though {lineage.label(lineage.visits[failed])} failed"
+    if run.status == "in_doubt" and run.doubts:
+        calls = len(run.doubts)
+        words += f": {calls} call{'' if calls == 1 else 's'} may have taken place"
+    return words
+
+
+def _blame(lineage: Lineage, values: Values) -> dict[str, Any] | None:
+    found = blame_of(lineage)
+    if found is None:
+        return None
+    return {
+        "visit": found.visit,
+        "seq": found.seq,
+        "error": values.add_text(found.error),
+        "suspects": [
+            {
+                "odd": str(suspect.odd),
+                "name": suspect.name,
+                "write": suspect.node.write,
+                "path": list(suspect.node.path),
+                "seq": suspect.seq,
+                "key": suspect.key,
+                "way": [
+                    [f.name, list(f.node.path), f.node.write, str(f.role), f.argument] for f in suspect.way
+                ],
+            }
+            for suspect in found.suspects[:50]
+        ],
+    }
+
+
+# ---------------------------------------------------------------- the parts
+
+
+def _plans(run: Recorded, lineage: Lineage, values: Values) -> tuple[PlanPart, ...]:
+    hashes = [run.info.plan_hash]
+    hashes += [str((row.body or {}).get("plan", "")) for row in run.events if row.type is EventType.PLAN]
+    by_plan = {id(plan): (name, text) for name, (plan, text) in run.plans.items()}
+    parts: list[PlanPart] = []
+    for number, program in enumerate(lineage.programs):
+        name, text = by_plan.get(id(program.plan), ("", ""))
+        if not name and number < len(hashes):
+            name, text = hashes[number], run.plans.get(hashes[number], (program.plan, ""))[1]
+        parts.append(plan_part(lineage, number, text, name, lineage.planned[number], values))
+    return tuple(parts)
+
+
+def _writes(lineage: Lineage, facts: Sequence[FactRow], values: Values) -> list[WriteRow]:
+    fact_of = {fact.write: fact.id for fact in facts}
+    return [
+        WriteRow(
+            w.name, values.add(w.value), w.seq, str(w.made), w.visit, int(w.is_odd), fact_of.get(w.id, "")
+        )
+        for w in lineage.writes
+    ]
+
+
+def _event(row: Event, times: Times, values: Values) -> EventRow:
+    value, more, body = NO_VALUE, NO_VALUE, row.body
+    if row.type is EventType.SNAPSHOT:
+        body = None  # it is made from the events before it
+    elif body is not None and "value" in body:
+        value = values.add(body["value"])
+        body = {name: said for name, said in body.items() if name != "value"} if len(body) > 1 else None
+    if body is not None:
+        more = values.add_plain(body) if row.type in _PLAIN else values.add(body)
+    return EventRow(
+        row.seq,
+        times.of(row.seq),
+        str(row.type),
+        row.key or "",
+        row.step or "",
+        row.epoch,
+        row.hash.hex()[:_HASH],
+        value,
+        more,
+    )
+
+
+def _waits(waits: Waits, run: Recorded, values: Values) -> dict[str, Any]:
+    return {
+        "key": waits.key,
+        "step": waits.step,
+        "kind": waits.kind,
+        "tool": waits.tool,
+        "since": round(waits.since - run.info.created, 3),
+        "until": None if waits.until is None else round(waits.until - run.info.created, 3),
+        "text": values.add_text(waits.text),
+        "given": NO_VALUE if waits.given is None else values.add(waits.given),
+    }

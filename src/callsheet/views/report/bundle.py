@@ -1,0 +1,104 @@
+"""ES modules as one classic script, so that a page opens from disk: deterministic, and only for what we ship.
+
+In: the sources of modules by name. Out: one text, every module in a function of its own, what it imports
+before it. It knows the forms of `import` and `export` that begin a line or a minified statement, no others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_IMPORT = re.compile(
+    r"""(?:^|(?<=[;}\n]))import\s*(\{[^}]*\}|\*\s*as\s+\w+|\w+)\s*from\s*["']([^"']+)["'];?"""
+)
+_FORWARD = re.compile(r"""(?:^|(?<=[;}\n]))export\s*\{([^}]*)\}\s*from\s*["']([^"']+)["'];?""")
+_EXPORT = re.compile(r"(?:^|(?<=[;}\n]))export\s*\{([^}]*)\};?")
+_DECLARED = re.compile(r"(?:^|(?<=[;}\n]))export\s+((?:async\s+)?function\*?|const|class)\s+(\w+)")
+_DEFAULT = re.compile(r"(?:^|(?<=[;}\n]))export\s+default\s+")
+_MAP = re.compile(r"//# sourceMappingURL=.*")
+_PAIR = re.compile(r"\s*(\w+)(?:\s+as\s+(\w+))?\s*")
+
+
+class NotBundled(Exception):
+    """A module says something that cannot be brought into one script."""
+
+
+def bundle(modules: Mapping[str, str], entry: str) -> str:
+    """The modules that the entry needs, and the entry, as one script; raises NotBundled.
+
+    >>> print(bundle({"./a.js": "export const x = 1;", "b": 'import {x as y} from "./a.js";\\ny;'}, "b"))
+    (()=>{"use strict";
+    const m0=(()=>{
+    const x = 1;
+    return{x:x}})();
+    const m1=(()=>{
+    const {x:y}=m0;
+    y;
+    return{}})();
+    })();
+    <BLANKLINE>
+    """
+    numbers: dict[str, int] = {}
+    parts: list[str] = []
+    _add(entry, modules, numbers, parts, ())
+    script = '(()=>{"use strict";\n' + "\n".join(parts) + "\n})();\n"
+    if re.search(r"</script|<!--", script, re.IGNORECASE):
+        raise NotBundled("a module holds what would end the script")
+    return script
+
+
+def _add(
+    name: str, modules: Mapping[str, str], numbers: dict[str, int], parts: list[str], way: tuple[str, ...]
+) -> None:
+    if name in numbers:
+        return
+    if name in way or name not in modules:
+        raise NotBundled(f"{name} {'imports itself' if name in way else 'is not there'}")
+    source = _MAP.sub("", modules[name])
+    for pattern in (_IMPORT, _FORWARD):
+        for match in pattern.finditer(source):
+            _add(match[2], modules, numbers, parts, (*way, name))
+    exported: dict[str, str] = {}
+    source = _FORWARD.sub(lambda match: _forward(match, numbers, exported), source)
+    source = _IMPORT.sub(lambda match: f"const {_bound(match[1])}=m{numbers[match[2]]};", source)
+    source = _EXPORT.sub(lambda match: _listed(match, exported), source)
+    source = _DECLARED.sub(lambda match: _declared(match, exported), source)
+    if _DEFAULT.search(source):
+        exported["default"] = "$default"
+        source = _DEFAULT.sub("const $default=", source)
+    numbers[name] = len(numbers)
+    listed = ",".join(f"{outside}:{inside}" for outside, inside in exported.items())
+    parts.append(f"const m{numbers[name]}=(()=>{{\n{source.strip()}\nreturn{{{listed}}}}})();")
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """The names of a list such as `a as b,c`, inside and outside."""
+    found = [_PAIR.fullmatch(part) for part in text.split(",") if part.strip()]
+    if not all(found):
+        raise NotBundled(f"the list {{{text}}} cannot be read")
+    return [(match[1], match[2] or match[1]) for match in found if match]
+
+
+def _bound(what: str) -> str:
+    if what.startswith("{"):
+        return "{" + ",".join(f"{outside}:{inside}" for outside, inside in _pairs(what[1:-1])) + "}"
+    if what.startswith("*"):
+        return what.rsplit(maxsplit=1)[-1]
+    return f"{{default:{what}}}"
+
+
+def _forward(match: re.Match[str], numbers: Mapping[str, int], exported: dict[str, str]) -> str:
+    for inside, outside in _pairs(match[1]):
+        exported[outside] = f"m{numbers[match[2]]}.{inside}"
+    return ""
+
+
+def _listed(match: re.Match[str], exported: dict[str, str]) -> str:
+    exported.update((outside, inside) for inside, outside in _pairs(match[1]))
+    return ""
+
+
+def _declared(match: re.Match[str], exported: dict[str, str]) -> str:
+    exported[match[2]] = match[2]
+    return f"{match[1]} {match[2]}"

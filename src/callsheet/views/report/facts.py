@@ -1,0 +1,67 @@
+"""What each value of a run is worth, and what it was made of: the facts of LCTL, joined to the writes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from callsheet.trace.lineage.lineage import NONE, Lineage, Made
+from callsheet.trace.projection.basis import worth_of
+from callsheet.trace.projection.record import BEFORE_ALL, Record, Write
+from callsheet.trace.projection.tell import fact_id
+from callsheet.views.report.document import FactRow
+
+
+def facts_of(lineage: Lineage, record: Record, by_tool: Mapping[str, float]) -> list[FactRow]:
+    """A fact for each write of the record, in their order; `write` is that of the lineage, or -1."""
+    worth = worth_of(record, by_tool)
+    joined = _joined(lineage, record)
+    rows: list[FactRow] = []
+    for write in record.given:
+        rows.append(_fact(write, joined, worth[write.number].basis, worth[write.number].value, ()))
+    for visit in record.visits:
+        parents = tuple(dict.fromkeys(visit.data)) if visit.step is not None else ()
+        for write in visit.wrote:
+            told = worth[write.number]
+            rows.append(_fact(write, joined, told.basis, told.value, parents))
+    return rows
+
+
+def _fact(
+    write: Write,
+    joined: Mapping[int, int],
+    basis: tuple[float, str],
+    value: float,
+    parents: tuple[Write, ...],
+) -> FactRow:
+    own, why = basis
+    made_of = [fact_id(parent) for parent in parents]
+    return FactRow(fact_id(write), joined.get(write.number, NONE), own, value, why, made_of)
+
+
+def _joined(lineage: Lineage, record: Record) -> dict[int, int]:
+    """For each write of the record, by its number, the one of the lineage."""
+    given = {w.name: w.id for w in lineage.writes if w.made is Made.INPUT}
+    own: dict[tuple[str, int], int] = {}
+    for write in lineage.writes:
+        if write.made is Made.PLAN:
+            own.setdefault((write.name, sum(seq <= write.seq for seq in lineage.planned) - 1), write.id)
+    begun: dict[tuple[int, int, int], int] = {}
+    nth: defaultdict[tuple[int, int], int] = defaultdict(int)
+    for visit in lineage.visits:
+        place = visit.program, visit.number
+        begun[*place, nth[place]] = visit.id
+        nth[place] += 1
+    found = {
+        w.number: given.get(w.var, own.get((w.var, 0), NONE)) for w in record.given if w.visit == BEFORE_ALL
+    }
+    nth.clear()
+    for visit in record.visits:
+        if visit.step is None:
+            found.update((w.number, own.get((w.var, visit.plan), NONE)) for w in visit.wrote)
+            continue
+        place = visit.plan, visit.number
+        written = lineage.write_of.get(begun.get((*place, nth[place]), NONE), NONE)
+        nth[place] += 1
+        found.update((w.number, written) for w in visit.wrote)
+    return found

@@ -1,0 +1,96 @@
+"""What rules say of a run: the passes of its plans, the rules of hand-offs, and what its journal tells."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from callsheet.diagnostics import Severity
+from callsheet.ir import Plan
+from callsheet.passes import check as check_plan
+from callsheet.store.events import Event, EventType
+from callsheet.store.reader import BadEvent
+from callsheet.trace.lctl.check import check as check_documents
+from callsheet.trace.lctl.model import Document
+from callsheet.trace.lctl.rules.table import RULES, Level
+from callsheet.trace.lineage.lineage import NONE, Lineage
+from callsheet.views.report.document import FindingRow
+
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.HINT: "hint"}
+_LCTL_LEVELS = {Level.ERROR: "error", Level.WARN: "warning", Level.INFO: "hint"}
+_MOST = 500
+"""So many findings of one kind are told."""
+
+
+def findings_of(
+    lineage: Lineage,
+    rows: Sequence[Event],
+    document: Document,
+    bad: BadEvent | None,
+    given: Collection[str],
+    *,
+    redacts: bool,
+) -> list[FindingRow]:
+    """All findings, the gravest first; texts that may tell values are left out where those are."""
+    plans = [program.plan for program in lineage.programs]
+    found = [
+        *_of_the_chain(bad),
+        *_of_plans(plans, given),
+        *_of_values(lineage),
+        *_of_late_answers(rows),
+        *_of_the_document(document, redacts=redacts),
+    ]
+    order = ("error", "warning", "hint")
+    return sorted(found, key=lambda row: order.index(row.level))
+
+
+def _of_the_chain(bad: BadEvent | None) -> Iterator[FindingRow]:
+    if bad is not None:
+        text = f"the chain is broken at event {bad.seq}: {bad.why}"
+        yield FindingRow(
+            "run", "JRN012", "error", text, "do not trust what comes after it", 0, "", "", bad.seq
+        )
+
+
+def _of_plans(plans: Sequence[Plan], given: Collection[str]) -> Iterator[FindingRow]:
+    for number, plan in enumerate(plans):
+        names = given if number == 0 else {*given, *_set_by(plans[:number])}
+        for said in check_plan(plan, inputs=names)[:_MOST]:
+            level = _LEVELS[said.severity]
+            yield FindingRow(
+                "plan", said.code, level, said.message, said.help or "", number, said.step or "", "", 0
+            )
+
+
+def _set_by(plans: Sequence[Plan]) -> set[str]:
+    names = {step.output.var for plan in plans for step in plan.steps if step.output is not None}
+    return names | {name for plan in plans for name, _ in plan.variables}
+
+
+def _of_values(lineage: Lineage) -> Iterator[FindingRow]:
+    odd = [write for write in lineage.writes if write.is_odd]
+    for write in odd[:_MOST]:
+        visit = lineage.visits[write.visit] if write.visit != NONE else None
+        step = "" if visit is None else lineage.code(visit).id
+        plan = 0 if visit is None else visit.program
+        text = f"${write.name} does not fit its cast, and was kept as it was"
+        yield FindingRow("run", "", "warning", text, "", plan, step, "", write.seq)
+
+
+def _of_late_answers(rows: Sequence[Event]) -> Iterator[FindingRow]:
+    late = [row for row in rows if row.type is EventType.LATE]
+    for row in late[:_MOST]:
+        text = f"the call {row.key} was answered after it had been closed; it changed nothing"
+        yield FindingRow("run", "", "hint", text, "", 0, row.step or "", "", row.seq)
+
+
+def _of_the_document(document: Document, *, redacts: bool) -> Iterator[FindingRow]:
+    for said in check_documents((document,)).findings[:_MOST]:
+        rule = RULES[said.rule]
+        text = rule.title if redacts else said.message
+        fact = said.fact or _fact_in(said.path)
+        level = _LCTL_LEVELS[rule.level]
+        yield FindingRow("lctl", said.rule, level, text, rule.repair, 0, "", fact, 0)
+
+
+def _fact_in(path: tuple[str | int, ...]) -> str:
+    return str(path[1]) if len(path) > 1 and path[0] == "facts" else ""

@@ -1,0 +1,79 @@
+"""The page of a report: one HTML file that needs nothing else, and may load nothing else.
+
+In: a document as JSON data, the viewer's script and style. Out: HTML. Only this script and this style may
+run, by their hashes; the data is text that a browser never reads as HTML.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from hashlib import sha256
+from typing import Any
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
+<body>
+<div id="callsheet"><noscript>This report is drawn by a script, which is in this file.</noscript></div>
+<script type="application/json" id="callsheet-data">{data}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def page_of(document: dict[str, Any], title: str, script: str, style: str) -> str:
+    """The page of a document."""
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {_hash(script)}",
+            f"style-src {_hash(style)}",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        )
+    )
+    return _PAGE.format(
+        policy=policy, title=escape(title), style=style, data=embedded(document), script=script
+    )
+
+
+def embedded(data: object) -> str:
+    """JSON that may stand inside of a script element, whatever texts it holds.
+
+    >>> embedded({"a": "</script><!--\\u2028&"})
+    '{"a":"\\\\u003c/script\\\\u003e\\\\u003c!--\\\\u2028\\\\u0026"}'
+    """
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.translate(_ESCAPES)
+
+
+_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029\x7f"}
+_ESCAPES.update((code, f"\\u{code:04x}") for code in range(0xD800, 0xE000))
+
+
+def escape(text: str) -> str:
+    """A text inside of an element.
+
+    >>> escape("<b>&")
+    '&lt;b&gt;&amp;'
+    """
+    safe = text.encode("utf-8", "replace").decode()
+    return safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,108 @@
+"""What a report would tell, before it is written: how many values, which are shortened, sealed or left out.
+
+In: a document. Out: counts, and the variables and arguments by name, the largest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from callsheet.views.columns import cut, pad, printable
+from callsheet.views.report.document import Document
+from callsheet.views.report.values import SEALED, Shown
+
+_MOST = 40
+_TEXT = 60
+_NAME = 28
+_PLAIN = ("intent", "timer", "limits", "time_up")
+
+
+class Row(NamedTuple):
+    """Something that has a value: a variable, the arguments of a tool, the text of an error.
+
+    `how` is `shown`, `shortened`, `sealed` (in part or whole) or `left out`.
+    """
+
+    what: str
+    name: str
+    how: str
+    bytes: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a report would tell of values."""
+
+    rows: tuple[Row, ...]
+    values: int
+    redacted: bool
+    sealed: int
+    shortened: int
+
+    def line(self) -> str:
+        """The counts in words."""
+        if self.redacted:
+            return f"{self.values:,} values left out"
+        parts = [f"{self.values:,} values"]
+        parts += [f"{self.shortened:,} shortened"] if self.shortened else []
+        parts += [f"{self.sealed:,} with sealed parts"] if self.sealed else []
+        return ", ".join(parts)
+
+    def lines(self) -> Iterator[str]:
+        """The preview for people, the largest first."""
+        yield f"this report would tell: {self.line()}"
+        for row in self.rows[:_MOST]:
+            name = pad(cut(printable(row.name), _NAME), _NAME)
+            yield f"  {row.how:9} {row.what:9} {name} {row.bytes:>10,} B  {row.text}".rstrip()
+        if len(self.rows) > _MOST:
+            yield f"  and {len(self.rows) - _MOST:,} more (--json has them all)"
+        yield "names, the text of the plan and its literals, times, sizes and hashes are always told"
+
+    def to_json(self) -> dict[str, Any]:
+        """The preview as JSON data."""
+        return {
+            "values": self.values,
+            "redacted": self.redacted,
+            "shortened": self.shortened,
+            "sealed": self.sealed,
+            "rows": [row._asdict() for row in self.rows],
+        }
+
+
+def preview_of(document: Document) -> Preview:
+    """What a document tells of values."""
+    notes = document.notes
+    found: dict[tuple[str, str, int], None] = {}
+    for write in document.writes:
+        found["variable", f"${write.name}", write.value] = None
+    for call in document.calls:
+        if call.args >= 0:
+            found["arguments", f"@{call.tool}", call.args] = None
+    for event in document.events:
+        if event.type in _PLAIN:
+            continue
+        for number in (event.value, event.more):
+            if number >= 0:
+                found["event", event.type, number] = None
+    seen: set[int] = set()
+    rows: list[Row] = []
+    for what, name, number in found:
+        if number not in seen:
+            seen.add(number)
+            rows.append(_row(what, name, document.values[number]))
+    rows.sort(key=lambda row: (row.what == "event", -row.bytes))
+    return Preview(tuple(rows), len(document.values), notes["redacted"], notes["sealed"], notes["shortened"])
+
+
+def _row(what: str, name: str, shown: Shown) -> Row:
+    if isinstance(shown, str):
+        how = "sealed" if f'"{SEALED}"' in shown else "shown"
+        return Row(what, name, how, len(shown.encode()), cut(printable(shown[: 4 * _TEXT]), _TEXT))
+    text, size = shown[0], shown[1]
+    assert isinstance(size, int)
+    if text is None:
+        return Row(what, name, "left out", size, "")
+    return Row(what, name, "shortened", size, cut(printable(str(text)[: 4 * _TEXT]), _TEXT))

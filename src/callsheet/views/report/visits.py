@@ -1,0 +1,222 @@
+"""The visits of a run and their calls, with their times, and which of them the run had to wait for.
+
+In: a lineage, a record of the same run, its events. Out: rows. A record says how a visit came out, a lineage
+what it read; both have the visits of a step in the same order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from callsheet.ir import JSON
+from callsheet.machine import AgentTurn, Ask, CallModel, CallTool, Compile, Probe, RunAgent, Sleep
+from callsheet.machine.commands import Awaited
+from callsheet.machine.keys import parse_key
+from callsheet.store.events import Event, EventType
+from callsheet.trace.lineage.lineage import NONE, Lineage
+from callsheet.trace.lineage.lineage import Visit as Begun
+from callsheet.trace.projection.record import Record, Visit
+from callsheet.views.report.document import CallRow, VisitRow
+from callsheet.views.report.values import NO_VALUE, Values
+
+_ANSWERS = (EventType.OK, EventType.ERR, EventType.PLAN, EventType.SIGNAL, EventType.FIRED, EventType.DECIDED)
+_NEAR = 0.002
+"""Seconds between an end and a beginning that may be one moment."""
+
+
+class Times(NamedTuple):
+    """Of each event, from 1: the seconds since the run was created."""
+
+    at: Sequence[float]
+
+    def of(self, seq: int) -> float:
+        """The time of an event; that of the last one for one that is not there."""
+        return self.at[min(seq, len(self.at) - 1)]
+
+
+class Answer(NamedTuple):
+    """What closed a call: the event, its type, and what it has spent."""
+
+    seq: int
+    type: str
+    spent: Sequence[float]
+
+
+def times_of(rows: Sequence[Event], created: float) -> Times:
+    """The times of events."""
+    return Times([0.0, *(round(row.ts - created, 6) for row in rows)])
+
+
+def answers_of(rows: Iterable[Event]) -> tuple[dict[str, int], dict[str, Answer]]:
+    """Of each call, the event at which it left first, and what closed it."""
+    left: dict[str, int] = {}
+    closed: dict[str, Answer] = {}
+    for row in rows:
+        if row.key is None:
+            continue
+        if row.type in (EventType.INTENT, EventType.TIMER, EventType.ASK):
+            left.setdefault(row.key, row.seq)
+        elif row.type in _ANSWERS:
+            closed[row.key] = Answer(row.seq, str(row.type), (row.body or {}).get("spent", ()))
+    return left, closed
+
+
+def visits_and_calls(
+    lineage: Lineage, record: Record, rows: Sequence[Event], times: Times, values: Values
+) -> tuple[list[VisitRow], list[CallRow]]:
+    """The visits as they began, and the calls of each, those of one visit together."""
+    outcomes = told_by(record)
+    left, closed = answers_of(rows)
+    nth: defaultdict[tuple[int, int], int] = defaultdict(int)
+    visits: list[VisitRow] = []
+    calls: list[CallRow] = []
+    for visit in lineage.visits:
+        place = visit.program, visit.number
+        told = outcomes.get((*place, nth[place]))
+        nth[place] += 1
+        first = len(calls)
+        for key in lineage.keys_of(visit):
+            calls.append(_call(visit.id, key, lineage.commands[key], left, closed, times, values))
+        visits.append(_visit(lineage, visit, told, calls[first:], first, times, values))
+    return _with_way(visits), calls
+
+
+def told_by(record: Record) -> dict[tuple[int, int, int], Visit]:
+    """The visits of a record by plan, step, and which visit of it it is, from 0."""
+    nth: defaultdict[tuple[int, int], int] = defaultdict(int)
+    found: dict[tuple[int, int, int], Visit] = {}
+    for visit in (*record.visits, *record.under_way):
+        place = visit.plan, visit.number
+        if visit.step is not None:
+            found[*place, nth[place]] = visit
+            nth[place] += 1
+    return found
+
+
+def _call(
+    visit: int,
+    key: str,
+    command: Awaited,
+    left: dict[str, int],
+    closed: dict[str, Answer],
+    times: Times,
+    values: Values,
+) -> CallRow:
+    parts = parse_key(key)
+    answer = closed.get(key)
+    gone = left.get(key, 0)
+    spent = () if answer is None else answer.spent
+    until = times.of(answer.seq) if answer is not None else times.at[-1] if gone else 0.0
+    return CallRow(
+        visit,
+        key,
+        parts.index,
+        parts.attempt,
+        parts.turn,
+        parts.call,
+        _named(command),
+        gone,
+        0 if answer is None else answer.seq,
+        "" if answer is None else answer.type,
+        times.of(gone) if gone else until,
+        until,
+        values.add(_arguments(command)) if _arguments(command) is not None else NO_VALUE,
+        _part(spent, 6),
+        int(_part(spent, 0)),
+        int(_part(spent, 1)),
+        _part(spent, 2),
+    )
+
+
+def _part(spent: Sequence[float], place: int) -> float:
+    return spent[place] if len(spent) > place else 0
+
+
+def _named(command: Awaited) -> str:
+    match command:
+        case CallTool(tool=tool) | CallModel(tool=tool) | RunAgent(tool=tool) | AgentTurn(tool=tool):
+            return tool
+        case Sleep():
+            return "wait"
+        case Ask():
+            return "ask"
+        case Compile():
+            return "RE-PLAN"
+        case Probe(call=call):
+            return call.tool
+
+
+def _arguments(command: Awaited) -> JSON:
+    match command:
+        case CallTool(args=args):
+            return args
+        case CallModel(inputs=inputs, args=args) | RunAgent(inputs=inputs, args=args):
+            return {"inputs": inputs, **args}
+        case Sleep(seconds=seconds):
+            return {"seconds": seconds}
+        case Compile(reason=reason):
+            return {"reason": reason}
+        case _:
+            return None
+
+
+def _visit(
+    lineage: Lineage,
+    visit: Begun,
+    told: Visit | None,
+    calls: Sequence[CallRow],
+    first: int,
+    times: Times,
+    values: Values,
+) -> VisitRow:
+    write = lineage.write_of.get(visit.id, NONE)
+    written = [] if write == NONE else [lineage.writes[write].seq]
+    end = max([visit.seq, *(call.answered for call in calls), *written])
+    outcome = "skipped" if visit.skipped else str(told.outcome) if told is not None else "ok"
+    gone = [c.start for c in calls if c.left]
+    turn = times.of(visit.seq)
+    is_open = outcome in ("open", "stopped")
+    until = times.at[-1] if is_open else max([turn, *(c.until for c in calls)])
+    detail = visit.skipped or ("" if told is None else told.detail)
+    return VisitRow(
+        visit.program,
+        visit.number,
+        visit.visit,
+        visit.seq,
+        0 if is_open else end,
+        outcome,
+        values.add_text(detail),
+        write,
+        list(visit.versions),
+        turn,
+        min([turn, *gone]),
+        until,
+        [first, len(calls)],
+        0,
+    )
+
+
+def _with_way(visits: list[VisitRow]) -> list[VisitRow]:
+    """The visits, those marked that the end of the run waited for: each began when the one before ended."""
+    done = sorted((v.until, n) for n, v in enumerate(visits) if v.outcome != "skipped")
+    ends = [until for until, _ in done]
+    place = len(done) - 1
+    while place >= 0:
+        number = done[place][1]
+        visits[number] = visits[number]._replace(critical=1)
+        place = min(place, bisect_right(ends, visits[number].start + _NEAR)) - 1
+    return visits
+
+
+def spent_by(calls: Iterable[CallRow]) -> dict[str, Any]:
+    """What calls have spent together."""
+    rows = list(calls)
+    return {
+        "tokens_in": sum(c.tokens_in for c in rows),
+        "tokens_out": sum(c.tokens_out for c in rows),
+        "cost": sum(c.cost for c in rows),
+        "model": sum(c.model for c in rows),
+    }

@@ -1,0 +1,39 @@
+// The keyboard: single keys, but for when something is typed.
+import { goTo, isHelping, lower, model, nextStep, nextTheme, play, seq, tab, TABS } from "./state.js";
+import { nextHit } from "./search.js";
+
+const MOVES = {
+  j: () => nextStep(1),
+  k: () => nextStep(-1),
+  l: () => goTo(seq.value + 1),
+  h: () => goTo(seq.value - 1),
+  L: () => goTo(seq.value + 10),
+  H: () => goTo(seq.value - 10),
+  g: () => goTo(1),
+  G: () => goTo(model.value.last),
+  " ": play,
+  f: () => (lower.value = "facts"),
+  w: () => (lower.value = "lineage"),
+  c: () => (lower.value = "confidence"),
+  i: () => (lower.value = "findings"),
+  d: () => (lower.value = "diff"),
+  n: () => nextHit(1),
+  N: () => nextHit(-1),
+  t: nextTheme,
+  "?": () => (isHelping.value = true),
+  "/": () => document.getElementById("search").focus(),
+};
+TABS.forEach((name, n) => (MOVES[String(n + 1)] = () => (tab.value = name)));
+
+export function listen() {
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !model.value || isHelping.value) return;
+    const { tagName, type } = event.target;
+    if (tagName === "TEXTAREA" || tagName === "SELECT" || (tagName === "INPUT" && type !== "range" && type !== "checkbox")) return;
+    if (event.key === " " && tagName !== "BODY" && tagName !== "DIV") return; // it presses what has the focus
+    const move = MOVES[event.key];
+    if (!move) return;
+    event.preventDefault();
+    move();
+  });
+}

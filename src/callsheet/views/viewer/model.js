@@ -1,0 +1,334 @@
+// The run as the viewer works on it: rows with names, and the questions that panels ask. Nothing here draws.
+
+export const FORMAT = 1;
+
+function rows(table) {
+  const { columns } = table;
+  return table.rows.map((row, n) => {
+    const made = { n };
+    for (let i = 0; i < columns.length; i++) made[columns[i]] = row[i];
+    return made;
+  });
+}
+
+// A number as it was written: JSON in a browser would round it.
+export class Exact {
+  constructor(text) {
+    this.text = text;
+  }
+}
+
+function exact(_key, value, context) {
+  if (typeof value !== "number" || !context || context.source === undefined) return value;
+  return context.source === String(value) ? value : new Exact(context.source);
+}
+
+export class Model {
+  constructor(doc) {
+    this.doc = doc;
+    this.run = doc.run;
+    this.notes = doc.notes;
+    this.plans = doc.plans.map((plan) => ({ ...plan, steps: rows(plan.steps) }));
+    this.events = rows(doc.events);
+    this.visits = rows(doc.visits);
+    this.calls = rows(doc.calls);
+    this.writes = rows(doc.writes);
+    this.facts = rows(doc.facts);
+    this.findings = rows(doc.findings);
+    this.last = this.events.length ? this.events[this.events.length - 1].seq : 0;
+    this.duration = Math.max(this.run.seconds, 0.001);
+    this.visitsOf = this.plans.map((plan) => plan.steps.map(() => []));
+    for (const visit of this.visits) this.visitsOf[visit.plan][visit.step].push(visit);
+    this.factOf = new Map(this.facts.map((fact) => [fact.id, fact]));
+    this.factAt = new Map(this.facts.map((fact) => [fact.write, fact]));
+    this.writesOf = new Map();
+    for (const write of this.writes) {
+      const list = this.writesOf.get(write.name);
+      if (list) list.push(write);
+      else this.writesOf.set(write.name, [write]);
+    }
+    this.labels = new Map(this.visits.map((visit) => [this.label(visit), visit]));
+    this._parsed = new Map();
+  }
+
+  // ------------------------------------------------------------ names
+
+  step(visit) {
+    return this.plans[visit.plan].steps[visit.step];
+  }
+
+  label(visit) {
+    const generation = visit.plan ? `r${visit.plan}/` : "";
+    return `${generation}${this.step(visit).id}${visit.nth > 1 ? `@${visit.nth}` : ""}`;
+  }
+
+  // What a link calls a selection: the label of a visit, or a step that has not been come to.
+  find(label) {
+    const visit = this.labels.get(label);
+    if (visit) return { plan: visit.plan, step: visit.step, visit: visit.n };
+    for (const [plan, { steps }] of this.plans.entries()) {
+      const prefix = plan ? `r${plan}/` : "";
+      const step = steps.findIndex((each) => prefix + each.id === label);
+      if (step >= 0) return { plan, step, visit: -1 };
+    }
+    return null;
+  }
+
+  // ------------------------------------------------------------ the run after an event
+
+  stateOf(visit, seq) {
+    if (!visit) return "pending";
+    if (visit.seq > seq) return this.hasLeft(visit, seq) ? "open" : "pending";
+    if (visit.end && visit.end <= seq) return visit.outcome;
+    if (!visit.end && seq >= this.last) return visit.outcome;
+    return "open";
+  }
+
+  hasLeft(visit, seq) {
+    const [first, count] = visit.calls;
+    for (let n = first; n < first + Math.min(count, 50); n++) {
+      if (this.calls[n].left && this.calls[n].left <= seq) return true;
+    }
+    return false;
+  }
+
+  // The visit of a step that is shown after an event: the last that had begun, else the first.
+  visitAt(plan, step, seq) {
+    const list = this.visitsOf[plan][step];
+    let low = 0;
+    let high = list.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (list[middle].seq <= seq) low = middle + 1;
+      else high = middle;
+    }
+    return list[Math.max(0, low - 1)] || null;
+  }
+
+  stepState(plan, step, seq) {
+    return this.stateOf(this.visitAt(plan, step, seq), seq);
+  }
+
+  writeAt(name, seq) {
+    const list = this.writesOf.get(name) || [];
+    for (let n = list.length - 1; n >= 0; n--) if (list[n].seq <= seq) return list[n];
+    return null;
+  }
+
+  variablesAt(seq) {
+    const found = [];
+    for (const name of this.writesOf.keys()) {
+      const write = this.writeAt(name, seq);
+      if (write) found.push(write);
+    }
+    return found;
+  }
+
+  planAt(seq) {
+    let found = 0;
+    this.plans.forEach((plan, n) => {
+      if (plan.seq <= seq) found = n;
+    });
+    return found;
+  }
+
+  timeAt(seq) {
+    const event = this.events[Math.min(seq, this.events.length) - 1];
+    return event ? event.t : 0;
+  }
+
+  // ------------------------------------------------------------ values
+
+  // A value as { text, size, cut, kind }: `cut` of a shortened one, `kind` of one that was left out.
+  value(n) {
+    if (n < 0) return { text: "", size: 0 };
+    const shown = this.doc.values[n];
+    if (typeof shown === "string") return { text: shown, size: shown.length };
+    if (shown[0] === null) return { text: "", size: shown[1], kind: shown[2] };
+    return { text: shown[0], size: shown[1], cut: true };
+  }
+
+  parsed(n) {
+    if (this._parsed.has(n)) return this._parsed.get(n);
+    const { text, cut, kind } = this.value(n);
+    let found;
+    if (!cut && !kind && text) {
+      try {
+        found = JSON.parse(text, exact);
+      } catch {
+        found = undefined;
+      }
+    }
+    if (this._parsed.size > 2000) this._parsed.clear();
+    this._parsed.set(n, found);
+    return found;
+  }
+
+  preview(n, most = 120) {
+    const { text, size, cut, kind } = this.value(n);
+    if (kind) return `(${kind}, ${size} bytes)`;
+    if (!text) return "";
+    const sealed = text.includes('"$sealed"') ? preview(this.parsed(n), most) : text;
+    const shown = sealed.length > most ? `${sealed.slice(0, most)}…` : sealed;
+    return cut && !shown.endsWith("…") ? `${shown}…` : shown;
+  }
+
+  // A text that a row points to, such as an error.
+  words(n) {
+    const value = this.parsed(n);
+    return typeof value === "string" ? value : this.preview(n, 400);
+  }
+
+  at(write, path) {
+    let value = this.parsed(write.value);
+    for (const part of path) {
+      if (typeof value === "string") {
+        try {
+          value = JSON.parse(value, exact);
+        } catch {
+          return undefined;
+        }
+      }
+      if (value === null || typeof value !== "object" || value instanceof Exact) return undefined;
+      const key = Array.isArray(value) && part < 0 ? value.length + part : part;
+      value = Object.prototype.hasOwnProperty.call(value, key) ? value[key] : undefined;
+    }
+    return value;
+  }
+
+  // ------------------------------------------------------------ where data came from, and went
+
+  // What a visit has read, for one item or for all: { role, argument, name, write, path }.
+  reads(visit, item = null) {
+    const step = this.step(visit);
+    const found = [];
+    for (const [role, argument, name, path, each] of step.uses) {
+      if (role === "source" && item !== null) continue;
+      const write = visit.versions[step.names.indexOf(name)];
+      let where = path;
+      if (each >= 0) {
+        const held = write >= 0 ? this.at(this.writes[write], path.slice(0, each)) : undefined;
+        const isOne = held !== undefined && !Array.isArray(held) && !(typeof held === "string");
+        const place = isOne ? [] : item === null ? ["*"] : [item];
+        where = [...path.slice(0, each), ...place, ...path.slice(each + 1)];
+      }
+      found.push({ role, argument, name, write: write === undefined ? -1 : write, path: where });
+    }
+    return found;
+  }
+
+  itemsOf(visit) {
+    const [first, count] = visit.calls;
+    const items = new Set();
+    for (let n = first; n < first + count; n++) items.add(this.calls[n].item);
+    return [...items].sort((a, b) => a - b);
+  }
+
+  // What a place in a value was made of.
+  into(write, path) {
+    if (write.visit < 0) return [];
+    const visit = this.visits[write.visit];
+    let item = null;
+    if (this.step(visit).foreach && typeof path[0] === "number") {
+      const items = this.itemsOf(visit);
+      if (path[0] < items.length) item = items[path[0]];
+    }
+    return this.reads(visit, item);
+  }
+
+  get readers() {
+    if (!this._readers) {
+      this._readers = new Map();
+      for (const visit of this.visits) {
+        for (const write of new Set(visit.versions)) {
+          if (write < 0) continue;
+          const list = this._readers.get(write);
+          if (list) list.push(visit);
+          else this._readers.set(write, [visit]);
+        }
+      }
+    }
+    return this._readers;
+  }
+
+  // Who has read a place in a value: { visit, role, argument, write } with what that made of it, or -1.
+  from(write, path) {
+    const found = [];
+    for (const visit of this.readers.get(write.n) || []) {
+      const use = this.reads(visit).find((each) => each.write === write.n && overlap(each.path, path));
+      if (!use) continue;
+      const made = visit.write >= 0 ? visit.write : this.answerOf(visit);
+      found.push({ visit, role: use.role, argument: use.argument, path: use.path, write: made });
+    }
+    return found;
+  }
+
+  answerOf(visit) {
+    const { answer } = this.run;
+    return answer >= 0 && this.writes[answer].visit === visit.n ? answer : -1;
+  }
+
+  // The names of variables and places, as plans write them.
+  place(name, path) {
+    return ["$" + name, ...path].join(".");
+  }
+
+  // ------------------------------------------------------------ what was spent
+
+  spent(visit) {
+    const [first, count] = visit.calls;
+    const sum = { calls: 0, retries: 0, model: 0, tokensIn: 0, tokensOut: 0, cost: 0, busy: 0 };
+    for (let n = first; n < first + count; n++) {
+      const call = this.calls[n];
+      sum.calls += call.left ? 1 : 0;
+      sum.retries += call.attempt > 1 && !call.turn ? 1 : 0;
+      sum.model += call.model;
+      sum.tokensIn += call.tokens_in;
+      sum.tokensOut += call.tokens_out;
+      sum.cost += call.cost;
+      sum.busy += call.until - call.start;
+    }
+    return sum;
+  }
+}
+
+function overlap(one, other) {
+  for (let n = 0; n < Math.min(one.length, other.length); n++) {
+    if (one[n] !== "*" && other[n] !== "*" && String(one[n]) !== String(other[n])) return false;
+  }
+  return true;
+}
+
+export const isSealed = (value) =>
+  value !== null && typeof value === "object" && !Array.isArray(value) &&
+  Object.keys(value).length === 1 && "$sealed" in value;
+
+export function sealedWords(value) {
+  const inside = value.$sealed;
+  const parts = inside !== null && typeof inside === "object"
+    ? Object.entries(inside).map(([name, said]) => `${name}:${String(said).slice(0, 12)}${String(said).length > 12 ? "…" : ""}`)
+    : [String(inside).slice(0, 24)];
+  return `[sealed ${parts.join(" ")}]`;
+}
+
+// A value on one line.
+export function preview(value, most = 120) {
+  if (value === undefined) return "–";
+  if (value instanceof Exact) return value.text;
+  if (isSealed(value)) return sealedWords(value);
+  let text;
+  if (Array.isArray(value)) text = `[${joined(value.map((each) => () => preview(each, most)), most)}]`;
+  else if (value !== null && typeof value === "object") {
+    text = `{${joined(Object.entries(value).map(([key, each]) => () => `${JSON.stringify(key)}: ${preview(each, most)}`), most)}}`;
+  } else text = JSON.stringify(value);
+  return text.length > most ? `${text.slice(0, most)}…` : text;
+}
+
+function joined(parts, most) {
+  let text = "";
+  for (const part of parts) {
+    if (text.length > most) return `${text}…`;
+    text += (text ? ", " : "") + part();
+  }
+  return text;
+}

@@ -1,0 +1,193 @@
+// What is looked at: signals, kept in the address, so that a link shows another the same.
+import { batch, computed, effect, signal } from "@preact/signals";
+import { Model } from "./model.js";
+
+export const model = signal(null);
+export const failure = signal("");
+export const isLive = signal(false);
+export const seq = signal(0);
+export const step = signal(null); // { plan, step, visit }, visit -1 for the one at the event that is shown
+export const variable = signal(null); // { name, path }
+export const tab = signal("dag");
+export const lower = signal("facts");
+export const query = signal("");
+export const isPlaying = signal(false);
+export const isHelping = signal(false);
+export const theme = signal("auto");
+
+export const TABS = ["dag", "waterfall", "log", "plan"];
+export const LOWER = ["facts", "lineage", "confidence", "findings", "lctl", "cost", "diff", "waits"];
+
+// The visit that is shown of the selected step.
+export const visit = computed(() => {
+  const at = step.value;
+  if (!at || !model.value) return null;
+  return at.visit >= 0 ? model.value.visits[at.visit] : model.value.visitAt(at.plan, at.step, seq.value);
+});
+
+// The write that the selected variable stands at.
+export const written = computed(() => {
+  const at = variable.value;
+  if (!at || !model.value) return null;
+  return model.value.writeAt(at.name, seq.value) || (model.value.writesOf.get(at.name) || [])[0] || null;
+});
+
+export function show(document) {
+  const isFirst = model.value === null;
+  const made = new Model(document);
+  batch(() => {
+    const atEnd = isFirst || seq.value >= model.value.last;
+    model.value = made;
+    if (isFirst) start(made);
+    else if (atEnd) seq.value = made.last;
+  });
+}
+
+function start(made) {
+  seq.value = made.last;
+  const failed = made.doc.blame && made.doc.blame.visit >= 0 ? made.visits[made.doc.blame.visit] : null;
+  const first = failed || made.visits[0];
+  if (first) step.value = { plan: first.plan, step: first.step, visit: -1 };
+  read();
+}
+
+// ---------------------------------------------------------------- the address
+
+let isReading = false;
+
+export function read() {
+  const made = model.value;
+  if (!made) return;
+  const said = new URLSearchParams(location.hash.slice(1));
+  isReading = true;
+  batch(() => {
+    const at = Number(said.get("seq"));
+    if (said.has("seq") && Number.isInteger(at)) seq.value = Math.max(0, Math.min(made.last, at));
+    const label = said.get("step");
+    if (label !== null) step.value = made.find(label) || step.value;
+    const name = said.get("var");
+    if (name !== null) {
+      const [head, ...path] = name.split(".");
+      if (made.writesOf.has(head)) variable.value = { name: head, path: path.map(part) };
+    }
+    if (TABS.includes(said.get("tab"))) tab.value = said.get("tab");
+    if (LOWER.includes(said.get("below"))) lower.value = said.get("below");
+  });
+  isReading = false;
+}
+
+const part = (text) => (/^-?\d+$/.test(text) ? Number(text) : text);
+
+export function link() {
+  const made = model.value;
+  const said = [`seq=${seq.value}`];
+  const at = step.value;
+  if (at) {
+    const shown = at.visit >= 0 ? made.label(made.visits[at.visit]) : `${at.plan ? `r${at.plan}/` : ""}${made.plans[at.plan].steps[at.step].id}`;
+    said.push(`step=${encodeURIComponent(shown)}`);
+  }
+  if (variable.value) said.push(`var=${encodeURIComponent([variable.value.name, ...variable.value.path].join("."))}`);
+  if (tab.value !== "dag") said.push(`tab=${tab.value}`);
+  if (lower.value !== "facts") said.push(`below=${lower.value}`);
+  return `#${said.join("&")}`;
+}
+
+export function keepAddress() {
+  addEventListener("hashchange", read);
+  let timer = 0;
+  effect(() => {
+    if (!model.value) return;
+    const wanted = link();
+    if (isReading) return;
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      if (location.hash !== wanted) history.replaceState(null, "", wanted);
+    }, 120);
+  });
+}
+
+// ---------------------------------------------------------------- moves
+
+export function goTo(at) {
+  seq.value = Math.max(1, Math.min(model.value.last, at));
+}
+
+export function pickStep(plan, number, which = -1) {
+  step.value = { plan, step: number, visit: which };
+}
+
+export function pickVisit(n, moves = false) {
+  const chosen = model.value.visits[n];
+  if (!chosen) return;
+  batch(() => {
+    if (moves && chosen.end) seq.value = chosen.end;
+    const shown = model.value.visitAt(chosen.plan, chosen.step, seq.value);
+    step.value = { plan: chosen.plan, step: chosen.step, visit: shown === chosen ? -1 : chosen.n };
+  });
+}
+
+export function pickVariable(name, path = [], below = "lineage") {
+  batch(() => {
+    variable.value = { name, path };
+    if (below) lower.value = below;
+  });
+}
+
+export function pickWrite(write, path = []) {
+  batch(() => {
+    if (write.seq > seq.value || model.value.writeAt(write.name, seq.value) !== write) seq.value = Math.max(1, write.seq);
+    pickVariable(write.name, path);
+  });
+}
+
+export function nextStep(by) {
+  const made = model.value;
+  const all = made.plans.flatMap((plan, number) => plan.steps.map((_, place) => [number, place]));
+  if (!all.length) return;
+  const at = step.value ? all.findIndex(([plan, place]) => plan === step.value.plan && place === step.value.step) : -1;
+  const [plan, place] = all[Math.max(0, Math.min(all.length - 1, at + by))];
+  pickStep(plan, place);
+}
+
+// ---------------------------------------------------------------- playback: nothing runs, the journal is gone through
+
+let player = 0;
+
+export function play() {
+  const made = model.value;
+  clearInterval(player);
+  isPlaying.value = !isPlaying.value;
+  if (!isPlaying.value) return;
+  if (seq.value >= made.last) seq.value = 1;
+  const by = Math.max(1, Math.round(made.last / 200));
+  player = setInterval(() => {
+    if (seq.value >= model.value.last) {
+      clearInterval(player);
+      isPlaying.value = false;
+    } else goTo(seq.value + by);
+  }, Math.max(40, Math.min(400, 12000 / made.last)));
+}
+
+// ---------------------------------------------------------------- light and dark
+
+const THEMES = ["auto", "light", "dark"];
+
+export function nextTheme() {
+  theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length];
+}
+
+export function keepTheme() {
+  try {
+    theme.value = THEMES.includes(localStorage.callsheetTheme) ? localStorage.callsheetTheme : "auto";
+  } catch {
+    theme.value = "auto"; // a page from disk may not be let to keep anything
+  }
+  effect(() => {
+    document.documentElement.dataset.theme = theme.value;
+    try {
+      localStorage.callsheetTheme = theme.value;
+    } catch {
+      return;
+    }
+  });
+}

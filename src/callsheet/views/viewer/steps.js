@@ -1,0 +1,36 @@
+// The steps of all plans, in the order of their texts, each with how far it was.
+import { Status, VirtualList, html } from "./ui.js";
+import { model, pickStep, seq, step } from "./state.js";
+
+export function Steps() {
+  const made = model.value;
+  const rows = made.plans.flatMap((plan, number) => [
+    ...(number ? [{ head: `new plan, event ${plan.seq}` }] : []),
+    ...plan.steps.map((_, place) => ({ plan: number, step: place })),
+  ]);
+  const chosen = step.value;
+  const follow = chosen ? rows.findIndex((row) => row.plan === chosen.plan && row.step === chosen.step) : -1;
+  return html`<nav class="steps panel" aria-label="Steps">
+    <h2>Steps <small>${rows.filter((row) => !row.head).length.toLocaleString("en")}</small></h2>
+    <${VirtualList} label="Steps of the plan" count=${rows.length} height=${34} follow=${follow}
+      row=${(n) => (rows[n].head ? html`<div role="listitem" class="replan" key=${n}>${rows[n].head}</div>` : html`<${Row} key=${n} ...${rows[n]} />`)} />
+  </nav>`;
+}
+
+function Row({ plan, step: place }) {
+  const made = model.value;
+  const row = made.plans[plan].steps[place];
+  const visits = made.visitsOf[plan][place];
+  const visit = made.visitAt(plan, place, seq.value);
+  const state = made.stateOf(visit, seq.value);
+  const isChosen = step.value && step.value.plan === plan && step.value.step === place;
+  const retries = visit && state !== "pending" ? made.spent(visit).retries : 0;
+  return html`<div role="listitem"><button class="step is-${state} ${isChosen ? "chosen" : ""}" aria-current=${isChosen ? "true" : undefined}
+    onClick=${() => pickStep(plan, place)}>
+    <${Status} of=${state} words=${false} />
+    <b>${row.id}</b>
+    <span class="tool">${row.title || row.tool}</span>
+    ${visits.length > 1 ? html`<small title="visits">×${visits.length}</small>` : ""}
+    ${retries ? html`<small class="retried" title="attempts">↻${retries}</small>` : ""}
+  </button></div>`;
+}

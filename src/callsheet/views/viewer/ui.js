@@ -1,0 +1,183 @@
+// The small parts that all panels are made of: templates, status, numbers, lists that draw only what is seen.
+import { h } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import htm from "htm";
+
+export const html = htm.bind(h);
+
+// Status is told by a shape and a word; colour only repeats it.
+export const STATUS = {
+  pending: ["○", "pending"],
+  open: ["◔", "running"],
+  ok: ["✓", "ok"],
+  failed: ["✗", "failed"],
+  skipped: ["–", "skipped"],
+  stopped: ["■", "stopped"],
+};
+
+export function Status({ of, words = true }) {
+  const [shape, word] = STATUS[of] || STATUS.pending;
+  return html`<span class="status is-${of}"><span class="shape" aria-hidden="true">${shape}</span>${
+    words ? word : html`<span class="only-read">${word}</span>`
+  }</span>`;
+}
+
+export const LEVELS = { error: ["✗", "error"], warning: ["▲", "warning"], hint: ["·", "hint"] };
+
+// A confidence with the word of its band: the number alone says nothing about what follows from it.
+export function band(value) {
+  if (value >= 0.95) return "verified";
+  if (value >= 0.8) return "high";
+  if (value >= 0.7) return "moderate";
+  if (value >= 0.6) return "flagged";
+  return value >= 0.4 ? "review" : "blocked";
+}
+
+const MARKS = { verified: "●", high: "◕", moderate: "◑", flagged: "⚑", review: "⚑", blocked: "⊘" };
+
+export function Confidence({ value, short = false }) {
+  const word = band(value);
+  return html`<span class="conf is-${word}" title=${`${value.toFixed(2)}: ${word}`}
+    ><span aria-hidden="true">${MARKS[word]}</span> ${value.toFixed(2).replace(/^0/, "")}${
+    short ? html`<span class="only-read"> ${word}</span>` : ` ${word}`
+  }</span>`;
+}
+
+export function duration(seconds) {
+  if (!(seconds >= 0)) return "–";
+  if (seconds < 0.0005) return "0 ms";
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+export function bytes(count) {
+  if (count < 1000) return `${count} B`;
+  return count < 1e6 ? `${(count / 1000).toFixed(1)} kB` : `${(count / 1e6).toFixed(1)} MB`;
+}
+
+// The name of an argument; one that has only a place is counted from 1.
+export const argument = (name) => (/^\d+$/.test(name) ? `#${Number(name) + 1}` : name);
+
+export const counted = (n, one, many = one + "s") => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+
+export function clock(seconds) {
+  const date = new Date(seconds * 1000);
+  const two = (n) => String(n).padStart(2, "0");
+  const thousandths = String(date.getMilliseconds()).padStart(3, "0");
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${thousandths}`;
+}
+
+export function day(seconds) {
+  const date = new Date(seconds * 1000);
+  const two = (n) => String(n).padStart(2, "0");
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
+
+// Tabs as one stop of the Tab key; arrows go from one to the next.
+export function Tabs({ label, tabs, current, onPick, id }) {
+  const move = (event) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const names = tabs.map(([name]) => name);
+    const next = names[(names.indexOf(current) + by + names.length) % names.length];
+    onPick(next);
+    event.currentTarget.querySelector(`[data-tab="${next}"]`).focus();
+  };
+  return html`<div class="tabs" role="tablist" aria-label=${label} onKeyDown=${move}>
+    ${tabs.map(
+      ([name, text]) => html`<button
+        key=${name}
+        role="tab"
+        data-tab=${name}
+        id=${`${id}-tab-${name}`}
+        aria-selected=${name === current}
+        aria-controls=${`${id}-panel`}
+        tabindex=${name === current ? 0 : -1}
+        onClick=${() => onPick(name)}
+      >${text}</button>`,
+    )}
+  </div>`;
+}
+
+// Rows of one height, of which only those in sight are drawn. `follow` is a row that is brought into sight
+// when it changes.
+export function VirtualList({ count, height, row, label, follow = -1, role = "list", class: name = "", onKeyDown }) {
+  const box = useRef(null);
+  const [view, setView] = useState({ top: 0, room: 600 });
+  const read = () => {
+    const el = box.current;
+    if (el) setView((old) =>
+      old.top === el.scrollTop && old.room === el.clientHeight ? old : { top: el.scrollTop, room: el.clientHeight });
+  };
+  useLayoutEffect(() => {
+    read();
+    const watcher = new ResizeObserver(read);
+    watcher.observe(box.current);
+    return () => watcher.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    const el = box.current;
+    if (follow < 0 || !el) return;
+    const top = follow * height;
+    if (top < el.scrollTop) el.scrollTop = Math.max(0, top - height);
+    else if (top + height > el.scrollTop + el.clientHeight) el.scrollTop = top + 2 * height - el.clientHeight;
+  }, [follow, height, count]);
+  const first = Math.max(0, Math.floor(view.top / height) - 8);
+  const last = Math.min(count, Math.ceil((view.top + view.room) / height) + 8);
+  const rows = [];
+  for (let n = first; n < last; n++) rows.push(row(n));
+  return html`<div class="virtual ${name}" ref=${box} onScroll=${read} tabindex="0" role="group" aria-label=${label}
+    onKeyDown=${onKeyDown}>
+    <div class="tall" role="presentation" style=${{ height: `${count * height}px` }}>
+      <div role=${count ? role : "presentation"} aria-label=${label} class="window" style=${{ transform: `translateY(${first * height}px)` }}>${rows}</div>
+    </div>
+  </div>`;
+}
+
+// A dialog in the top layer: the page behind it cannot be reached until it is closed.
+export function Dialog({ title, onClose, children }) {
+  const box = useRef(null);
+  useEffect(() => {
+    box.current.showModal();
+  }, []);
+  return html`<dialog ref=${box} aria-label=${title} onClose=${onClose} onCancel=${onClose}>
+    <header><h2>${title}</h2><button class="plain" onClick=${onClose} aria-label="Close">✕</button></header>
+    ${children}
+  </dialog>`;
+}
+
+export function copy(text, said) {
+  const done = () => said("copied");
+  if (navigator.clipboard && window.isSecureContext) navigator.clipboard.writeText(text).then(done, () => by_hand());
+  else by_hand();
+  function by_hand() {
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+    done();
+  }
+}
+
+export function download(name, text, type = "text/plain") {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+export function CopyButton({ text, label = "Copy" }) {
+  const [said, setSaid] = useState("");
+  return html`<button class="plain" onClick=${() => copy(typeof text === "function" ? text() : text, (word) => {
+    setSaid(word);
+    setTimeout(() => setSaid(""), 1500);
+  })}>${said || label}</button>`;
+}

@@ -1,0 +1,114 @@
+// When things happened, on the true axis of time: each visit with its attempts, what it waited for, and the longest way.
+import { useMemo, useState } from "preact/hooks";
+import { Status, VirtualList, duration, html } from "./ui.js";
+import { model, pickVisit, seq, visit as chosenVisit } from "./state.js";
+
+const MOST_BARS = 60;
+
+export function Waterfall() {
+  const made = model.value;
+  const [zoom, setZoom] = useState(null);
+  const [open, setOpen] = useState(new Set());
+  const rows = useMemo(() => {
+    const found = [];
+    for (const visit of made.visits) {
+      if (visit.outcome === "skipped" && made.visits.length > 2000) continue;
+      found.push({ visit });
+      if (!open.has(visit.n)) continue;
+      const [first, count] = visit.calls;
+      for (let n = first; n < first + count; n++) found.push({ visit, call: made.calls[n] });
+    }
+    return found;
+  }, [made, open]);
+  const [start, end] = zoom || [0, made.duration];
+  const x = (t) => `${(((t - start) / (end - start)) * 100).toFixed(4)}%`;
+  const now = made.timeAt(seq.value);
+  const chosen = chosenVisit.value;
+  const follow = chosen ? rows.findIndex((row) => row.visit === chosen) : -1;
+  const toggle = (n) => setOpen((old) => {
+    const next = new Set(old);
+    if (!next.delete(n)) next.add(n);
+    return next;
+  });
+  const look = () => {
+    if (zoom || !chosen) return setZoom(null);
+    const room = Math.max(chosen.until - chosen.start, made.duration / 1000) * 0.15;
+    return setZoom([Math.max(0, chosen.start - room), Math.min(made.duration, chosen.until + room)]);
+  };
+  return html`<div class="waterfall">
+    <div class="axis">
+      <div class="legend">
+        <span class="key run">running</span><span class="key model">model</span><span class="key wait">waiting</span><span class="key early">before its turn</span><span class="key way">longest way</span>
+        <button class="plain" onClick=${look}>${zoom ? "all" : "zoom to step"}</button>
+      </div>
+      <div class="ticks" aria-hidden="true">${ticks(start, end).map((t) => html`<span key=${t} style=${{ left: x(t) }}>${duration(t)}</span>`)}</div>
+    </div>
+    <${VirtualList} label="Visits in time" class="bars" count=${rows.length} height=${30} follow=${follow}
+      row=${(n) => html`<${Row} key=${`${rows[n].visit.n}/${rows[n].call ? rows[n].call.key : ""}`} ...${rows[n]} x=${x} now=${now} start=${start} end=${end} isOpen=${open.has(rows[n].visit.n)} toggle=${toggle} />`} />
+  </div>`;
+}
+
+function ticks(start, end) {
+  const rough = (end - start) / 6;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const unit = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
+  const found = [];
+  for (let t = Math.ceil(start / unit) * unit; t <= end + unit / 1000; t += unit) found.push(Number(t.toPrecision(12)));
+  return found;
+}
+
+function Row({ visit, call, x, now, start, end, isOpen, toggle }) {
+  const made = model.value;
+  const row = made.step(visit);
+  const isChosen = chosenVisit.value === visit;
+  const state = made.stateOf(visit, seq.value);
+  const bars = call ? [bar(made, visit, call, row)] : barsOf(made, visit, row);
+  const many = visit.calls[1] > 1;
+  const until = call ? call.until : visit.until;
+  const from = call ? call.start : visit.start;
+  const label = call ? `${call.tool}${row.foreach ? ` [${call.item}]` : ""}${call.attempt > 1 ? ` attempt ${call.attempt}` : ""}${call.turn ? ` turn ${call.turn}` : ""}` : row.title || row.tool;
+  return html`<div role="listitem" class="visit ${isChosen && !call ? "chosen" : ""} ${visit.critical && !call ? "critical" : ""} ${call ? "call" : ""}">
+    <span class="name">
+      ${many && !call ? html`<button class="fold" aria-expanded=${isOpen} aria-label=${`The calls of ${made.label(visit)}`} onClick=${() => toggle(visit.n)}>${isOpen ? "▾" : "▸"}</button>` : html`<span class="fold"></span>`}
+      <button class="pick" aria-current=${isChosen && !call ? "true" : undefined} onClick=${() => pickVisit(visit.n)}>
+        ${call ? "" : html`<${Status} of=${state} words=${false} /> <b>${made.label(visit)}</b> `}<span class="tool">${label}</span>
+      </button>
+    </span>
+    <span class="lane" aria-hidden="true">
+      <span class="now" style=${{ left: x(now) }}></span>
+      ${bars.filter((each) => each.until >= start && each.start <= end).map((each, n) => html`<span key=${n} class="bar ${each.kind}" title=${each.title}
+        style=${{ left: x(Math.max(each.start, start)), width: `max(2px, ${(((Math.min(each.until, end) - Math.max(each.start, start)) / (end - start)) * 100).toFixed(4)}%)` }}></span>`)}
+    </span>
+    <span class="took">${visit.outcome === "skipped" ? "skipped" : duration(until - from)}</span>
+  </div>`;
+}
+
+function bar(made, visit, call, row) {
+  const kind = row.kind === "model" || row.kind === "agent" || call.model ? "model" : call.tool === "wait" ? "wait" : call.tool === "ask" ? "ask" : "run";
+  const failed = call.outcome === "err" ? " failed" : call.answered || !call.left ? "" : " lost";
+  return { start: call.start, until: call.until, kind: kind + failed, title: `${call.tool} ${call.key}: ${duration(call.until - call.start)}${failed}` };
+}
+
+function barsOf(made, visit, row) {
+  const [first, count] = visit.calls;
+  const bars = [];
+  if (count && visit.start < visit.turn) bars.push({ start: visit.start, until: Math.min(visit.turn, visit.until), kind: "early", title: "before its turn" });
+  const calls = made.calls.slice(first, first + count).filter((call) => call.left);
+  if (calls.length <= MOST_BARS) {
+    let last = visit.start;
+    for (const call of calls) {
+      if (call.start > last + 0.0005) bars.push({ start: last, until: call.start, kind: "wait", title: `waiting ${duration(call.start - last)}` });
+      bars.push(bar(made, visit, call, row));
+      last = Math.max(last, call.until);
+    }
+    if (visit.until > last + 0.0005) bars.push({ start: last, until: visit.until, kind: "wait", title: "waiting" });
+    return bars;
+  }
+  const spans = [];
+  for (const call of calls.sort((a, b) => a.start - b.start)) {
+    const lastSpan = spans[spans.length - 1];
+    if (lastSpan && call.start <= lastSpan.until + made.duration / 2000) lastSpan.until = Math.max(lastSpan.until, call.until);
+    else spans.push({ start: call.start, until: call.until, kind: bar(made, visit, call, row).kind.split(" ")[0], title: `${count} calls` });
+  }
+  return [...bars, ...spans];
+}

@@ -1,0 +1,70 @@
+"""`callsheet report`: a run as one file, and what is said before it is written."""
+
+from __future__ import annotations
+
+import json
+
+
+def done_run(machine, *lines, run_id="r1"):
+    plan = machine.plan(*(lines or ("S1: @ADD (a=1, b=$n) > $sum", "S2: @RESPOND ($sum)")))
+    machine("run", plan, "--tools", machine.tools, "--var", "n=41", "--run-id", run_id)
+
+
+def test_a_run_is_one_file_that_has_all_of_it(machine):
+    done_run(machine)
+    result = machine("report", "r1", "-o", "run.html")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("run.html  ")
+    page = (machine.folder / "run.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "default-src 'none'" in page
+    assert "src=" not in page.split("<style>", 1)[0]
+    data = json.loads(page.split('id="callsheet-data">', 1)[1].split("</script>", 1)[0])
+    assert data["run"]["id"] == "r1"
+    assert "42" in data["values"]
+
+
+def test_the_file_is_named_after_the_run_and_is_the_users_own(machine):
+    done_run(machine)
+    machine("report", "last")
+    path = machine.folder / "r1.html"
+    assert path.stat().st_mode & 0o077 == 0
+    assert [file.name for file in machine.folder.glob(".r1*")] == []
+
+
+def test_it_may_go_to_standard_output(machine):
+    done_run(machine)
+    assert machine("report", "r1", "-o", "-").stdout.startswith("<!doctype html>")
+    assert machine("report", "r1", "-o", "-", "--json").exit_code == 2
+
+
+def test_the_preview_says_what_would_be_told_and_writes_nothing(machine):
+    done_run(machine)
+    result = machine("report", "r1", "--preview-redaction")
+    assert "$sum" in result.stdout
+    assert "shown     variable" in result.stdout
+    told = machine.json("report", "r1", "--preview-redaction", "--redact")
+    assert told["redacted"]
+    assert {row["how"] for row in told["rows"]} == {"left out"}
+    assert not list(machine.folder.glob("*.html"))
+
+
+def test_a_report_beside_another_run_and_as_json(machine):
+    done_run(machine)
+    done_run(machine, "S1: @ADD (a=2, b=$n) > $sum", "S2: @RESPOND ($sum)", run_id="r2")
+    told = machine.json("report", "r1", "--diff", "r2", "-o", "d.html")
+    assert told["path"] == "d.html"
+    assert told["bytes"] == (machine.folder / "d.html").stat().st_size
+    assert '"other":{"id":"r2"' in (machine.folder / "d.html").read_text()
+
+
+def test_a_file_that_cannot_be_written_is_said(machine):
+    done_run(machine)
+    result = machine("report", "r1", "-o", "no/such/folder.html")
+    assert result.exit_code == 2
+    assert "CFG014" in result.stderr
+
+
+def test_an_unknown_run_is_said(machine):
+    done_run(machine)
+    assert "JRN002" in machine("report", "r9").stderr

@@ -1,0 +1,151 @@
+"""Agents under a policy: what their token covers, before and after a resume."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.security.world import POLICY, World
+
+from callsheet.ir import JSON
+from callsheet.ir.labels import LITERAL, read_label
+from callsheet.machine import Status, ToolFacts
+from callsheet.machine.agents.allowance import Allowance
+from callsheet.machine.program import Loop
+from callsheet.policy.model import AgentRule
+from callsheet.ports.tools import CallContext
+from callsheet.runtime.capabilities import TokenRefused
+from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.tokens import Task, Tasks, Tokens
+
+AGENT = {"AGENT_SOLVE": ToolFacts(loop=Loop(("NOTE", "WEB_SEARCH", "READ_FILE")))}
+SOLVES = 'S1: @AGENT_SOLVE ("go") > $a ON_FAIL TERMINATE ("$a")\nS2: @RESPOND ($a)'
+
+
+class Model:
+    """Says the answers one after the other; hangs where one is None. `heard` are the prompts' commands."""
+
+    def __init__(self, *answers: JSON) -> None:
+        self.left = list(answers)
+        self.heard: list[Any] = []
+        self.hangs = asyncio.Event()
+
+    async def __call__(self, command: Any, context: CallContext) -> JSON:
+        self.heard.append(command)
+        answer = self.left.pop(0)
+        if answer is None:
+            self.hangs.set()
+            await asyncio.sleep(60)
+        return answer
+
+
+def note(text: str) -> JSON:
+    return {"tool": "note", "args": {"text": text}}
+
+
+async def stopped(world: World, model: Model) -> None:
+    """A run whose process ends while its model hangs."""
+    world.more["turn"] = model
+    driving = asyncio.create_task(world.run(SOLVES, facts=AGENT))
+    async with asyncio.timeout(5):
+        await model.hangs.wait()
+    driving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await driving
+
+
+def answer_of(outcome: RunOutcome) -> str:
+    assert outcome.result is not None
+    assert outcome.result.status is Status.DONE
+    return outcome.result.response
+
+
+async def test_a_call_with_other_arguments_is_not_made_and_the_agent_is_told(world: World) -> None:
+    world.policy = replace(
+        POLICY, agent=AgentRule(tools=("WEB_SEARCH",), arguments={"WEB_SEARCH": {"query": ("weather *",)}})
+    )
+    model = world.more["turn"] = Model(
+        {"tool": "web_search", "args": {"query": "secrets"}},
+        {"tool": "web_search", "args": {"query": "weather Oslo"}},
+        {"finish": "sunny"},
+    )
+    assert answer_of(await world.run(SOLVES, facts=AGENT)) == "sunny"
+    assert world.sent == [{"query": "weather Oslo"}]
+    (seen,) = model.heard[1].turns[0].seen
+    assert (seen.key, seen.value) == ("", "query must be weather *")
+
+
+async def test_an_agent_goes_on_after_a_resume_with_what_is_left_of_its_token(world: World) -> None:
+    world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), max_calls=2))
+    await stopped(world, Model(note("a"), None))
+    model = world.more["turn"] = Model(note("b"), note("c"), {"finish": "done"})
+    assert answer_of(await world.resume()) == "done"
+    told = [seen.value for turn in model.heard[-1].turns for seen in turn.seen]
+    assert told == ["a", "b", "all 2 calls are made; finish with what is known"]
+
+
+async def test_a_call_that_was_under_way_is_made_again_under_the_token_of_its_agent(world: World) -> None:
+    world.policy = replace(POLICY, agent=AgentRule(tools=("READ_FILE",)))
+    world.write("notes.txt", "the answer")
+    reached, kept = asyncio.Event(), world.tools["READ_FILE"]
+
+    async def hang(args: dict[str, Any], context: CallContext) -> JSON:
+        reached.set()
+        await asyncio.sleep(60)
+        return None
+
+    world.tools["READ_FILE"] = hang
+    world.more["turn"] = Model({"tool": "read_file", "args": {"path": "notes.txt"}})
+    driving = asyncio.create_task(world.run(SOLVES, facts=AGENT))
+    async with asyncio.timeout(5):
+        await reached.wait()
+    driving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await driving
+    world.tools["READ_FILE"] = kept
+    model = world.more["turn"] = Model({"finish": "done"})
+    assert answer_of(await world.resume()) == "done"
+    assert model.heard[0].turns[0].seen[0].value == "the answer"
+
+
+async def test_the_time_of_an_agent_goes_on_while_its_run_is_stopped(world: World) -> None:
+    world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), seconds=0.3))
+    await stopped(world, Model(note("a"), None))
+    await asyncio.sleep(0.35)
+    world.more["turn"] = Model(note("b"))
+    outcome = await world.resume()
+    assert outcome.result is not None
+    assert outcome.result.error == "the agent has no right to go on: it has expired"
+
+
+@pytest.mark.parametrize(
+    ("tools", "label", "why"),
+    [
+        (("WEB_SEARCH",), "T/priv", "private data and a way out"),
+        (("WEB_SEARCH",), "T/secret", "secret data and a way out"),
+        (("READ_FILE", "WEB_SEARCH"), "T/pub", "read private data with @READ_FILE and send it out"),
+        (("WRITE_FILE",), "U/pub", "untrusted text could make it misuse @WRITE_FILE"),
+        (("WRITE_FILE", "FETCH_PAGE"), "T/pub", "untrusted text could make it misuse @WRITE_FILE"),
+    ],
+)
+def test_private_data_strangers_words_and_a_way_out_are_never_in_one_token(
+    tools: tuple[str, ...], label: str, why: str
+) -> None:
+    policy = replace(POLICY, agent=AgentRule(tools=tools))
+    tokens = Tokens(policy, "run", "hash", Tasks(), lambda: 0.0)
+    with pytest.raises(TokenRefused, match=why):
+        tokens.token_of("S1.0.1", Task("S1", Allowance(tools), read_label(label)))
+
+
+def test_a_token_says_what_it_is_for_and_its_end_is_that_of_its_beginning() -> None:
+    policy = replace(POLICY, agent=AgentRule(tools=("NOTE", "READ_FILE"), seconds=60.0))
+    tokens = Tokens(policy, "run", "hash", Tasks(began={"S1.0.1": 1000.0}.get), lambda: 1030.0)
+    token, _ = tokens.token_of("S1.0.1", Task("S1", Allowance(("NOTE",)), read_label("U/priv")))
+    given = tokens.read(token)
+    assert (given.expires, given.tools, given.labels_in, given.step) == (1060.0, ("NOTE",), "U/priv", "S1")
+    other, _ = tokens.token_of("S2.0.1", Task("S2", Allowance(("NOTE",)), LITERAL))
+    assert tokens.read(other).expires == 1090.0
+    with pytest.raises(TokenRefused, match="has none"):
+        tokens.token_of("S3.0.1")

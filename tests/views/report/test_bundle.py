@@ -1,0 +1,86 @@
+"""The modules of the viewer as one script, and the page that may run nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from base64 import b64encode
+from importlib.resources import files
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callsheet.runtime.reporting import the_viewer
+from callsheet.views.report.bundle import NotBundled, bundle
+from callsheet.views.report.page import embedded, page_of
+
+
+def test_modules_come_before_those_that_import_them_and_each_once():
+    script = bundle(
+        {
+            "./main.js": 'import a from "./a.js";\nimport { b as c } from "./b.js";\na(c);\n',
+            "./a.js": 'import { b } from "./b.js";\nexport default b;\n',
+            "./b.js": "export const b = 1;\nexport function f() {}\n",
+        },
+        "./main.js",
+    )
+    assert script.count("const b = 1;") == 1
+    assert script.index("const b = 1;") < script.index("const $default=b;") < script.index("a(c);")
+    assert "import" not in script
+    assert "export" not in script
+
+
+def test_a_circle_of_modules_and_a_module_that_is_not_there_are_refused():
+    with pytest.raises(NotBundled, match=r"\./a\.js imports itself"):
+        bundle({"./a.js": 'import { a } from "./a.js";'}, "./a.js")
+    with pytest.raises(NotBundled, match=r"\./b\.js is not there"):
+        bundle({"./a.js": 'import { b } from "./b.js";'}, "./a.js")
+
+
+def test_what_would_end_the_script_is_refused():
+    with pytest.raises(NotBundled):
+        bundle({"./a.js": 'const a = "</script>";'}, "./a.js")
+
+
+def test_the_viewer_is_the_same_each_time_and_says_no_import_or_export():
+    script = the_viewer().script
+    the_viewer.cache_clear()
+    assert the_viewer().script == script
+    assert not re.search(r"^\s*(?:import|export)\b", script, re.MULTILINE)
+
+
+def test_the_vendored_files_are_those_that_are_told_of():
+    folder = files("callsheet.views") / "viewer" / "vendor"
+    told = json.loads(folder.joinpath("vendored.json").read_text())
+    there = {file.name for file in folder.iterdir() if file.name.endswith(".js")}
+    assert {row["file"] for row in told} == there
+    for row in told:
+        assert hashlib.sha256(folder.joinpath(row["file"]).read_bytes()).hexdigest() == row["sha256"]
+    assert all(row["file"] in folder.joinpath("LICENSES.txt").read_text() for row in told)
+
+
+@given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False), st.lists))
+def test_data_of_a_page_is_never_markup_and_reads_as_it_was(data):
+    text = embedded(data)
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == data
+    text.encode()
+
+
+def test_a_page_may_run_its_own_script_and_style_and_load_nothing():
+    page = page_of({"a": "</script><script>alert(1)</script>"}, "<b>", "let a = 1;", "b { }")
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
+    assert policy is not None
+
+    def hashed(text: str) -> str:
+        return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    rules = dict(rule.split(" ", 1) for rule in policy[1].split("; "))
+    assert rules["default-src"] == "'none'"
+    assert rules["script-src"] == hashed("let a = 1;")
+    assert rules["style-src"] == hashed("b { }")
+    assert "unsafe" not in policy[1]
+    assert page.count("</script>") == 2
+    assert "<title>&lt;b&gt;</title>" in page

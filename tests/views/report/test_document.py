@@ -1,0 +1,167 @@
+"""The data of the viewer: of whatever run, it tells what the journal tells, and no more than it is let."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.plans import FACTS, INPUTS, outcome, plan_of, plan_texts, value_or_error
+from tests.trace.projection.runs import ports_of, scripted, tell
+
+from callsheet.ir import JSON, Plan
+from callsheet.machine import Compile, Failed, PlanCompiled, ToolFacts
+from callsheet.ports.calls import ToolFailed
+from callsheet.runtime.reporting import report_document
+from callsheet.store import Durability, Journal
+from callsheet.trace.lineage.lineage import NONE
+from callsheet.views.report.build import Showing
+from callsheet.views.report.document import Document
+from callsheet.views.report.preview import preview_of
+from callsheet.views.report.values import Values
+
+
+@pytest.fixture
+def journal(tmp_path: Path):
+    with Journal.open(tmp_path / "journal.db", Durability.OFF) as opened:
+        yield opened
+
+
+def shown(
+    journal: Journal, run: str = "last", showing: Showing | None = None, other: str | None = None
+) -> Document:
+    """The document of a run."""
+    return report_document(journal, run, "test", showing or Showing(), other)
+
+
+def run_of(journal: Journal, plan: Plan, world: int) -> None:
+    """A run in the world of a seed."""
+
+    def answer(name: str, key: str, _args: dict[str, Any]) -> JSON:
+        succeeds, value = value_or_error(world, name, key)
+        if not succeeds:
+            raise ToolFailed(str(value))
+        return value
+
+    def replan(command: Compile) -> tuple[Plan, dict[str, ToolFacts]]:
+        event = outcome(world, command)
+        if isinstance(event, Failed):
+            raise ToolFailed(event.error)
+        assert isinstance(event, PlanCompiled)
+        return event.plan, dict(event.facts)
+
+    tell(journal, plan, ports_of(answer, replan), INPUTS, FACTS)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(plan_texts(), st.integers(0, 2**32 - 1))
+def test_of_whatever_run_each_row_points_to_what_is_there(journal, text, world):
+    run_of(journal, plan_of(text), world)
+    made = shown(journal)
+    assert [event.seq for event in made.events] == list(range(1, len(made.events) + 1))
+    last = made.events[-1].seq
+    for n, visit in enumerate(made.visits):
+        assert visit.step < len(made.plans[visit.plan].steps)
+        assert len(visit.versions) == len(made.plans[visit.plan].steps[visit.step].names)
+        assert 1 <= visit.seq <= last
+        assert visit.end == 0 or visit.seq <= visit.end <= last
+        assert visit.start <= visit.until
+        first, count = visit.calls
+        assert all(call.visit == n for call in made.calls[first : first + count])
+    facts = {fact.id: fact for fact in made.facts}
+    for fact in made.facts:
+        assert all(fact.value <= facts[parent].value for parent in fact.parents)
+        assert fact.value <= fact.own
+        if fact.write != NONE:
+            assert made.writes[fact.write].fact == fact.id
+    for write in made.writes:
+        assert write.visit == NONE or made.visits[write.visit].seq <= write.seq
+        assert 0 <= write.value < len(made.values)
+    told = {write.name for write in made.writes if write.fact or write.made == "answer"}
+    assert told == {write.name for write in made.writes}
+    json.dumps(made.to_json(), allow_nan=False)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(plan_texts(), st.integers(0, 2**32 - 1))
+def test_the_same_run_gives_the_same_document(journal, text, world):
+    run_of(journal, plan_of(text), world)
+    assert shown(journal).to_json() == shown(journal).to_json()
+
+
+def test_calls_stand_at_their_times_with_attempts_and_arguments(journal):
+    tell(journal, "S1: @A (x=1) > $a ON_FAIL @RETRY(2)", scripted(a=ToolFailed("no")), facts=FACTS)
+    made = shown(journal)
+    assert [(call.attempt, call.outcome) for call in made.calls if call.tool == "A"] == [
+        (1, "err"),
+        (2, "err"),
+        (3, "err"),
+    ]
+    args = [made.values[call.args] for call in made.calls if call.tool == "A"]
+    assert args == ['{"x":1}'] * 3
+    assert made.run["words"] == "Done, though S1 failed"
+    assert made.blame is not None
+    assert made.blame["visit"] == 0
+
+
+def test_the_longest_way_goes_through_what_came_last(journal):
+    tell(journal, "S1: @A > $a\nS2: @B ($a) > $b\nS3: @RESPOND ($b)", scripted(a="1", b="2"))
+    assert [visit.critical for visit in shown(journal).visits] == [1, 1, 1]
+
+
+def test_a_long_value_is_shortened_and_says_how_long_it_was(journal):
+    tell(journal, "S1: @A > $a", scripted(a="é" * 5_000))
+    made = shown(journal, showing=Showing(most=100))
+    row = made.values[next(write.value for write in made.writes if write.name == "a")]
+    assert isinstance(row, list)
+    assert row[1] == 10_002
+    assert len(str(row[0]).encode()) <= 100
+    assert made.notes["shortened"] >= 1
+
+
+def test_without_values_no_value_stands_anywhere_but_in_the_plan(journal):
+    plan = 'S1: @A (x=$given) > $a\nS2: @B ($a) > $b ON_FAIL TERMINATE ("it was $b")'
+    tell(journal, plan, scripted(a="SECRET-A", b=ToolFailed("SECRET-B")), {"given": "SECRET-G"})
+    whole = json.dumps(shown(journal).to_json())
+    assert all(secret in whole for secret in ("SECRET-A", "SECRET-B", "SECRET-G"))
+    redacted = shown(journal, showing=Showing(redacts=True))
+    assert "SECRET" not in json.dumps(redacted.to_json())
+    assert [row.how for row in preview_of(redacted).rows if row.name == "$a"] == ["left out"]
+
+
+def test_a_sealed_value_stays_sealed_and_is_told_of(journal):
+    tell(journal, "S1: @A > $a", scripted(a={"token": {"$sealed": {"k": "abc"}}}))
+    made = shown(journal)
+    assert made.notes["sealed"] == 1
+    assert [row.how for row in preview_of(made).rows if row.name == "$a"] == ["sealed"]
+
+
+def test_an_equal_value_stands_once():
+    values = Values()
+    assert [values.add("x" * 50), values.add({"a": 1}), values.add("x" * 50)] == [0, 1, 0]
+
+
+def test_two_runs_part_where_they_part(journal):
+    plan = "S1: @A > $a\nS2: @B ($a) > $b"
+    tell(journal, plan, scripted(a="one", b="x"))
+    tell(journal, plan, scripted(a="two", b="x"))
+    diff = shown(journal, "run-1", other="run-0").diff
+    assert diff is not None
+    assert [(pair["a"]["label"], pair["what"], pair["follows"]) for pair in diff["pairs"]] == [
+        ("S1", ["result"], False),
+        ("S2", ["arguments"], True),
+    ]
+    assert diff["first"] == 0
+
+
+def test_the_size_of_a_document_goes_with_its_events(journal):
+    def of(items: int) -> int:
+        plan = "S1: ?FOREACH ($i IN $items) THEN @A (x=$i) > $a"
+        tell(journal, plan, scripted(a=lambda args: args["x"]), {"items": list(range(items))})
+        return len(json.dumps(shown(journal).to_json()))
+
+    once, twice = of(200), of(400)
+    assert twice - once < 1.2 * once
