@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.api.advice import advised, in_words_of_the_library
 from callsheet.api.agents import asks_for_all_tools, wrong_tools
@@ -38,7 +39,15 @@ from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner, refused
 from callsheet.api.prepared import Prepared, PreparedPlans
 from callsheet.api.proving import Proof, objections_by, prove
-from callsheet.api.reach import absent_tools, facts_of, pins_of, refused_tools, spec_lookup, take_in
+from callsheet.api.reach import (
+    absent_tools,
+    facts_of,
+    pins_of,
+    refused_tools,
+    servers_of,
+    spec_lookup,
+    take_in,
+)
 from callsheet.api.resuming import Circumstances, Terms, other_policy, unproved
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import EventStream
@@ -64,8 +73,13 @@ from callsheet.runtime.runs import (
     run_unrecorded,
     start_run,
 )
+from callsheet.sealing.configured import configured, in_environment
+from callsheet.sealing.known import Known
 from callsheet.store import EventType, Journal
 from callsheet.store.records import Start, secret_labels
+
+if TYPE_CHECKING:
+    from callsheet.ports.mcp import ServerStatus
 
 _log = logging.getLogger("callsheet")
 
@@ -106,6 +120,7 @@ class Session:
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._servers_are_open = not kit.servers
+        self._reached: tuple[ServerStatus, ...] = ()
         self._doubts: tuple[Diagnostic, ...] = ()
         """What was wrong or doubtful when the servers were opened."""
         self._journal: Journal | None = None
@@ -214,6 +229,7 @@ class Session:
             for tool, alias in pool.tools():
                 take_in(self._registry, tool, alias)
             self._stack.push_async_exit(opened.pop_all())
+        self._reached = tuple(pool.status())
         self._servers_are_open = True
         self._ready.clear()
         for doubt in (d for d in self._doubts if d.severity is not Severity.HINT):
@@ -243,7 +259,7 @@ class Session:
             secret=given.secret,
             limits=bounds,
             source="" if plan.source is None else plan.source.text,
-            note={"plan": "" if plan.source is None else plan.source.name},
+            note=self._note_of(plan),
             approve=self._kit.approve,
             approval_timeout=self._kit.approval_timeout,
             program=ready.program,
@@ -256,6 +272,13 @@ class Session:
             return await start_run(plan.ir, self._ports(ears), launch, journal, run_id, watch, present)
         result = await run_unrecorded(plan.ir, self._ports(ears), launch, watch, run_id, present)
         return RunOutcome(run_id, result, usage=result.usage)
+
+    def _note_of(self, plan: Plan) -> dict[str, JSON]:
+        """What is noted with a run besides what it is held to."""
+        note: dict[str, JSON] = {"plan": "" if plan.source is None else plan.source.name}
+        if self._reached:
+            note["servers"] = servers_of(plan.ir, self._registry, self._reached, self._kit.agents)
+        return note
 
     async def _prepare(self, plan: Plan, given: Given) -> Prepared:
         """Check a plan and make it ready to run, so that its further runs need none of that."""
@@ -351,7 +374,16 @@ class Session:
         has_none = self._kit.replan is None and self._kit.planner is None
         compiler = None if has_none else self._compiler(ears)
         kit = self._kit
-        return Ports(route, kit.model, kit.agent, compiler, self._turns(), kit.workspace)
+        return Ports(route, kit.model, kit.agent, compiler, self._turns(), kit.workspace, self._credentials())
+
+    def _credentials(self) -> Known:
+        """The credentials that were configured for the servers, and those of the environment."""
+        found = [*in_environment(os.environ)]
+        if self._kit.servers:
+            from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - only with servers
+
+            found += credentials_of(self._kit.servers)
+        return configured(found)
 
     def _turns(self) -> TurnPort | None:
         """Who answers the questions of agents that the machine drives."""

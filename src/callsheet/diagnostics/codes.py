@@ -5,6 +5,8 @@ of models, CHK what the checks find in a plan, CMP what can keep a goal from bec
 and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
 PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), SEC
 secrets and the keys that they are sealed with.
+PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), TRC
+runs given to tools that show traces.
 The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
@@ -243,6 +245,9 @@ CODES: dict[str, Code] = _table(
     JRN041="an event that the run does not have",
     JRN042="a run that has not failed",
     JRN070="labels that cannot be used",
+    JRN081="a step that the run has not come to",
+    JRN082="an edit that comes too late",
+    JRN084="an edit of what the run does not have",
     MDL020="local models without the extra that runs them",
     MDL021="a local model of that name that nobody knows",
     MDL022="a local model that was not fetched",
@@ -339,6 +344,11 @@ CODES: dict[str, Code] = _table(
     TOL102="no sandbox for code on this machine",
     TOL103="a web search without a search service",
     TOL104="installing packages is not allowed",
+    TRC001="a collector that cannot be reached",
+    TRC002="a collector that refuses what it is sent",
+    TRC003="no address of a collector",
+    TRC004="a header whose value cannot be used",
+    TRC005="a collector that takes no JSON",
 )
 
 

@@ -8,7 +8,7 @@ while it is under way that it can see.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from callsheet.ir import JSON, Order, Plan
 from callsheet.ir.collecting import collector_rests
@@ -48,13 +48,23 @@ def recorder_of(plan: Plan, entries: Iterator[Entry]) -> Recorder:
     first = next(entries, None)
     if first is None:
         raise JournalError("JRN020", "the run has no events", way_out="it was never started")
-    recorder = Recorder()
+    recorder = attending(plan, first)
+    recorder.begin(first)
+    return recorder
+
+
+def attending(plan: Plan, first: Entry, hears: Callable[[Note], None] | None = None) -> Recorder:
+    """A recorder beside the machine of a run, which its first entry tells of; `begin` starts both.
+
+    `hears` is told of each note of the machine when it has been noted. Raises as `lineage_of` does.
+    """
+    recorder = Recorder(hears)
     try:
         start = start_from(first.type, first.body)
         machine = begin(plan, start, recorder.note).machine
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(first, error) from error
-    recorder.start(machine, first, start)
+    recorder.attend(machine, first.seq, start)
     return recorder
 
 
@@ -65,11 +75,12 @@ class Recorder:
     """
 
     lineage: Lineage
-    _rules: Start
+    rules: Start
     """What the run was started with."""
 
-    def __init__(self) -> None:
+    def __init__(self, hears: Callable[[Note], None] | None = None) -> None:
         self.seq = 0
+        self._hears = hears
         self._open: dict[int, int] = {}
         """The last visit of each step of the program, by number."""
         self._unstored: list[int] = []
@@ -85,15 +96,18 @@ class Recorder:
         """The machine that it listens to."""
         return self.lineage.machine
 
-    def start(self, machine: Machine, first: Entry, start: Start) -> None:
-        """Start the machine of a run, which its first entry tells of."""
-        self._rules = start
-        self.lineage = Lineage(machine, [machine.program], [first.seq])
-        self.seq = first.seq
+    def attend(self, machine: Machine, seq: int, start: Start) -> None:
+        """Listen to the machine of a run that begins at the event `seq`."""
+        self.rules = start
+        self.lineage = Lineage(machine, [machine.program], [seq])
+        self.seq = seq
+
+    def begin(self, first: Entry) -> None:
+        """Let the run begin, as its first entry tells."""
         self._set_initial()
-        for name, value in start.inputs.items():
+        for name, value in self.rules.inputs.items():
             self._write(name, value, Made.INPUT)
-        self._keep(machine.feed(Started(start.inputs)))
+        self._keep(self.machine.feed(Started(self.rules.inputs)))
         self._leave(first)
 
     def go_on(self, machine: Machine, seq: int, start: Start, planned: int = 1) -> None:
@@ -101,7 +115,7 @@ class Recorder:
 
         A variable that no step has set by then is an input or the plan's; of others only the value is known.
         """
-        self._rules = start
+        self.rules = start
         program = machine.program
         self.lineage = lineage = Lineage(
             machine, [program], [planned], begins=seq, before=sum(machine.visits)
@@ -125,7 +139,7 @@ class Recorder:
 
     def take(self, entry: Entry, plan_of: PlanOf) -> None:
         """Take the next entry."""
-        seq, kind, key, _, body, last, intents = entry
+        seq, kind, key, _, body, last, intents, _ = entry
         said: dict[str, JSON] = body or {}
         self.seq = seq
         lineage = self.lineage
@@ -179,7 +193,7 @@ class Recorder:
             set(self._odd),
             self._last,
         )
-        other._rules = rules = self._rules
+        other.rules = rules = self.rules
         other.lineage = lineage.copied(Machine.at(copy, other.note, rules.approve, rules.approval_timeout))
         return other
 
@@ -220,8 +234,13 @@ class Recorder:
             self._odd.add(self.machine.program.number_of[note.step])
         elif kind is NoteKind.REPLANNED:
             self._replanned()
+        elif kind is NoteKind.EDITED:
+            assert note.var is not None
+            self._write(note.var, note.value, Made.EDIT)
         elif kind is NoteKind.JUMPED or kind is NoteKind.ENDED:
             self._store_errors()
+        if self._hears is not None:
+            self._hears(note)
 
     def _visit(self, note: Note) -> None:
         machine, lineage = self.machine, self.lineage
