@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         StepSkipped,
         StepStarted,
         StepTurned,
+        VariableEdited,
     )
     from callsheet.api.findings import Findings
     from callsheet.api.handle import RunHandle
@@ -91,6 +92,7 @@ _NAMES = {
         "StepSkipped",
         "StepStarted",
         "StepTurned",
+        "VariableEdited",
     ),
     "callsheet.api.findings": ("Findings",),
     "callsheet.api.handle": ("RunHandle",),
@@ -200,6 +202,7 @@ __all__ = [
     "TookPlace",
     "ToolFailed",
     "Usage",
+    "VariableEdited",
     "arun",
     "calc",
     "compile",

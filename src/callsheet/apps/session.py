@@ -22,6 +22,8 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, Plan
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.tools import Registry, Tool
+from callsheet.sealing.configured import configured, in_environment
+from callsheet.sealing.known import Known
 
 if TYPE_CHECKING:
     from callsheet.api.agents import AgentRules
@@ -125,6 +127,8 @@ class Toolbox:
     diagnostics: tuple[Diagnostic, ...] = ()
     workspace: str = ""
     """The folder of the file tools."""
+    known: Known = field(default_factory=Known)
+    """The credentials that were configured for the servers, and those of the environment."""
 
     def ports(
         self,
@@ -142,7 +146,7 @@ class Toolbox:
             tool = self.registry.get(name)
             return None if tool is None else Route(tool.handler, probe=tool.probe)
 
-        return Ports(route, model, compiler=compiler, turn=turn, workspace=self.workspace)
+        return Ports(route, model, compiler=compiler, turn=turn, workspace=self.workspace, known=self.known)
 
 
 def local_tools(setup: Setup) -> Registry:
@@ -230,9 +234,10 @@ async def open_toolbox(
     registry, folder = local_tools(setup), setup.folder
     chosen = choose_servers(setup, None if plan is None else absent_tools(plan, registry, agents))
     if not chosen.configs:
-        yield Toolbox(registry, diagnostics=chosen.diagnostics, workspace=folder)
+        known = configured(in_environment(os.environ))
+        yield Toolbox(registry, diagnostics=chosen.diagnostics, workspace=folder, known=known)
         return
-    from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - only where servers are opened
+    from callsheet.ports.mcp import McpPool, credentials_of, folder_sink  # noqa: PLC0415 - only where servers are opened
 
     sink = folder_sink(setup.data / "files")
     async with McpPool(chosen.configs, blob_sink=sink, pins=pin_keeper(setup.settings)) as pool:
@@ -243,7 +248,8 @@ async def open_toolbox(
             found = tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in found)
         origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
         found = (*chosen.diagnostics, *found)
-        yield Toolbox(registry, origins, tuple(pool.status()), found, folder)
+        known = configured((*in_environment(os.environ), *credentials_of(chosen.configs)))
+        yield Toolbox(registry, origins, tuple(pool.status()), found, folder, known)
 
 
 def undertaking(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Undertaking:

@@ -58,7 +58,8 @@ _UNSEEN = 0.05
 """Seconds after which other processes see at the latest what a run has committed, if its loop is free."""
 
 
-def _text_of(plan: Plan) -> str:
+def text_of(plan: Plan) -> str:
+    """The text of a plan that nobody has written."""
     return format_dag(plan) if plan.order is Order.DAG else format_plan(plan)
 
 
@@ -153,7 +154,7 @@ class JournalRecorder:
 
     def _note(self, event: Event) -> None:
         if type(event) is PlanCompiled:
-            self._writer.add_plan(event.plan, _text_of(event.plan))
+            self._writer.add_plan(event.plan, text_of(event.plan))
         if isinstance(event, Succeeded | Failed) and self._is_closed(event.key):
             self._append_late(event)
             return

@@ -35,7 +35,7 @@ from callsheet.machine import (
 from callsheet.machine.machine import Observer
 from callsheet.machine.version import MACHINE_VERSION
 from callsheet.policy.model import Policy
-from callsheet.runtime.answers import PendingAsk, pending
+from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.cancelling import cancel_asked, heeding
 from callsheet.runtime.doubt import (
@@ -126,6 +126,8 @@ class Watch:
     after_batch: Callable[[], Awaitable[None]] | None = None
     on_driver: Callable[[LocalDriver], None] | None = None
     """Is given the driver before the run goes on, to be able to cancel it."""
+    on_declared: Callable[[Known], None] | None = None
+    """Hears, when a run is resumed, of the secrets that it was given, before anything else is told."""
     hears_all: bool = True
     """Whether the observer of a resumed run hears of all that has happened; a long run is then folded
     from its start, where its last snapshot would do."""
@@ -247,7 +249,8 @@ async def resume_run(
     """
     plan = _plan_of(journal, run_id)
     with journal.claim(run_id) as writer:
-        folded = stand(journal, writer, plan, watch.observer, from_start=watch.hears_all)
+        hears_all, on_declared = watch.hears_all, watch.on_declared
+        folded = stand(journal, writer, plan, watch.observer, from_start=hears_all, on_declared=on_declared)
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
             return _ended(journal, writer, folded)
@@ -398,7 +401,7 @@ def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:
     for key, command in folded.waiting.items():
         if isinstance(command, Ask):
             posed = folded.posed.get(command.asked.digest) or Posed(time.time(), None)
-            waiting.append(pending(writer.run_id, key, command.step, command.asked, posed))
+            waiting.append(pending(writer.run_id, key, command.step, readable(command.asked), posed))
     if doubtful:
         writer.set_status(RunStatus.IN_DOUBT)
     elif unanswered and not waiting:

@@ -24,6 +24,7 @@ from callsheet.machine import (
     Compile,
     Decided,
     Decision,
+    Edited,
     Enforcement,
     Event,
     Failed,
@@ -66,6 +67,8 @@ from callsheet.store.snapshots import (
     read_plainly,
 )
 
+_OF_THE_RUN = Started | Cancelled | Reopened | TimeUp | LimitsChanged | PolicyChanged
+"""Events of no call."""
 _WORDS = frozenset({EventType.SIGNAL, EventType.CANCEL, EventType.LATE})
 """What may come while a process waits for people."""
 
@@ -198,7 +201,10 @@ class Folded:
     def take(self, event: Event) -> None:
         """Tell the machine of an event, and keep what it asks for then."""
         commands = self.machine.feed(event)
-        if not isinstance(event, Started | Cancelled | Reopened | TimeUp | LimitsChanged | PolicyChanged):
+        if isinstance(event, Edited):
+            is_open = set(self.machine.open_keys())  # what had left before its turn counts no more
+            self.waiting = {key: command for key, command in self.waiting.items() if key in is_open}
+        elif not isinstance(event, _OF_THE_RUN):
             key, before = event.key, self.waiting.get(event.key)
             if not self.machine.is_open(key):
                 self.waiting.pop(key, None)

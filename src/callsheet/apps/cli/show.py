@@ -16,6 +16,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.doubts import doubt_json, doubt_lines, left_lines, unanswered_lines
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.moments import iso
+from callsheet.apps.cli.origin import Origin, origin_of
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, seconds
 from callsheet.apps.cli.runs import INTERRUPTED, plan_name, shown_status
 from callsheet.sealing.opening import shown
@@ -56,6 +57,9 @@ class Story:
     steps: tuple[Step, ...]
     """The steps of the plan that the run started with."""
     in_doubt: tuple[DoubtfulCall, ...]
+    origin: Origin | None = None
+    children: tuple[RunInfo, ...] = ()
+    """The runs that were forked from this one."""
     unanswered: tuple[DoubtfulCall, ...] = ()
     """The calls of a run that stands still because models gave no answer."""
 
@@ -101,7 +105,21 @@ def _story(journal: Journal, info: RunInfo, bad: BadEvent | None) -> Story:
     status, name = shown_status(journal, info), plan_name(journal, info)
     in_doubt = doubtful_calls(account.folded) if status in (INTERRUPTED, "in_doubt", *_ENDINGS) else ()
     unanswered = unanswered_calls(account.folded) if status == INTERRUPTED else ()
-    return Story(info, status, name, journal.path, bad, account, asks, plan.steps, in_doubt, unanswered)
+    first = next(iter(journal.events(info.run_id, lenient=True)))
+    return Story(
+        info=info,
+        status=status,
+        plan=name,
+        journal=journal.path,
+        bad=bad,
+        account=account,
+        asks=asks,
+        steps=plan.steps,
+        in_doubt=in_doubt,
+        origin=origin_of(first.body),
+        children=tuple(journal.children(info.run_id)),
+        unanswered=unanswered,
+    )
 
 
 # ---------------------------------------------------------------- for people
@@ -117,6 +135,10 @@ def _print(story: Story, hint: str) -> None:
         f"time     {iso(info.created)} to {iso(info.updated)} ({seconds(info.updated - info.created)})"
     )
     click.echo(f"journal  {story.journal}, {info.events} events, {_chain(story.bad)}")
+    if story.origin is not None:
+        print_text(f"from     {story.origin.describe()}")
+    for child in story.children:
+        print_text(f"child    {child.run_id}, from event {child.forked_at}, {child.status}")
     click.echo(f"used     {account.folded.usage().describe()}")
     click.echo()
     steps = (*account.folded.machine.program.plan.steps, *story.steps)  # those of a new plan as well
@@ -240,6 +262,11 @@ def _json(story: Story) -> dict[str, Any]:
         "created": iso(info.created),
         "updated": iso(info.updated),
         "journal": str(story.journal),
+        "from": None if story.origin is None else story.origin.to_json(),
+        "children": [
+            {"run_id": child.run_id, "event": child.forked_at, "status": str(child.status)}
+            for child in story.children
+        ],
         "events": info.events,
         "chain": {"ok": True}
         if story.bad is None

@@ -173,8 +173,8 @@ def prune(
 
     After the age given for its status, the values over 64 KiB of a run go; their hashes stay, and
     the run still verifies. After twice that age the run goes. Runs that are going on, wait or are
-    in doubt are never touched, nor is a run that another came from. An AGE is 30d, 12h, 8w, 1y
-    or never.
+    in doubt are never touched. A run that was forked is whole without the one it came from. An AGE
+    is 30d, 12h, 8w, 1y or never.
     """
     from callsheet.store import retention  # noqa: PLC0415 - brings sqlite3
     from callsheet.store.writer import RunStatus  # noqa: PLC0415 - as above

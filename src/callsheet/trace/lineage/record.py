@@ -234,6 +234,9 @@ class Recorder:
             self._odd.add(self.machine.program.number_of[note.step])
         elif kind is NoteKind.REPLANNED:
             self._replanned()
+        elif kind is NoteKind.EDITED:
+            assert note.var is not None
+            self._write(note.var, note.value, Made.EDIT)
         elif kind is NoteKind.JUMPED or kind is NoteKind.ENDED:
             self._store_errors()
         if self._hears is not None:

@@ -25,6 +25,7 @@ _WORDS: Mapping[NoteKind, str] = {
     NoteKind.JUMPED: "goes to",
     NoteKind.CAST_FAILED: "warning",
     NoteKind.REPLANNED: "new plan",
+    NoteKind.EDITED: "edited",
     NoteKind.CUT: "warning",
     NoteKind.ASKED: "asks",
     NoteKind.ANSWERED: "answer",
@@ -33,7 +34,7 @@ _WORDS: Mapping[NoteKind, str] = {
 
 def said_of(note: Note) -> str:
     """What a note says beside its kind: the variable and its value, or why."""
-    if note.kind is NoteKind.FINISHED and note.var is not None:
+    if note.var is not None and note.kind in (NoteKind.FINISHED, NoteKind.EDITED):
         return f"${note.var} = {preview(note.value)}"
     if note.kind is NoteKind.CAST_FAILED:
         return f"{preview(note.value, 40)} is {note.detail}"
