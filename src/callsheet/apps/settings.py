@@ -51,7 +51,7 @@ class SecretSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The tables of the file: `[secrets]`, `[fetch]`, `[search]`, `[execution]`, `[model]`, `[otel]`, others.
+    """The tables `[secrets]`, `[fetch]`, `[search]`, `[execution]`, `[model]`, `[otel]` and more of the file.
 
     `on_in_doubt` is what becomes of calls that may have taken place, where their tools say nothing;
     `approve` names tools before each of whose calls a person is asked; one that nobody has approved within
