@@ -374,7 +374,10 @@ class Session:
         has_none = self._kit.replan is None and self._kit.planner is None
         compiler = None if has_none else self._compiler(ears)
         kit = self._kit
-        return Ports(route, kit.model, kit.agent, compiler, self._turns(), kit.workspace, self._credentials())
+        turns, known = self._turns(), self._credentials()
+        return Ports(
+            route, kit.model, kit.agent, compiler, turns, kit.workspace, known, blocks=kit.agent_blocks
+        )
 
     def _credentials(self) -> Known:
         """The credentials that were configured for the servers, and those of the environment."""
