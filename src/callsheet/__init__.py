@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from callsheet.api.result import RunResult
     from callsheet.api.runtime import Runtime
     from callsheet.api.steps import StepResult
+    from callsheet.api.traveling import Played
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
     from callsheet.ir.diff import PlanDiff
@@ -113,6 +114,7 @@ _NAMES = {
     "callsheet.api.result": ("RunResult",),
     "callsheet.api.runtime": ("Runtime",),
     "callsheet.api.steps": ("StepResult",),
+    "callsheet.api.traveling": ("Played",),
     "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),
     "callsheet.ir": ("Effect",),
     "callsheet.ir.diff": ("PlanDiff",),
@@ -172,6 +174,7 @@ __all__ = [
     "PlanProposal",
     "PlanRequest",
     "PlanTools",
+    "Played",
     "Policy",
     "PolicyRefused",
     "Proof",
