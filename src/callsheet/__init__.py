@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from callsheet.api.findings import Findings
     from callsheet.api.handle import RunHandle
     from callsheet.api.models import (
+        AgentAnswer,
         AgentTask,
         ChatModel,
         ModelAnswer,
@@ -98,6 +99,7 @@ _NAMES = {
     "callsheet.api.findings": ("Findings",),
     "callsheet.api.handle": ("RunHandle",),
     "callsheet.api.models": (
+        "AgentAnswer",
         "AgentTask",
         "ChatModel",
         "ModelAnswer",
@@ -137,6 +139,7 @@ _NAMES = {
 _PLACES = {name: place for place, names in _NAMES.items() for name in names}
 
 __all__ = [
+    "AgentAnswer",
     "AgentTask",
     "Answer",
     "BuiltinSettings",

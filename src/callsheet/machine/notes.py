@@ -52,3 +52,5 @@ class Note(NamedTuple):
     detail: str = ""
     var: str | None = None
     value: JSON = None
+    is_secret: bool = False
+    """Whether nobody may read what it tells, by the labels of a policy."""

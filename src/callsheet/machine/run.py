@@ -180,7 +180,10 @@ class Run:
     def tell(self, kind: NoteKind, step: str, text: str = "") -> None:
         """Tell the observer, if there is one."""
         if self.observer is not None:
-            self.observer(Note(kind, step, text))
+            self.observer(Note(kind, step, text, is_secret=self._tells_secrets(step)))
+
+    def _tells_secrets(self, step: str) -> bool:
+        return self.monitor is not None and self.monitor.holds_secrets_of(step)
 
     def note_beside(self, step: str, event: Succeeded | Failed | PlanCompiled, head: str = "") -> None:
         """Count what a call has spent, and tell the observer what else stands beside its outcome."""
@@ -190,7 +193,7 @@ class Run:
             return
         for remark in event.remarks:
             kind = NoteKind.CUT if isinstance(remark, Cut) else NoteKind.FACT
-            self.observer(Note(kind, step, head + describe_remark(remark)))
+            self.tell(kind, step, head + describe_remark(remark))
 
     def has_room(self, frame: Frame, refusal: Refusal | None) -> bool:
         """Whether nothing was refused; else the frame starts nothing more, and the run fails behind it."""
@@ -225,8 +228,9 @@ class Run:
             self.ahead.drop(self.budget)
         status, response, terminated, error, ended_at, refusal = end
         variables, steps, usage = self.scope.to_dict(), self.budget.steps, self.budget.usage()
+        secret = frozenset[str]() if self.monitor is None else self.monitor.secret_variables()
         self.result = final = Result(
-            status, response, variables, steps, terminated, error, ended_at, refusal, objection, usage
+            status, response, variables, steps, terminated, error, ended_at, refusal, objection, usage, secret
         )
         self.tell(NoteKind.ENDED, final.ended_at or "", final.status)
         out.append(Finish(final))

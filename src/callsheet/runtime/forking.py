@@ -267,7 +267,7 @@ class _Way:
         again = [call for call in later if call.seq not in made.taken]
         text = self.text if plan_hash(plan) == self.parent.plan_hash else text_of(plan)
         effects = effects_ahead(made.folded, again, has_secrets=has_secrets)
-        known = Known.of(self.opener.declared, DECLARED)
+        known = self.opener.declared
         return Forking(self.parent, made, text, effects, known, secret)
 
 

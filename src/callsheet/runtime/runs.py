@@ -6,7 +6,6 @@ person has to decide about.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
@@ -35,7 +34,7 @@ from callsheet.machine import (
 from callsheet.machine.machine import Observer
 from callsheet.machine.version import MACHINE_VERSION
 from callsheet.policy.model import Policy
-from callsheet.runtime.answers import PendingAsk, pending
+from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.cancelling import cancel_asked, heeding
 from callsheet.runtime.doubt import (
@@ -58,6 +57,7 @@ from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.ids import new_run_id
 from callsheet.store.labels import LabelStore
+from callsheet.store.leftovers import open_labels
 from callsheet.store.records import Start, secret_labels
 from callsheet.store.replay import Folded, begin
 from callsheet.store.snapshots import Posed
@@ -126,6 +126,8 @@ class Watch:
     after_batch: Callable[[], Awaitable[None]] | None = None
     on_driver: Callable[[LocalDriver], None] | None = None
     """Is given the driver before the run goes on, to be able to cancel it."""
+    on_declared: Callable[[Known], None] | None = None
+    """Hears, when a run is resumed, of the secrets that it was given, before anything else is told."""
     hears_all: bool = True
     """Whether the observer of a resumed run hears of all that has happened; a long run is then folded
     from its start, where its last snapshot would do."""
@@ -247,7 +249,8 @@ async def resume_run(
     """
     plan = _plan_of(journal, run_id)
     with journal.claim(run_id) as writer:
-        folded = stand(journal, writer, plan, watch.observer, from_start=watch.hears_all)
+        hears_all, on_declared = watch.hears_all, watch.on_declared
+        folded = stand(journal, writer, plan, watch.observer, from_start=hears_all, on_declared=on_declared)
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
             return _ended(journal, writer, folded)
@@ -300,27 +303,19 @@ def _change(
         folded.take(recorder.event(Reopened()))
 
 
-def _labels(journal: Journal) -> LabelStore:
-    """The labels beside a journal; raises JournalError (JRN010) where they cannot be used."""
-    try:
-        return LabelStore.beside(journal.path)
-    except sqlite3.Error as error:
-        raise JournalError(
-            "JRN010",
-            f"the labels of files and facts beside {journal.path} cannot be used: {error}",
-            way_out="free space, or move that file (`…-labels`) away, and all that it knows with it",
-        ) from error
-
-
 @contextmanager
 def _gateway(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Generator[Gateway]:
     """The way out of a run; under a policy a guarded one."""
+    if ports.blocks is not None:
+        from callsheet.runtime.briefing import with_blocks  # noqa: PLC0415 - only where agents get blocks
+
+        ports = with_blocks(ports, journal)
     machine, enforcement = folded.machine, folded.enforcement
     facts, at_once = folded.facts, machine.limits.max_concurrency_by_tool
     if enforcement is None:
         yield Gateway(ports, run_id, facts, at_once)
         return
-    with _labels(journal) as store:
+    with open_labels(journal.path) as store:
         tasks = Tasks(tasks_of(folded), folded.book.began.get)
         guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
         yield GuardedGateway(ports, run_id, guard, facts, at_once)
@@ -398,7 +393,7 @@ def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:
     for key, command in folded.waiting.items():
         if isinstance(command, Ask):
             posed = folded.posed.get(command.asked.digest) or Posed(time.time(), None)
-            waiting.append(pending(writer.run_id, key, command.step, command.asked, posed))
+            waiting.append(pending(writer.run_id, key, command.step, readable(command.asked), posed))
     if doubtful:
         writer.set_status(RunStatus.IN_DOUBT)
     elif unanswered and not waiting:

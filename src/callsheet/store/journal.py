@@ -275,9 +275,12 @@ class Journal:
         """
         return self._reader.bodies(run_id, seqs)
 
-    def opener(self, run_id: str) -> Opener:
-        """What opens the secrets of a run, for one who carries it on."""
-        return Opener(self._vault, run_id)
+    def opener(self, run_id: str, on_declared: Callable[[Known], None] | None = None) -> Opener:
+        """What opens the secrets of a run, for one who carries it on.
+
+        `on_declared` hears of those that the run was given as soon as they are known.
+        """
+        return Opener(self._vault, run_id, on_declared)
 
     def sealer(self, plan: str) -> Sealer:
         """What takes secrets out of the bodies of a run of a plan with this text."""

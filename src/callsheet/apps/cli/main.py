@@ -44,14 +44,17 @@ COMMANDS: dict[str, Entry] = {
     "blame": Entry(
         f"{_HERE}.asking.blame:blame", "Say where a run failed, and what likely led to it.", _RUNS
     ),
+    "trace": Entry(f"{_HERE}.trace.group:trace", "Give runs to tools that show traces: trace export.", _RUNS),
     "playback": Entry(f"{_HERE}.travel.playback:playback", "Show a run as it went; nothing is run.", _RUNS),
     "rerun": Entry(f"{_HERE}.travel.rerun:rerun", "Run a plan again from a step, as a new run.", _RUNS),
     "fork": Entry(
         f"{_HERE}.travel.fork:fork", "Go on from an event in a new run, with something edited.", _RUNS
     ),
-    "trace": Entry(f"{_HERE}.trace.group:trace", "Give runs to tools that show traces: trace export.", _RUNS),
     "report": Entry(f"{_HERE}.report:report", "Write a run as one HTML file.", _RUNS),
     "lctl": Entry(f"{_HERE}.lctl.group:lctl", "Check and draw what agents hand to one another.", _RUNS),
+    "labels": Entry(
+        f"{_HERE}.labels.group:labels", "Say whose data runs have left in files and facts.", _MORE
+    ),
     "tools": Entry(f"{_HERE}.tools:tools", "List the tools that a plan can call.", _MORE),
     "trust": Entry(f"{_HERE}.trust.group:trust", "Say which tools of MCP servers are trusted.", _MORE),
     "models": Entry(f"{_HERE}.models.group:models", "Fetch models that run on this machine.", _MORE),

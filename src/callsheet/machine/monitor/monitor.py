@@ -15,6 +15,7 @@ from callsheet.ir import JSON, Call, CallKind, Terminate
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.frames import Attempt, Frame
+from callsheet.machine.keys import place_of_key
 from callsheet.machine.monitor.admitted import Admitted, Origins
 from callsheet.machine.monitor.deciding import Deciding
 from callsheet.machine.monitor.enforcement import Enforcement
@@ -159,6 +160,18 @@ class Monitor:
         told = dict(self.extra)
         told.update(zip(self.program.names, zip(self.labels, self.origins, strict=True), strict=True))
         return told
+
+    def secret_variables(self) -> frozenset[str]:
+        """The variables that nobody may read."""
+        return frozenset(name for name, (label, _) in self.variables().items() if label.is_secret)
+
+    def holds_secrets_of(self, step: str) -> bool:
+        """Whether a call of a step that is under way takes along, or has given, what nobody may read."""
+        calls = [key for key, a in self.calls.items() if a.result.is_secret or a.sent.is_secret]
+        prefixes = (*self.results.items(), *self.loops.items())
+        calls += [f"{prefix}0.1" for prefix, (label, _) in prefixes if label.is_secret]
+        calls += [key for key, (label, _) in self.talks.items() if label.is_secret]
+        return any(place_of_key(key)[0] == step for key in calls)
 
     def context_of(self, key: str, shown: Label | None) -> Label:
         """The label of what a planner was told: what it was `shown` of data, and the reason, if there is one.
