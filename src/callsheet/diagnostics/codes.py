@@ -246,6 +246,7 @@ CODES: dict[str, Code] = _table(
     JRN042="a run that has not failed",
     JRN081="a step that the run has not come to",
     JRN082="an edit that comes too late",
+    JRN083="what lies ahead of a run that branches off, and nobody has agreed to",
     JRN084="an edit of what the run does not have",
     JRN070="labels that cannot be used",
     JRN085="a pattern that RE2 does not know",
