@@ -247,6 +247,7 @@ CODES: dict[str, Code] = _table(
     JRN070="labels that cannot be used",
     JRN081="a step that the run has not come to",
     JRN082="an edit that comes too late",
+    JRN083="what lies ahead of a run that branches off, and nobody has agreed to",
     JRN084="an edit of what the run does not have",
     JRN085="a pattern that RE2 does not know",
     MDL020="local models without the extra that runs them",
