@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -87,9 +88,27 @@ def run(arguments: list[str]) -> int:
     return subprocess.run([str(BIN / "callsheet"), *arguments], check=False).returncode
 
 
+def browser() -> None:
+    """Where nobody works at the machine (CI=true), have a browser for the tests of the viewer.
+
+    Elsewhere nothing is installed: without a browser those tests are skipped, with the reason.
+    """
+    there = any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))
+    if there or not os.environ.get("CI") or shutil.which("apt-get") is None or os.geteuid() != 0:
+        return
+    print("installing chromium for the tests of the viewer", file=sys.stderr)
+    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", "chromium", "fonts-dejavu-core"]
+    for command in (["apt-get", "update", "-q"], install):
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode:
+            print(f"chromium could not be installed: {done.stderr.strip()[-300:]}", file=sys.stderr)
+            return
+
+
 def test(arguments: list[str]) -> int:
     """Check the code and run all tests; with arguments, only the tests that they name."""
     prepare(dev=True)
+    browser()
     if arguments:
         return tool(*TESTS, *arguments)
     wrong = checked(*QUICK_CHECKS)

@@ -22,6 +22,7 @@ from tests.laws import give_examples
 
 from callsheet.apps.demo.servers import install_servers
 
+os.environ["CALLSHEET_SEAL_KEY"] = "5e" * 32  # the user's own file of keys is left alone
 BROKEN_REQUIREMENTS = {"mcp-server-sqlite": ("mcp-server-sqlite==2025.4.25", "mcp>=2.3,<3")}
 NODE_REQUIREMENTS = {"@modelcontextprotocol/server-everything": "2026.8.31"}
 

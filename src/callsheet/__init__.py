@@ -123,7 +123,7 @@ _NAMES = {
     "callsheet.ports.models.scripted": ("ScriptedModel",),
     "callsheet.ports.models.settings": ("ModelPrices", "ModelSettings"),
     "callsheet.ports.python_tools": ("tool",),
-    "callsheet.ports.tools": ("CallContext", "ToolFailed"),
+    "callsheet.ports.calls": ("CallContext", "ToolFailed"),
     "callsheet.ports.transforms": ("calc", "format_text", "select"),
     "callsheet.runtime.answers": ("Answer", "PendingAsk"),
     "callsheet.runtime.doubt": ("DoubtfulCall",),

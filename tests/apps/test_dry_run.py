@@ -117,3 +117,69 @@ def test_transforms_are_worked_out(machine):
     data = machine.json("dry-run", plan, "--var", "n=21", "--var", 'l=[{"k":true,"v":1}]')
 
     assert data["steps"][2]["visits"][0]["inputs"] == [{"value": 42}, {"value": [1]}]
+
+
+OURS = """schema = 1
+name = "ours"
+extends = "workspace"
+[tools."@LOOK"]
+egress = false
+destructive = false
+[tools."@NOTE"]
+egress = true
+destructive = true
+control = ["path"]
+"""
+
+
+def test_a_policy_says_of_each_step_what_it_refuses_asks_and_sees_to(machine):
+    machine.write("ours.toml", OURS)
+    plan = machine.plan(
+        'S1: @FETCH_PAGE (url="https://example.org/") > $p',
+        'S2: @NOTE (line="hello") > $n',
+        'S3: @LOOK (path="mark") > $l',
+        "S4: @NOTE (line=$l) > $m",
+    )
+    line = ("run", plan, "--tools", machine.tools, "--policy", "ours.toml", "--dry-run")
+
+    result = machine(*line)
+
+    assert result.exit_code == 3
+    told = result.stdout.splitlines()
+    assert any(
+        "seen to: only public addresses and audiences are reached (example.org)" in line for line in told
+    )
+    assert sum("a person is asked: @NOTE cannot be undone" in line for line in told) == 2
+    assert any("refused (POL103): private data in line ($l) of @NOTE would reach" in line for line in told)
+    assert any("  by S3 $l → S4 line → outside" in line for line in told)
+    assert told[-1] == "refused by ours: S4"
+    assert any(line == "needs approval: S2, S4" for line in told)
+    data = machine.json(*line)
+    assert (data["ok"], data["policy"]["name"], data["policy"]["ok"]) == (False, "ours", False)
+    steps = {step["id"]: step for step in data["policy"]["steps"]}
+    assert steps["S2"]["asks"] == ["@NOTE cannot be undone"]
+    assert [found["code"] for found in steps["S4"]["refuses"]] == ["POL103"]
+    assert set(steps) == {"S1", "S2", "S4"}
+
+
+def test_a_plan_that_a_policy_lets_pass_says_so_and_an_approved_step_is_not_asked_about(machine):
+    machine.write("ours.toml", OURS)
+    plan = machine.plan('S1: @NOTE (line="hello") > $n', 'S2: @RESPOND ("done")')
+    line = ("dry-run", plan, "--tools", machine.tools, "--policy", "ours.toml", "--approved", "S1")
+
+    result = machine(*line)
+
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-1] == "proved against ours"
+    assert "a person is asked" not in result.stdout
+
+
+def test_a_run_that_is_not_recorded_has_nobody_to_ask(machine):
+    machine.write("ours.toml", OURS)
+    plan = machine.plan('S1: @NOTE (line="hello") > $n')
+    line = ("run", plan, "--tools", machine.tools, "--policy", "ours.toml", "--dry-run", "--no-journal")
+
+    result = machine(*line)
+
+    assert result.exit_code == 3
+    assert "refused (POL108): @NOTE cannot be undone, and nobody has approved it" in result.stdout

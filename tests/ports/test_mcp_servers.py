@@ -11,10 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
+from opentelemetry import context, trace
 
 from callsheet import Limits, arun
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
+from callsheet.machine.trace_ids import span_id, trace_id
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp import HttpServer, McpPool, McpServerConfig, StdioServer, folder_sink
 from callsheet.ports.mcp.declarations import pin_of
@@ -214,6 +216,26 @@ async def test_results_are_values_and_the_key_travels_along(workshop):
         refused = await failure(call["fail"]({"text": "no paper"}, CONTEXT))
         assert "no paper" in str(refused)
         assert not refused.in_doubt
+
+
+async def test_a_call_says_where_it_stands_in_the_trace_of_its_run(workshop):
+    async with McpPool([workshop]) as pool:
+        await pool.connect()
+        meta = await handlers(pool)["meta"]({}, CONTEXT)
+    assert meta["traceparent"] == f"00-{trace_id('run-1')}-{span_id('run-1', 'S1.0.1')}-01"
+
+
+async def test_so_it_does_in_a_program_that_traces_itself(workshop):
+    own = trace.SpanContext(0xABC, 0xDEF, False, trace.TraceFlags(1))
+    token = context.attach(trace.set_span_in_context(trace.NonRecordingSpan(own)))
+    try:
+        async with McpPool([workshop]) as pool:
+            await pool.connect()
+            meta = await handlers(pool)["meta"]({}, CONTEXT)
+        assert trace.get_current_span().get_span_context() == own
+    finally:
+        context.detach(token)
+    assert meta["traceparent"].split("-")[1] == trace_id("run-1")
 
 
 async def test_many_calls_are_in_flight_at_once(workshop):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from tests.runtime.tools import plan_of
 from tests.security.world import FACTS, POLICY, World
 
+from callsheet.api.plan import Plan
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, plan_hash
 from callsheet.ir.labels import LITERAL, Label, read_label
@@ -124,6 +126,36 @@ async def test_the_budgets_of_the_policy_hold(world: World) -> None:
     assert outcome.result is not None
     assert outcome.result.refusal is not None
     assert (outcome.result.refusal.budget, outcome.result.usage.calls) == ("max_calls", 2)
+
+
+async def test_a_call_under_way_when_the_policy_ends_the_run_is_shown_as_one_that_may_have_happened(
+    world: World,
+) -> None:
+    world.write("notes.txt", "private")
+    begun, done = asyncio.Event(), list[str]()
+
+    async def slow(args: dict[str, Any], context: CallContext) -> JSON:
+        begun.set()
+        await asyncio.sleep(30)
+        done.append(args["text"])
+        return None
+
+    async def notes(args: dict[str, Any], context: CallContext) -> JSON:
+        await begun.wait()
+        return "private"
+
+    world.tools |= {"NOTE": slow, "READ_FILE": notes}
+    steps: list[tuple[Any, ...]] = [("1", "note", {"text": "x"}, [], "a")]
+    steps.append(("2", "read_file", {"path": "notes.txt"}, [], "n"))
+    steps.append(("3", "web_search", {"query": "${n}"}, ["2"], "r"))
+    keys = "index", "tool", "args", "depends_on", "result_variable"
+    text = json.dumps({"goal": "g", "steps": [dict(zip(keys, s, strict=True), title="t") for s in steps]})
+    outcome = await world.run(Plan.parse(text).ir)
+    assert refusal(outcome).step == "3"
+    assert (world.sent, done) == ([], [])
+    told = [(call.key, call.tool, call.why) for call in outcome.in_doubt]
+    assert told == [("1.0.1", "NOTE", "the run was ended before the answer came")]
+    assert (await world.resume()).in_doubt == outcome.in_doubt
 
 
 # ---------------------------------------------------------------- a person's yes

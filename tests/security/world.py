@@ -99,14 +99,14 @@ class World:
 
     async def run(
         self,
-        text: str,
+        text: str | Plan,
         run_id: str = "run",
         *,
         facts: Mapping[str, ToolFacts] | None = None,
         present: Respondents | None = None,
         **inputs: JSON,
     ) -> RunOutcome:
-        plan = plan_of(text)
+        plan = plan_of(text) if isinstance(text, str) else text
         launch = self.launch(plan, inputs, facts or {})
         said = present or Respondents()
         return await start_run(plan, self.ports(), launch, self.journal, run_id, present=said)

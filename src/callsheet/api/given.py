@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
@@ -42,6 +42,34 @@ def values_of(inputs: Mapping[str, Any] | None) -> dict[str, JSON]:
         except ToolFailed as error:
             raise _cannot_be_given(f"${name}", str(error), "give JSON data") from error
     return values
+
+
+class Given(NamedTuple):
+    """The variables that a run is given, and the names of those that are secret."""
+
+    values: Mapping[str, JSON]
+    secret: frozenset[str] = frozenset()
+
+    @property
+    def told(self) -> frozenset[str]:
+        """What the preparation of a plan depends on."""
+        return frozenset((*self.values, *(f"{name} (secret)" for name in self.secret)))
+
+
+def with_secrets(
+    inputs: Mapping[str, Any] | None, secrets: Mapping[str, Any] | None
+) -> tuple[dict[str, JSON], frozenset[str]]:
+    """All variables of a run, and the names of the secret ones.
+
+    Raises CallsheetError: RUN022 for a value that has no JSON, SEC005 for a name that is given twice.
+    """
+    values, secret = values_of(inputs), values_of(secrets)
+    both = sorted(values.keys() & secret.keys())
+    if both:
+        raise CallsheetError.single(
+            "SEC005", f"{both[0]} is given twice", help="give each variable once: in inputs or in secrets"
+        )
+    return {**values, **secret}, frozenset(secret)
 
 
 def assumed_results(given: Mapping[str, Any] | None) -> dict[str, JSON]:

@@ -25,7 +25,7 @@ from callsheet.ir import OnInDoubt
 from callsheet.machine import Limits
 from callsheet.machine.asking import ApprovalTimeout
 from callsheet.policy.model import Policy
-from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings
+from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, FetchSettings
 from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.tools import Tool
 from callsheet.runtime.asking import OnAsk
@@ -96,6 +96,8 @@ class Kit:
     """What judges the tools of servers; None takes them as they are when they are opened."""
     workspace: str = ""
     """The folder of the file tools, empty where there are none."""
+    fetch: FetchSettings | None = None
+    """How the built-in tools fetch pages; None where they are not there."""
     execution: ExecutionSettings | None = None
     """How the built-in tools run code; None where they are not there."""
     policy: Policy | None = None

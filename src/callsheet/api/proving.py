@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from callsheet.api.binding import bind_policy
+from callsheet.api.obligations import Undertaking, unmet
 from callsheet.api.plan import Plan as ReadPlan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.ir import Plan, plan_hash
@@ -20,7 +21,6 @@ from callsheet.passes.verify import StepLabels, Verdict, Violation, verify
 from callsheet.policy.calls import Obligation, Rule
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
-from callsheet.ports.builtin import ExecutionSettings
 from callsheet.ports.tools import Registry
 
 CODES: Mapping[Rule, str] = {
@@ -78,17 +78,13 @@ class Proof:
         """The labels of each step's data."""
         return self.verdict.steps
 
-    def raise_if_refused(
-        self, source: Source | None = None, execution: ExecutionSettings | None = None
-    ) -> None:
-        """Raise PolicyRefused with all that speaks against the plan, in the text that it was read from.
+    def under(self, here: Undertaking) -> Proof:
+        """The proof with what is to be said of how the runtime is set up: its obligations have to be met."""
+        return replace(self, doubts=(*self.doubts, *unmet(self.obligations, self.plan, self.policy, here)))
 
-        `execution` is how the built-in tools run code, where they are there: what the plan takes for granted
-        of that must be so.
-        """
+    def raise_if_refused(self, source: Source | None = None) -> None:
+        """Raise PolicyRefused with all that speaks against the plan, in the text that it was read from."""
         wrong = [d for d in self.diagnostics if d.is_error]
-        if execution is not None and (execution.network or execution.require != "sandbox"):
-            wrong += [_unmet(o, self.plan) for o in self.obligations if o.kind == "sandbox-without-network"]
         if wrong:
             raise PolicyRefused(wrong, source)
 
@@ -99,21 +95,8 @@ class Proof:
             "policy": self.policy.name,
             "plan_hash": plan_hash(self.plan),
             "violations": [violation_to_json(violation) for violation in self.verdict.violations],
-            "obligations": [dict(o._asdict()) for o in self.obligations],
+            "obligations": [obligation.to_json() for obligation in self.obligations],
         }
-
-
-def _unmet(obligation: Obligation, plan: Plan) -> Diagnostic:
-    """That code might reach the network here, which the proof does not allow."""
-    step = plan.step(obligation.step)
-    return Diagnostic(
-        "POL010",
-        Severity.ERROR,
-        "the policy lets code run only in a sandbox without a network, and here it may run otherwise",
-        None if step is None else step.action.span or step.span,
-        "leave --allow-unsandboxed out, or let the policy say that code reaches the network",
-        step=obligation.step,
-    )
 
 
 class PolicyRefused(CallsheetError):

@@ -8,16 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from callsheet.api.agents import AgentRules, agent_steps, loops_of, names_for_agents
 from callsheet.diagnostics import Diagnostic
-from callsheet.ir import Call, CallKind, Effect, OnInDoubt, Plan, call_kind
+from callsheet.ir import JSON, Call, CallKind, Effect, OnInDoubt, Plan, call_kind
 from callsheet.ir.calling import called_names
 from callsheet.machine import ToolFacts
 from callsheet.ports.asking import asking_tool
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.tools import Registry, Tool, ToolSpec
 from callsheet.ports.transforms import transform_tools
+
+if TYPE_CHECKING:
+    from callsheet.ports.mcp import ServerStatus
 
 
 def default_data() -> Path:
@@ -78,6 +82,26 @@ def pins_of(plan: Plan, registry: Registry, agents: AgentRules | None = None) ->
     names = (*called_names(plan), *names_for_agents(plan, registry, agents))
     tools = ((name, registry.get(name)) for name in names)
     return {name: tool.spec.pin for name, tool in tools if tool is not None and tool.spec.pin is not None}
+
+
+def servers_of(
+    plan: Plan, registry: Registry, open_now: Iterable[ServerStatus], agents: AgentRules | None = None
+) -> dict[str, JSON]:
+    """Of the tools of servers that a plan calls, or its agents may: which server's, and how it is reached.
+
+    By tool the server's name, `pipe` or `tcp`, and the protocol, for the note of a run.
+    """
+    reached: dict[str, list[JSON]] = {
+        f"mcp:{server.name}": [server.name, "tcp" if server.pid is None else "pipe", server.protocol or ""]
+        for server in open_now
+    }
+    names = (*called_names(plan), *names_for_agents(plan, registry, agents))
+    tools = ((name, registry.get(name)) for name in dict.fromkeys(names))
+    return {
+        name: reached[tool.spec.origin]
+        for name, tool in tools
+        if tool is not None and tool.spec.origin in reached
+    }
 
 
 def pin_lookup(registry: Registry) -> Callable[[str], str | None]:

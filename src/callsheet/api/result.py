@@ -31,7 +31,8 @@ class RunResult:
     answer; `Runtime.decide` decides about one, `Runtime.resume` carries the run on. A run that is
     `waiting` has asked people: `waiting` lists what; `Runtime.answer`, then `Runtime.resume` carry
     it on. `running` is a run that `resume` carries on as it is: `unanswered` lists the calls whose model gave
-    no answer; without any it is what `decide` gives when nothing is in doubt any more.
+    no answer; without any it is what `decide` gives when nothing is in doubt any more. Of a run that has
+    ended otherwise than well, `in_doubt` are calls that were under way then and may have taken place.
     """
 
     run_id: str

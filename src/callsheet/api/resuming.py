@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from callsheet.api.binding import bind_policy
+from callsheet.api.obligations import Undertaking
 from callsheet.api.proving import Proof, refused_by
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Limits, PolicyChanged
 from callsheet.policy.canon import policy_hash
 from callsheet.policy.differences import differences
 from callsheet.policy.model import Policy
-from callsheet.ports.builtin import ExecutionSettings
-from callsheet.ports.tools import Registry
 from callsheet.runtime.doubt import Resolution, fold_run
 from callsheet.runtime.rest import prove_rest
 from callsheet.runtime.runs import PolicyFor
@@ -43,12 +42,11 @@ class Terms(NamedTuple):
 
 
 class Circumstances(NamedTuple):
-    """Where a run goes on: its journal, the tools that are there, how code is run."""
+    """Where a run goes on: its journal, and what the runtime sees to."""
 
     journal: Journal
     run_id: str
-    registry: Registry
-    execution: ExecutionSettings | None = None
+    undertaking: Undertaking
 
 
 def other_policy(
@@ -65,7 +63,7 @@ def other_policy(
         own = folded.policy
         if own is None:
             raise unproved(here.run_id)
-        bound, doubts = bind_policy(given, here.registry)
+        bound, doubts = bind_policy(given, here.undertaking.registry)
         bound = replace(bound, approved=bound.approved | own.approved)
         if policy_hash(bound) == policy_hash(own):
             return None
@@ -73,7 +71,7 @@ def other_policy(
         if not is_accepted:
             raise _differs(here.run_id, own, bound, told)
         proof = Proof(folded.machine.program.plan, bound, prove_rest(folded, bound), doubts)
-        proof.raise_if_refused(execution=here.execution)
+        proof.under(here.undertaking).raise_if_refused()
         _try(here, bound)
         for line in told if tell is not None else ():
             assert tell is not None

@@ -12,11 +12,12 @@ from typing import Any, Literal
 
 from callsheet.api.agents import AgentRules
 from callsheet.api.given import (
+    Given,
     InDoubt,
     id_of_run,
     names_of,
-    values_of,
     verdict_of,
+    with_secrets,
 )
 from callsheet.api.handle import RunHandle
 from callsheet.api.kit import Kit, Servers, builtin_settings, pin_keeper, read_servers
@@ -141,6 +142,7 @@ class Runtime(Reporting):
         kit = Kit(
             tools=tuple(local_registry(read_tools(tools), settings)),
             workspace="" if settings is None else os.path.abspath(settings.workspace),
+            fetch=None if settings is None else settings.fetch,
             execution=None if settings is None else settings.execution,
             servers=() if mcp is None else read_servers(mcp),
             model=None if model is None else model_port(model),
@@ -171,11 +173,13 @@ class Runtime(Reporting):
         *,
         run_id: str | None = None,
         limits: Limits | None = None,
+        secrets: Mapping[str, Any] | None = None,
     ) -> RunResult:
         """Check a plan and run it to its end, or to calls in doubt.
 
-        `inputs` are variables by name, without `$`. `run_id` names the run, by default a new
-        id; `limits` take the place of the runtime's. A plan that fails gives a result with that
+        `inputs` are variables by name, without `$`; `secrets` are such that are secret: they are sealed in
+        the journal wherever they stand, and under a policy nobody may read them. `run_id` names the run, by
+        default a new id; `limits` take the place of the runtime's. A plan that fails gives a result with that
         status (`result.raise_for_status()` raises). Cancelling this call interrupts the run: its
         journal keeps what has happened, and `resume` carries it on.
 
@@ -186,12 +190,13 @@ class Runtime(Reporting):
         >>> asyncio.run(Runtime().run('S1: @CALC ("$n * 2") > $twice', {"n": 21})).variables["twice"]
         42
         """
-        values = values_of(inputs)
+        values, secret = with_secrets(inputs, secrets)
         read = as_plan(plan, values.keys())
         name = id_of_run(run_id)
         async with self._opened() as session:
             log = log_of(read.ir)
-            return _result(await session.run(read, values, name, limits, Ears(log=log), Watch()), log)
+            given = Given(values, secret)
+            return _result(await session.run(read, given, name, limits, Ears(log=log), Watch()), log)
 
     def start(
         self,
@@ -200,6 +205,7 @@ class Runtime(Reporting):
         *,
         run_id: str | None = None,
         limits: Limits | None = None,
+        secrets: Mapping[str, Any] | None = None,
     ) -> RunHandle:
         """Start a run on the running event loop and give its handle, which streams its events.
 
@@ -207,7 +213,7 @@ class Runtime(Reporting):
         wrong is raised by the handle.
         """
         require_loop("start", "run_sync")
-        values = values_of(inputs)
+        values, secret = with_secrets(inputs, secrets)
         read = as_plan(plan, values.keys())
         name = id_of_run(run_id)
         stream = EventStream(name, read.ir)
@@ -216,7 +222,8 @@ class Runtime(Reporting):
 
         async def work(watch: Watch) -> RunResult:
             async with self._opened() as session:
-                return _result(await session.run(read, values, name, limits, Ears(stream, log), watch), log)
+                given = Given(values, secret)
+                return _result(await session.run(read, given, name, limits, Ears(stream, log), watch), log)
 
         return self._handle(RunHandle(name, stream, work, values, is_recorded=self._is_recorded, log=log))
 
@@ -415,12 +422,14 @@ class Runtime(Reporting):
         *,
         run_id: str | None = None,
         limits: Limits | None = None,
+        secrets: Mapping[str, Any] | None = None,
     ) -> RunResult:
         """As `run`, for programs without an event loop; raises RuntimeError inside of one.
 
         Ctrl-C interrupts the run, which can be resumed.
         """
-        return self._run_sync(self.run(plan, inputs, run_id=run_id, limits=limits), "run")
+        work = self.run(plan, inputs, run_id=run_id, limits=limits, secrets=secrets)
+        return self._run_sync(work, "run")
 
     def resume_sync(
         self,

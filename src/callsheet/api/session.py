@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.api.advice import advised, in_words_of_the_library
 from callsheet.api.agents import asks_for_all_tools, wrong_tools
@@ -31,18 +31,29 @@ from callsheet.api.compiling import (
 )
 from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
 from callsheet.api.findings import Findings
+from callsheet.api.given import Given
 from callsheet.api.kit import Kit
+from callsheet.api.obligations import Undertaking
 from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner, refused
 from callsheet.api.prepared import Prepared, PreparedPlans
 from callsheet.api.proving import Proof, objections_by, prove
-from callsheet.api.reach import absent_tools, facts_of, pins_of, refused_tools, spec_lookup, take_in
+from callsheet.api.reach import (
+    absent_tools,
+    facts_of,
+    pins_of,
+    refused_tools,
+    servers_of,
+    spec_lookup,
+    take_in,
+)
 from callsheet.api.resuming import Circumstances, Terms, other_policy, unproved
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import EventStream
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, Order, plan_hash
 from callsheet.ir import Plan as Steps
+from callsheet.ir.labels import Label
 from callsheet.machine import Compile, Limits, ToolFacts, compile_plan
 from callsheet.machine.progress import with_own_ids
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -62,7 +73,10 @@ from callsheet.runtime.runs import (
     start_run,
 )
 from callsheet.store import EventType, Journal
-from callsheet.store.records import Start
+from callsheet.store.records import Start, secret_labels
+
+if TYPE_CHECKING:
+    from callsheet.ports.mcp import ServerStatus
 
 _log = logging.getLogger("callsheet")
 
@@ -103,6 +117,7 @@ class Session:
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._servers_are_open = not kit.servers
+        self._reached: tuple[ServerStatus, ...] = ()
         self._doubts: tuple[Diagnostic, ...] = ()
         """What was wrong or doubtful when the servers were opened."""
         self._journal: Journal | None = None
@@ -140,15 +155,23 @@ class Session:
         )
 
     async def prove(
-        self, plan: Plan, inputs: Iterable[str], approved: Iterable[str] = (), *, can_ask: bool
+        self,
+        plan: Plan,
+        inputs: Iterable[str],
+        approved: Iterable[str] = (),
+        *,
+        labels: Mapping[str, Label] | None = None,
+        can_ask: bool,
     ) -> Proof:
         """Hold a plan against the policy, on the tools that this session reaches; ValueError without one."""
         if self._kit.policy is None:
             raise ValueError("this runtime has no policy: give Runtime(policy=…)")
         await self._reach(plan.ir)
-        return prove(
-            plan.ir, self._kit.policy, self._registry, inputs=inputs, approved=approved, can_ask=can_ask
+        policy, registry = self._kit.policy, self._registry
+        proof = prove(
+            plan.ir, policy, registry, inputs=inputs, labels=labels, approved=approved, can_ask=can_ask
         )
+        return proof.under(self._undertaking())
 
     async def dry_run(
         self,
@@ -169,7 +192,11 @@ class Session:
         findings.raise_for_errors()
         facts = facts_of(plan.ir, self._registry, agents=self._kit.agents)
         asks = either(self._kit.approve, needs_approval)
-        return dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
+        told = dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
+        if self._kit.policy is None:
+            return told
+        proof = prove(plan.ir, self._kit.policy, self._registry, inputs=inputs)
+        return told.under(proof.under(self._undertaking()))
 
     async def _reach(self, plan: Steps | None) -> tuple[Diagnostic, ...]:
         """Open the servers if a tool of the plan is not here, or if no plan is given.
@@ -199,6 +226,7 @@ class Session:
             for tool, alias in pool.tools():
                 take_in(self._registry, tool, alias)
             self._stack.push_async_exit(opened.pop_all())
+        self._reached = tuple(pool.status())
         self._servers_are_open = True
         self._ready.clear()
         for doubt in (d for d in self._doubts if d.severity is not Severity.HINT):
@@ -209,14 +237,14 @@ class Session:
     async def run(
         self,
         plan: Plan,
-        inputs: Mapping[str, JSON],
+        given: Given,
         run_id: str,
         limits: Limits | None,
         ears: Ears,
         watch: Watch,
     ) -> RunOutcome:
         """Check a plan and run it to its end; raises PlanError for one with errors."""
-        ready = self._ready.get(plan.ir, inputs.keys()) or await self._prepare(plan, inputs)
+        ready = self._ready.get(plan.ir, given.told) or await self._prepare(plan, given)
         bounds = self._kit.bounds(limits)
         if bounds.replans_on_failure and plan.ir.order is Order.DAG and self._kit.planner is None:
             raise no_planner()
@@ -224,10 +252,11 @@ class Session:
         launch = Launch(
             facts=ready.facts,
             pins=ready.pins,
-            inputs=inputs,
+            inputs=given.values,
+            secret=given.secret,
             limits=bounds,
             source="" if plan.source is None else plan.source.text,
-            note={"plan": "" if plan.source is None else plan.source.name},
+            note=self._note_of(plan),
             approve=self._kit.approve,
             approval_timeout=self._kit.approval_timeout,
             program=ready.program,
@@ -241,22 +270,35 @@ class Session:
         result = await run_unrecorded(plan.ir, self._ports(ears), launch, watch, run_id, present)
         return RunOutcome(run_id, result, usage=result.usage)
 
-    async def _prepare(self, plan: Plan, inputs: Mapping[str, JSON]) -> Prepared:
+    def _note_of(self, plan: Plan) -> dict[str, JSON]:
+        """What is noted with a run besides what it is held to."""
+        note: dict[str, JSON] = {"plan": "" if plan.source is None else plan.source.name}
+        if self._reached:
+            note["servers"] = servers_of(plan.ir, self._registry, self._reached, self._kit.agents)
+        return note
+
+    async def _prepare(self, plan: Plan, given: Given) -> Prepared:
         """Check a plan and make it ready to run, so that its further runs need none of that."""
-        findings = await self.examine(plan, inputs)
+        findings = await self.examine(plan, given.values)
         findings.raise_for_errors()
         policy = None
         if self._kit.policy is not None:
             can_ask = self.journal is not None or self._kit.on_ask is not None
-            proof = await self.prove(plan, inputs, can_ask=can_ask)
-            proof.raise_if_refused(plan.source, self._kit.execution)
+            labels = secret_labels(self._kit.policy, given.secret)
+            proof = await self.prove(plan, given.values, labels=labels, can_ask=can_ask)
+            proof.raise_if_refused(plan.source)
             policy = proof.policy
         facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt, self._kit.agents)
         ready = Prepared(
             facts, pins_of(plan.ir, self._registry, self._kit.agents), compile_plan(plan.ir, facts), policy
         )
-        self._ready.put(plan.ir, inputs.keys(), ready)
+        self._ready.put(plan.ir, given.told, ready)
         return ready
+
+    def _undertaking(self) -> Undertaking:
+        """What this runtime sees to of what a proof takes for granted."""
+        kit = self._kit
+        return Undertaking(self._registry, kit.fetch, kit.execution, keeps_labels=kit.journal is not None)
 
     def find(self, text: str) -> str:
         """The id of a run of the journal, from its beginning or `last`; raises JournalError (JRN002)."""
@@ -290,7 +332,7 @@ class Session:
         def change(before: Limits) -> Limits:
             return before if terms.limits is None else terms.limits
 
-        here = Circumstances(journal, run_id, self._registry, self._kit.execution)
+        here = Circumstances(journal, run_id, self._undertaking())
         accepts = terms.accepts_changed_policy
         with in_words_of_the_library():
             return await resume_run(

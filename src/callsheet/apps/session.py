@@ -25,6 +25,7 @@ from callsheet.ports.tools import Registry, Tool
 
 if TYPE_CHECKING:
     from callsheet.api.agents import AgentRules
+    from callsheet.api.obligations import Undertaking
     from callsheet.ports.mcp import McpServerConfig, ServerStatus
     from callsheet.ports.mcp.trust import PinFile, PinKeeper
     from callsheet.runtime.gateway import CompilePort, ModelPort, Ports, Route, TurnPort
@@ -255,6 +256,13 @@ async def open_toolbox(
         origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
         found = (*chosen.diagnostics, *found)
         yield Toolbox(registry, origins, tuple(pool.status()), found, folder)
+
+
+def undertaking(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Undertaking:
+    """What a run with this setup sees to of what a proof takes for granted."""
+    from callsheet.api.obligations import Undertaking  # noqa: PLC0415 - only under a policy
+
+    return Undertaking(registry, setup.settings.fetch, setup.settings.execution, keeps_labels=keeps_labels)
 
 
 def pin_file(settings: Settings) -> PinFile:

@@ -3,7 +3,10 @@
 Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans, GRM flat plans
 of models, CHK what the checks find in a plan, CMP what can keep a goal from becoming a plan, TOL tools
 and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
-PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse).
+PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), SEC
+secrets and the keys that they are sealed with.
+PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), TRC
+runs given to tools that show traces.
 The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
@@ -293,6 +296,9 @@ CODES: dict[str, Code] = _table(
     POL115="a plan beyond the policy's limits",
     POL116="a plan with two readings, or without an end",
     POL117="a call that a rule of the policy refuses",
+    POL118="a private host that the policy does not know",
+    POL119="a proof that rests on another tool",
+    POL120="labels that would be lost",
     RUN001="a graph of dependencies cannot be run",
     RUN010="a step that nobody is there to carry out",
     RUN020="a run that did not come to a good end",
@@ -302,6 +308,13 @@ CODES: dict[str, Code] = _table(
     RUN031="an answer that does not fit",
     RUN032="a rule for a tool that the plan does not call",
     RUN040="a result that cannot be assumed",
+    SEC001="sealed values without their key",
+    SEC002="values that were sealed with another key",
+    SEC003="keys that cannot be used",
+    SEC004="a sealed value that cannot be opened",
+    SEC005="a secret that cannot be taken",
+    SEC006="a secret that is too short to be found again",
+    SEC007="a pattern of secrets that cannot be read",
     RUN050="a plan that its policy was not held against",
     RUN051="a new plan that the policy of the run refuses",
     RUN060="a step that the run has not done",
@@ -325,6 +338,11 @@ CODES: dict[str, Code] = _table(
     TOL102="no sandbox for code on this machine",
     TOL103="a web search without a search service",
     TOL104="installing packages is not allowed",
+    TRC001="a collector that cannot be reached",
+    TRC002="a collector that refuses what it is sent",
+    TRC003="no address of a collector",
+    TRC004="a header whose value cannot be used",
+    TRC005="a collector that takes no JSON",
 )
 
 

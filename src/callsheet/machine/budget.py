@@ -11,7 +11,7 @@ from __future__ import annotations
 import marshal
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple, cast
 
@@ -192,13 +192,13 @@ class Budget:
     def _look(self, tool: str, made_of: object) -> Refusal | None:
         """Hold everything against the limits, and find how many calls may follow unseen."""
         limits = self.limits
-        for name, limit, used in (
-            ("max_tokens", limits.max_tokens, self.input_tokens + self.output_tokens),
-            ("max_cost", limits.max_cost, self.cost),
-            ("max_bytes", limits.max_bytes, self.bytes),
-        ):
-            if limit is not None and used > limit:
-                return Refusal(name, limit, used, tool)
+        tokens = self.input_tokens + self.output_tokens
+        if limits.max_tokens is not None and tokens > limits.max_tokens:
+            return Refusal("max_tokens", limits.max_tokens, tokens, tool)
+        if limits.max_cost is not None and self.cost > limits.max_cost:
+            return Refusal("max_cost", limits.max_cost, self.cost, tool)
+        if limits.max_bytes is not None and self.bytes > limits.max_bytes:
+            return Refusal("max_bytes", limits.max_bytes, self.bytes, tool)
         cap = limits.max_calls_by_tool.get(tool)
         if cap is not None and self.calls[tool] >= cap:
             return Refusal("max_calls_by_tool", cap, self.calls[tool], tool)
@@ -209,15 +209,10 @@ class Budget:
             again = self._repeat(tool, made_of)
             if again is not None:
                 return again
-        self.ahead = min(self._rooms(total))
-        return None
-
-    def _rooms(self, total: int) -> Iterator[int]:
-        """For each limit on calls, how many it leaves."""
-        limits = self.limits
-        yield sys.maxsize if limits.max_calls is None else limits.max_calls - total
+        self.ahead = sys.maxsize if most is None else most - total
         for name, cap in limits.max_calls_by_tool.items():
-            yield cap - self.calls.get(name, 0)
+            self.ahead = min(self.ahead, cap - self.calls.get(name, 0))
+        return None
 
     def _repeat(self, tool: str, made_of: object) -> Refusal | None:
         most = self.limits.max_repeats

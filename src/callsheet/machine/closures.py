@@ -143,12 +143,34 @@ def compile_arguments(
                 constants[name] = None
                 made.append((name, compile_value(value, slot_of, exact=exact)))
 
+    if not made:
+        return _plain_arguments(constants, direct)
+
     def build(slots: Slots) -> dict[str, Any]:
         args = constants.copy()
         for name, slot in direct:
             args[name] = slots[slot]
         for name, make in made:
             args[name] = make(slots)
+        return args
+
+    return build
+
+
+def _plain_arguments(
+    constants: dict[str, Any], direct: list[tuple[str, int]]
+) -> Callable[[Slots], dict[str, Any]]:
+    """As `compile_arguments`, for arguments that are given as they are or stand in variables: most are."""
+    if not direct:
+        return lambda slots: constants.copy()
+    if len(constants) == 1:
+        ((name, slot),) = direct
+        return lambda slots: {name: slots[slot]}
+
+    def build(slots: Slots) -> dict[str, Any]:
+        args = constants.copy()
+        for name, slot in direct:
+            args[name] = slots[slot]
         return args
 
     return build

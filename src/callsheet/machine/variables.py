@@ -62,7 +62,6 @@ class Variables:
 
     def to_dict(self) -> dict[str, JSON]:
         """All variables that are set, by name."""
-        found = dict(self._extra)
-        slots, was_set = self.slots, self._was_set
-        found.update((name, slots[i]) for name, i in self._program.slot_of.items() if was_set[i])
-        return found
+        named = zip(self._program.names, self.slots, self._was_set, strict=True)
+        found = {name: value for name, value, was_set in named if was_set}
+        return {**self._extra, **found} if self._extra else found

@@ -98,15 +98,36 @@ class Rule(StrEnum):
     """A rule that the operator wrote refuses it."""
 
 
-class Obligation(NamedTuple):
-    """What the runtime has to see to, or the plan does not start: `kind` is one of OBLIGATIONS."""
+class Duty(StrEnum):
+    """What a runtime can be obliged to."""
 
-    kind: str
+    SSRF_GUARD = "ssrf-guard"
+    """Reach only addresses that are public, or that the policy trusts, on every hop."""
+    SANDBOX = "sandbox-without-network"
+    """Run code where it reaches no network."""
+    STORE_LABEL = "store-label"
+    """Keep the label of what is left behind for later runs."""
+    VERIFY_AGAIN = "verify-again"
+    """Hold what is not known yet against the policy once it is."""
+    APPROVE = "approve"
+    """Ask a person."""
+
+
+class Obligation(NamedTuple):
+    """What the runtime has to see to, or the plan does not start.
+
+    `weakens` says of a label to be kept that its place would have a weaker one by itself.
+    """
+
+    kind: Duty
     step: str
     detail: str = ""
+    tool: str = ""
+    weakens: bool = False
 
-
-OBLIGATIONS = ("ssrf-guard", "sandbox-without-network", "store-label", "verify-again", "approve")
+    def to_json(self) -> dict[str, str]:
+        """The obligation as JSON data."""
+        return {"kind": str(self.kind), "step": self.step, "detail": self.detail}
 
 
 class Objection(NamedTuple):

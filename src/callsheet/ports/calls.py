@@ -9,6 +9,7 @@ from hashlib import sha256
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
 from callsheet.machine import Remark, Spent
+from callsheet.machine.trace_ids import traceparent
 
 
 class ToolFailed(Exception):
@@ -101,3 +102,8 @@ class CallContext:
         if self._idempotency_key is None:
             self._idempotency_key = sha256(f"{self.run_id}/{self._delivery}".encode()).hexdigest()
         return self._idempotency_key
+
+    @property
+    def traceparent(self) -> str:
+        """What a server is told of where the call stands in the trace of its run (W3C Trace Context)."""
+        return traceparent(self.run_id, self.key)

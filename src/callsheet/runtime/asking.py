@@ -46,13 +46,16 @@ class Respondents:
     poll: float = 0.5
 
 
+_ABSENT = Respondents()
+
+
 @dataclass(slots=True)
 class People:
     """Whom a run asks, and when it has asked what. `letters` reads its inbox; None where it has none."""
 
     run_id: str
     letters: Callable[[], list[Letter]] | None = None
-    present: Respondents = field(default_factory=Respondents)
+    present: Respondents = _ABSENT
     posed: dict[str, Posed] = field(default_factory=dict[str, Posed])
 
     def pose(self, ask: Ask) -> Posed:
@@ -114,6 +117,11 @@ class Desk:
     def is_awaited(self) -> bool:
         """Whether an answer may still come while this process lives; what is there is delivered."""
         return bool(self._open) and (self._look() or bool(self._calling) or self._people.present.waits)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is open and nobody is asked or looks."""
+        return not self._open and not self._calling and self._looking is None
 
     async def close(self) -> None:
         """Ask and look no more; the questions stay as they are."""

@@ -3,7 +3,8 @@
 In: commands. Out: their events, as they arrive. A worker is a task that takes one command after
 another as long as each ends at once; where a call waits, its worker waits with it and others
 are hired for the rest. So every call runs in one task from its first step to its last, as
-time-outs and cancel scopes need it, and a thousand calls that never wait cost one task.
+time-outs and cancel scopes need it, and a thousand calls that never wait cost one task, which is
+done when `start` is.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, TypeAlias
 
-from callsheet.machine import Awaited, Event
+from callsheet.machine import Event
 from callsheet.ports.waiting import give_up
+from callsheet.runtime.eager import begin_now
+from callsheet.runtime.gateway import Carried
 
-Begin: TypeAlias = "Callable[[Awaited], Coroutine[Any, Any, Event]]"
+Begin: TypeAlias = "Callable[[Carried], Coroutine[Any, Any, Event]]"
 """Makes the coroutine that carries out a command."""
 
 _PATIENCE = 5.0
@@ -35,7 +38,7 @@ class Crew:
     def __init__(self, begin: Begin) -> None:
         self.arrived: list[Event] = []
         self._begin = begin
-        self._waiting: deque[Awaited] = deque()
+        self._waiting: deque[Carried] = deque()
         self._open = 0
         self._workers: set[asyncio.Task[None]] = set()
         self._arrival: asyncio.Future[None] | None = None
@@ -45,20 +48,27 @@ class Crew:
         """Whether nothing is under way and nothing has arrived."""
         return not self._open and not self.arrived
 
-    def start(self, commands: Iterable[Awaited]) -> None:
-        """Start calls, in this order."""
+    def start(self, commands: Iterable[Carried]) -> None:
+        """Start calls, in this order; those that end without a wait may have arrived by then."""
         before = len(self._waiting)
         self._waiting.extend(commands)
         if self._waiting:
             self._open += len(self._waiting) - before
-            self._hire()
+            self._keep(begin_now(self._work()))
 
-    async def arrivals(self) -> list[Event]:
-        """All that has arrived, as soon as something has or somebody wakes who waits."""
-        if not self.arrived:
-            self._arrival = asyncio.get_running_loop().create_future()
-            await self._arrival
-            self._arrival = None
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no worker has anything to do any more."""
+        return not self._workers and not self._waiting
+
+    async def arrival(self) -> None:
+        """Wait until something arrives, or somebody wakes who waits."""
+        self._arrival = asyncio.get_running_loop().create_future()
+        await self._arrival
+        self._arrival = None
+
+    def collect(self) -> list[Event]:
+        """All that has arrived by now."""
         batch, self.arrived = self.arrived, []
         return batch
 
@@ -82,14 +92,15 @@ class Crew:
         if workers:
             await give_up(workers, _PATIENCE)
 
-    def _hire(self) -> None:
-        worker = asyncio.create_task(self._work())
-        self._workers.add(worker)
-        worker.add_done_callback(self._workers.discard)
+    def _keep(self, worker: asyncio.Task[None]) -> None:
+        if not worker.done():
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
 
     def _hire_more(self) -> None:
+        """Hire others for what waits; their turn comes later, else each would begin inside the other."""
         for _ in range(min(_HIRED_AT_ONCE, len(self._waiting))):
-            self._hire()
+            self._keep(asyncio.create_task(self._work()))
 
     async def _work(self) -> None:
         waiting, begin, arrived, calls = self._waiting, self._begin, self.arrived, 0

@@ -32,6 +32,8 @@ from callsheet.machine.machine import Observer
 from callsheet.machine.version import MACHINE_VERSION
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.recording import JournalRecorder
+from callsheet.sealing.known import Known
+from callsheet.sealing.sealer import DECLARED
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.replay import Folded, fold
 from callsheet.store.stand import stand_of
@@ -66,7 +68,8 @@ class DoubtfulCall:
 class RunOutcome:
     """Where a run stands: it has a result, or waits for decisions about calls in doubt and for answers.
 
-    With none of them, as after the last decision, it can be resumed.
+    With none of them, as after the last decision, it can be resumed. With a result, `in_doubt` are calls that
+    had left when the run ended and gave no answer: nobody decides about them any more.
     """
 
     run_id: str
@@ -100,8 +103,11 @@ def stand(
     """
     _check_version(journal, writer.run_id)
     is_whole = observer is not None and from_start
-    stands = stand_of(journal, writer.run_id, plan, observer, from_start=is_whole)
+    opener = journal.opener(writer.run_id)
+    stands = stand_of(journal, writer.run_id, plan, observer, from_start=is_whole, opener=opener)
     if isinstance(stands, Folded):
+        if opener.has_opened:
+            writer.go_on(Known.of(opener.declared, DECLARED))
         return stands
     writer.set_status(RunStatus.CORRUPT)
     writer.commit()
@@ -184,7 +190,7 @@ def close_run(journal: Journal, writer: RunWriter, folded: Folded) -> Result:
     assert folded.machine.result is not None
     result = replace(folded.machine.result, usage=folded.usage())
     if not folded.ended:
-        JournalRecorder(writer, journal.durability).end(result)
+        JournalRecorder(writer, journal.durability, folded=folded).end(result)
         writer.commit()
     return result
 

@@ -7,8 +7,9 @@ Arguments are handed over as copies, so that a tool cannot change the plan's var
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
 from callsheet.diagnostics import CallsheetError
@@ -25,7 +26,9 @@ from callsheet.machine import (
     PlanCompiled,
     Probe,
     RunAgent,
+    Sleep,
     Succeeded,
+    TimerFired,
     ToolFacts,
 )
 from callsheet.machine.progress import with_own_ids
@@ -38,6 +41,7 @@ from callsheet.ports.probes import Prober
 from callsheet.ports.slots import Slots
 from callsheet.ports.tools import Handler
 from callsheet.ports.waiting import within
+from callsheet.sealing.known import Known
 
 ModelPort: TypeAlias = "Callable[[CallModel, CallContext], Awaitable[JSON]]"
 """Carries out a model operation."""
@@ -48,10 +52,12 @@ TurnPort: TypeAlias = "Callable[[AgentTurn, CallContext], Awaitable[JSON]]"
 CompilePort: TypeAlias = "Callable[[Compile, CallContext], Awaitable[tuple[Plan, Mapping[str, ToolFacts]]]]"
 """Makes a new, checked plan for a RE-PLAN, with the facts about its tools."""
 Late: TypeAlias = "Succeeded | Failed"
-Outcome: TypeAlias = "Succeeded | Failed | PlanCompiled | Doubted | Decided"
+Outcome: TypeAlias = "Succeeded | Failed | PlanCompiled | Doubted | Decided | TimerFired"
 _T = TypeVar("_T")
 _Asking = TypeVar("_Asking", CallModel, RunAgent, AgentTurn)
 Remote: TypeAlias = "CallTool | CallModel | RunAgent | AgentTurn | Compile | Probe"
+Carried: TypeAlias = "Remote | Sleep"
+"""What a gateway carries out: what goes out, and waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +86,12 @@ class Ports:
     """Answers the questions of agents that the machine drives."""
     workspace: str = ""
     """The folder of the file tools, by which the labels of its files are known; empty where it is not."""
+    known: Known = field(default_factory=Known)
+    """The secrets that were configured for what is reached: they are found wherever they stand."""
 
 
+_succeeded: Callable[[tuple[object, ...]], Succeeded] = partial(cast("Any", tuple).__new__, Succeeded)
+"""Makes one of all its fields, in less time than its own constructor takes."""
 _PROBE_SECONDS = 60.0
 """How long a probe may take."""
 
@@ -109,6 +119,10 @@ class Gateway:
         self.on_late: Callable[[Late], None] | None = None
         self._slots = {tool: Slots(most) for tool, most in (at_once or {}).items()}
 
+    def begin(self, command: Carried) -> Coroutine[Any, Any, Outcome]:
+        """What carries out a command, or waits."""
+        return _slept(command) if isinstance(command, Sleep) else self.carry_out(command)
+
     async def carry_out(self, command: Remote) -> Outcome:
         """Carry out a command and give its outcome.
 
@@ -119,9 +133,10 @@ class Gateway:
         try:
             if not isinstance(command, CallTool):
                 return await self._carry_out_other(command, context)
-            route = self._routes.get(command.tool) or self._find(command.tool)
-            if command.wants_data and command.tool in LISTED_TOOLS:
-                route = self._find(command.tool, as_data=True)
+            tool = command.tool
+            route = self._routes.get(tool) or self._find(tool)
+            if command.wants_data and tool in LISTED_TOOLS:
+                route = self._find(tool, as_data=True)
             if command.delivery:
                 context = CallContext(self._run_id, key, delivery=command.delivery, on_late=self._came_late)
             call = route.handler(own_copy(command.args), context)
@@ -130,7 +145,7 @@ class Gateway:
                 value = await as_json_in_turns(value) if type(value) is list else as_json(value)
                 if type(value) is dict and value.get("success") is False:
                     raise ToolFailed(failure_text(value))
-            return Succeeded(key, value, context.remarks, context.spent)
+            return _succeeded((key, value, context.remarks, context.spent, None))
         except ToolFailed as error:
             reason = str(error) or "the tool failed without saying why"
             if error.in_doubt and isinstance(command, CallTool):
@@ -251,6 +266,11 @@ class Gateway:
                 return PlanCompiled(key, plan, facts, context.remarks, context.spent, context.shown)
 
 
+async def _slept(command: Sleep) -> TimerFired:
+    await asyncio.sleep(command.seconds)
+    return TimerFired(command.key)
+
+
 def _cleaning(tool: str, handler: Handler, as_data: bool) -> Handler:
     """The handler of a tool whose results are cleaned before a plan sees them."""
 
@@ -279,6 +299,11 @@ def _own_inputs(command: _Asking) -> _Asking:
 def own_copy(args: dict[str, Any]) -> dict[str, Any]:
     """The arguments as a new dict, with lists and dicts copied at every depth."""
     own = args.copy()
+    for value in args.values():
+        if type(value) is list or type(value) is dict:
+            break
+    else:
+        return own
     for name, value in args.items():
         if type(value) is list or type(value) is dict:
             own[name] = _copied(value)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 from callsheet.machine import (
     Ask,
@@ -23,14 +23,12 @@ from callsheet.machine import (
     Finish,
     Machine,
     Result,
-    Sleep,
     Succeeded,
-    TimerFired,
     TimeUp,
 )
 from callsheet.runtime.asking import Desk, People
 from callsheet.runtime.crew import Crew
-from callsheet.runtime.gateway import Gateway
+from callsheet.runtime.gateway import Carried, Gateway
 
 _STEPS_BETWEEN_YIELDS = 256
 _SECONDS_BETWEEN_YIELDS = 0.02
@@ -77,13 +75,14 @@ class LocalDriver:
     ) -> None:
         self._machine = machine
         self._gateway = gateway
-        gateway.on_late = self._note_late
         self._recorder = recorder
         self._after_batch = after_batch
-        self._crew = Crew(self._begin)
+        self._is_watched = recorder is not None or after_batch is not None
+        self._crew = Crew(gateway.begin)
         self._desk = Desk(people or People(""), self._crew)
         self._driving: asyncio.Task[object] | None = None
         self._ending: Cancelled | TimeUp | None = None
+        self._is_ending = False
         self._seconds = seconds
         self._since: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -107,7 +106,13 @@ class LocalDriver:
 
     def _end_by(self, ending: Cancelled | TimeUp) -> None:
         self._ending = self._ending or ending
-        if self._driving is not None:
+        if self._driving is not None:  # later, for it may be this call that a tool made while it was started
+            self._driving.get_loop().call_soon(self._interrupt)
+
+    def _interrupt(self) -> None:
+        """Wake a driver that waits, for the run is to end; one that has seen that by itself is left alone."""
+        if self._driving is not None and not self._is_ending:
+            self._is_ending = True
             self._driving.cancel()
 
     def _watch_time(self) -> None:
@@ -120,9 +125,10 @@ class LocalDriver:
             self._ending = self._ending or TimeUp(round(self._seconds, 3))
             return
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(
-            limit - self._seconds, lambda: self._end_by(TimeUp(max(limit, round(self.seconds, 3))))
-        )
+        self._timer = loop.call_at(loop.time() + limit - self._seconds, self._time_is_up, limit)
+
+    def _time_is_up(self, limit: float) -> None:
+        self._end_by(TimeUp(max(limit, round(self.seconds, 3))))
 
     def _stop_time(self) -> None:
         """Let the run's time stand still."""
@@ -131,14 +137,14 @@ class LocalDriver:
             self._timer.cancel()
             self._timer = None
 
-    async def _arrivals(self) -> list[Event]:
-        """What has happened next; while only people are waited for, the run's time stands still."""
+    async def _arrival(self) -> None:
+        """Wait for what happens next; while only people are waited for, the run's time stands still."""
         if not self._crew.is_idle:
-            return await self._crew.arrivals()
+            await self._crew.arrival()
+            return
         self._stop_time()
-        arrived = await self._crew.arrivals()
+        await self._crew.arrival()
         self._watch_time()
-        return arrived
 
     async def run(self, commands: Sequence[Command]) -> Result | None:
         """Carry out commands until the machine has its result; None where a person has to decide or answer.
@@ -147,12 +153,14 @@ class LocalDriver:
         that were under way have been cancelled.
         """
         self._driving = asyncio.current_task()
+        self._gateway.on_late = self._note_late
         self._watch_time()
         try:
             if self._ending is not None:
                 return await self._end_with(self._ending)
             return await self._drive(commands)
         except asyncio.CancelledError:
+            self._is_ending = True
             await self._desk.close()
             await self._crew.dismiss()
             if self._ending is None:
@@ -163,28 +171,28 @@ class LocalDriver:
                 self._driving.uncancel()
             return await self._end_with(self._ending)
         finally:
-            self._driving = None
+            self._driving = self._gateway.on_late = None
             self._stop_time()
-            await self._desk.close()
-            await self._crew.dismiss()
+            if not self._desk.is_at_rest:
+                await self._desk.close()
+            if not self._crew.is_at_rest:
+                await self._crew.dismiss()
 
     async def _drive(self, commands: Sequence[Command]) -> Result | None:
         machine, crew, desk, direct = self._machine, self._crew, self._desk, 0
         now = time.monotonic
         yielded = now()
-        is_watched = self._recorder is not None or self._after_batch is not None
-        carry_out = self._gateway.carry_out
+        is_watched = self._is_watched
+        begin = self._gateway.begin
         if machine.is_paused:
             commands = [*commands, *await self._caught_up()]
-        await self._settled(commands)
+        if is_watched:
+            await self._settled(commands)
         while machine.result is None:
             if len(commands) == 1 and crew.is_idle and desk.is_empty and type(commands[0]) is not Ask:
                 command = commands[0]
                 assert not isinstance(command, Finish | Ask)
-                if type(command) is CallTool:
-                    event: Event = await carry_out(command)
-                else:
-                    event = await self._begin(command)
+                event: Event = await begin(command)
                 if self._ending is not None:
                     crew.arrived.append(event)
                     raise asyncio.CancelledError
@@ -200,21 +208,36 @@ class LocalDriver:
                     if self._after_batch is not None:
                         await self._after_batch()
                 direct += 1
-                if direct >= _STEPS_BETWEEN_YIELDS or now() - yielded > _SECONDS_BETWEEN_YIELDS:
-                    direct = 0
-                    await asyncio.sleep(0)
-                    yielded = now()
-                continue
-            crew.start(self._without_questions(commands))
-            if crew.is_idle and not desk.is_awaited():
-                return None  # what is still open is in doubt, or waits for people
-            commands = await self._take(await self._arrivals())
-            await self._settled(commands)
+            else:
+                direct += len(commands)
+                following = await self._side_by_side(commands)
+                if following is None:
+                    return None  # what is still open is in doubt, or waits for people
+                commands = following
+            if direct >= _STEPS_BETWEEN_YIELDS or now() - yielded > _SECONDS_BETWEEN_YIELDS:
+                direct = 0
+                await asyncio.sleep(0)
+                yielded = now()
         return machine.result
 
-    def _without_questions(self, commands: Sequence[Command]) -> list[Awaited]:
+    async def _side_by_side(self, commands: Sequence[Command]) -> list[Command] | None:
+        """Start calls, and give what follows from those that end next; None where no event can come."""
+        crew = self._crew
+        crew.start(self._without_questions(commands))
+        if crew.is_idle and not self._desk.is_awaited():
+            return None
+        if not crew.arrived:
+            await self._arrival()
+        if self._ending is not None:
+            raise asyncio.CancelledError
+        following = await self._take(crew.collect())
+        if self._is_watched:
+            await self._settled(following)
+        return following
+
+    def _without_questions(self, commands: Sequence[Command]) -> list[Carried]:
         """The commands that a crew carries out; questions are asked."""
-        calls: list[Awaited] = []
+        calls: list[Carried] = []
         for command in commands:
             if type(command) is CallTool:
                 calls.append(command)
@@ -278,13 +301,6 @@ class LocalDriver:
         if self._after_batch is not None:
             await self._after_batch()
 
-    def _begin(self, command: Awaited) -> Coroutine[Any, Any, Event]:
-        """The coroutine that carries out a command."""
-        if type(command) is CallTool:
-            return self._gateway.carry_out(command)
-        assert not isinstance(command, Ask)
-        return _slept(command) if isinstance(command, Sleep) else self._gateway.carry_out(command)
-
     async def _keep_arrived(self) -> None:
         """Write down what has arrived when the run is interrupted, so that it is not asked again."""
         if self._recorder is not None:
@@ -299,8 +315,3 @@ class LocalDriver:
         result = self._machine.result
         assert result is not None
         return result
-
-
-async def _slept(command: Sleep) -> Event:
-    await asyncio.sleep(command.seconds)
-    return TimerFired(command.key)

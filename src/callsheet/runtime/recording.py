@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from callsheet.frontends.dag import format_dag
@@ -34,6 +34,8 @@ from callsheet.machine.asking import asked_to_json
 from callsheet.machine.commands import Awaited
 from callsheet.machine.keys import place_of_key
 from callsheet.runtime.asking import People
+from callsheet.runtime.secrecy import secrecy_of
+from callsheet.sealing.sealer import Path
 from callsheet.store import (
     Durability,
     EventType,
@@ -86,6 +88,7 @@ class JournalRecorder:
         self._folded = folded
         self._policy = policy or POLICY
         self._should_prune = False
+        self._secrecy = None if folded is None else secrecy_of(folded.machine)
         self._settling: asyncio.TimerHandle | None = None
         self.seconds: Callable[[], float] = lambda: 0.0 if folded is None else folded.seconds
         """How long processes have worked on the run, as its driver knows."""
@@ -114,14 +117,21 @@ class JournalRecorder:
         """Note what a person is asked, once, and until when."""
         if ask.asked.digest not in self._people.posed:
             posed = self._people.pose(ask)
-            self._append(EventType.ASK, ask.key, {**asked_to_json(ask.asked), "due": posed.due})
+            secret = None if self._secrecy is None else self._secrecy.of_question(ask)
+            self._append(EventType.ASK, ask.key, {**asked_to_json(ask.asked), "due": posed.due}, secret)
             if self._folded is not None:
                 noted = posed._replace(since=self._writer.last_ts)
                 self._folded.book.posed[ask.asked.digest] = noted
 
-    def _append(self, kind: EventType, key: str, body: dict[str, Any] | None) -> None:
+    def _append(
+        self,
+        kind: EventType,
+        key: str,
+        body: dict[str, Any] | None,
+        secret: Mapping[Path, str] | None = None,
+    ) -> None:
         step, index, attempt = place_of_key(key)
-        self._writer.append(kind, key=key, step=step, index=index, attempt=attempt, body=body)
+        self._writer.append(kind, key=key, step=step, index=index, attempt=attempt, body=body, secret=secret)
 
     def event(self, event: Event) -> Event:
         """Note what has happened; gives what the run is told of.
@@ -145,13 +155,14 @@ class JournalRecorder:
         if type(event) is PlanCompiled:
             self._writer.add_plan(event.plan, _text_of(event.plan))
         if isinstance(event, Succeeded | Failed) and self._is_closed(event.key):
-            self._append(EventType.LATE, event.key, late_record(event))
+            self._append_late(event)
             return
         kind, key, body = event_record(event)
+        secret = None if self._secrecy is None else self._secrecy.of(event)
         if key is None:
             self._writer.append(kind, body=body)
         else:
-            self._append(kind, key, body)
+            self._append(kind, key, body, secret)
         if type(event) is Answered and event.msg_id:
             self._writer.take(event.msg_id)
         elif type(event) is Cancelled:
@@ -169,11 +180,13 @@ class JournalRecorder:
     def late(self, event: Succeeded | Failed) -> None:
         """Note an outcome that came after its call was given up; it is durable with the next commit."""
         try:
-            body = late_record(event)
-            self._append(EventType.LATE, event.key, body)
+            self._append_late(event)
         except NotStorable as error:
-            failure = Failed(event.key, f"the result is not JSON data: {error}", spent=event.spent)
-            self._append(EventType.LATE, event.key, late_record(failure))
+            self._append_late(Failed(event.key, f"the result is not JSON data: {error}", spent=event.spent))
+
+    def _append_late(self, event: Succeeded | Failed) -> None:
+        secret = None if self._secrecy is None else self._secrecy.of_late()
+        self._append(EventType.LATE, event.key, late_record(event), secret)
 
     def _take_snapshot(self, folded: Folded) -> None:
         """Write down what the run has come to, unless that cannot be said at this event."""
@@ -186,7 +199,12 @@ class JournalRecorder:
 
     def end(self, result: Result) -> None:
         """Note how the run ended."""
-        self._writer.append(EventType.END, body=result_body(result))
+        secret = (
+            None
+            if self._secrecy is None
+            else self._secrecy.of_end(result, has_sealed=self._writer.has_sealed)
+        )
+        self._writer.append(EventType.END, body=result_body(result), secret=secret)
         self._writer.set_status(RunStatus(result.status))
 
     def commit(self, is_idle: bool = True) -> Awaitable[None] | None:

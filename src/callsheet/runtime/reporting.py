@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from callsheet import __version__
 from callsheet.ir import Plan
+from callsheet.ir.collecting import collector_rests
 from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run, unanswered_calls
 from callsheet.runtime.inbox import asks_of
 from callsheet.store import Journal
@@ -31,7 +32,7 @@ from callsheet.views.report.page import page_of
 MADE_BY = f"callsheet {__version__}"
 INTERRUPTED = "interrupted"
 """What a run is called that no process carries on and that has not ended."""
-_STANDS = (INTERRUPTED, "in_doubt", "failed", "cancelled")
+_STANDS = (INTERRUPTED, "in_doubt", "failed", "refused", "cancelled")
 _ENTRY = "./main.js"
 _VENDORED = {
     "preact": "preact.js",
@@ -58,8 +59,9 @@ def report_document(
 
     Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 where events cannot be read.
     """
-    against = None if other is None else recorded(journal, other)
-    return document_of(recorded(journal, run), showing, made_by, against)
+    with collector_rests(True):  # very many rows, and nothing that refers to itself
+        against = None if other is None else recorded(journal, other)
+        return document_of(recorded(journal, run), showing, made_by, against)
 
 
 def report_page(document: Document) -> str:

@@ -28,6 +28,7 @@ from callsheet.machine import (
     Result,
     Sleep,
     Started,
+    Status,
     ToolFacts,
     compile_plan,
 )
@@ -52,10 +53,12 @@ from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.ranks import ranks_for
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.runtime.tokens import Tasks, tasks_of
+from callsheet.sealing.known import Known
+from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.ids import new_run_id
 from callsheet.store.labels import LabelStore
-from callsheet.store.records import Start
+from callsheet.store.records import Start, secret_labels
 from callsheet.store.replay import Folded, begin
 from callsheet.store.snapshots import Posed
 
@@ -83,6 +86,27 @@ class Launch:
     program: Program | None = None
     policy: Policy | None = None
     verified: str = ""
+    secret: frozenset[str] = frozenset()
+    """The inputs that are secret: sealed wherever they stand, and under a policy read by nobody."""
+
+    @property
+    def known(self) -> Known:
+        """The secrets among the inputs."""
+        return Known.of([self.inputs[name] for name in sorted(self.secret) if name in self.inputs], DECLARED)
+
+    @property
+    def enforcement(self) -> Enforcement | None:
+        """What holds under the policy; None without one."""
+        if self.policy is None:
+            return None
+        return Enforcement.under(self.policy, secret_labels(self.policy, self.secret))
+
+    def secret_parts(self) -> dict[Path, str]:
+        """The secret parts of the body of the run's start, by their place."""
+        if self.policy is None:
+            return inputs_at(sorted(self.secret), DECLARED)
+        by_policy = self.inputs if self.policy.inputs.is_secret else ()
+        return inputs_at(by_policy, LABEL) | inputs_at(sorted(self.secret), DECLARED)
 
     def check(self, plan: Plan) -> None:
         """Raise CallsheetError (RUN050) for a plan that the policy was not held against."""
@@ -128,8 +152,7 @@ async def run_unrecorded(
     launch.check(plan)
     run_id = run_id or new_run_id()
     program = launch.program or compile_plan(plan, launch.facts)
-    enforcement = None if launch.policy is None else Enforcement.under(launch.policy)
-    rules = launch.approve, launch.approval_timeout, enforcement
+    rules = launch.approve, launch.approval_timeout, launch.enforcement
     machine = Machine(program, bounded(launch.limits, launch.policy), watch.observer, *rules)
     people = People(run_id, present=present)
     at_once = launch.limits.max_concurrency_by_tool
@@ -176,10 +199,17 @@ async def start_run(
         dict(launch.approval_timeout),
         ranks_for(journal, plan, launch.limits),
         launch.policy,
+        tuple(sorted(launch.secret)),
     )
     folded = begin(plan, start, watch.observer, launch.program)
     with journal.create_run(
-        run_id, plan, launch.source, start.to_json(), core_version=MACHINE_VERSION
+        run_id,
+        plan,
+        launch.source,
+        start.to_json(),
+        core_version=MACHINE_VERSION,
+        known=launch.known + ports.known,
+        secret=launch.secret_parts(),
     ) as writer:
         commands = folded.machine.feed(Started(start.inputs), SLICE)
         kept = _Kept(journal, writer, plan, _people(journal, run_id, present))
@@ -220,12 +250,12 @@ async def resume_run(
         folded = stand(journal, writer, plan, watch.observer, from_start=watch.hears_all)
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
-            return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
+            return _ended(journal, writer, folded)
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         cancelled = None if machine.result is not None else cancel_asked(journal, run_id)
         if cancelled is not None:
             folded.take(recorder.event(cancelled))
-            return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
+            return _ended(journal, writer, folded)
         async with AsyncExitStack() as stack:
             ports, other = None, None
             if policy is not None:
@@ -235,7 +265,7 @@ async def resume_run(
             if machine.result is None:
                 settle_doubts(folded, recorder, in_doubt)
             if machine.result is not None:
-                return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
+                return _ended(journal, writer, folded)
             people = _people(journal, run_id, present, folded.posed)
             if _is_stuck(folded, people):
                 return _stands(writer, folded)
@@ -243,6 +273,7 @@ async def resume_run(
             commands = [_rest(folded, key) for key in folded.waiting if key not in doubtful]
             if ports is None:
                 ports = await stack.enter_async_context(ports_for(folded.start, plan))
+            writer.know(ports.known)
             writer.set_status(RunStatus.RUNNING)
             kept = _Kept(journal, writer, plan, people)
             with _gateway(journal, run_id, folded, ports) as gateway:
@@ -348,7 +379,16 @@ async def _drive(
     unsettled = recorder.commit()
     if unsettled is not None:
         await unsettled
-    return RunOutcome(writer.run_id, result, usage=result.usage)
+    if result.status is Status.DONE:
+        return RunOutcome(writer.run_id, result, usage=result.usage)
+    left = doubtful_calls(stand(journal, writer, plan))
+    return RunOutcome(writer.run_id, result, left, usage=result.usage)
+
+
+def _ended(journal: Journal, writer: RunWriter, folded: Folded) -> RunOutcome:
+    """A run whose events lead to its end, with the calls that had left then and gave no answer."""
+    result = close_run(journal, writer, folded)
+    return RunOutcome(writer.run_id, result, doubtful_calls(folded), usage=folded.usage())
 
 
 def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:

@@ -67,7 +67,8 @@ class Event:
     `seq` counts from 1 without gaps and alone decides the order; `ts` is wall time in seconds
     since 1970, `mono` the writing process's monotonic clock. `body` is the event's data, large
     ones included. `epoch` says which owner of the run wrote it, `hash` is that of the entry
-    that the event stands in. `size` is how many bytes its body has.
+    that the event stands in. `size` is how many bytes its body has, `digest` the SHA-256 of these bytes
+    where what was sealed in it has been opened.
     """
 
     run_id: str
@@ -83,6 +84,7 @@ class Event:
     body: dict[str, Any] | None
     hash: bytes
     size: int = 0
+    digest: bytes | None = None
 
 
 class Entry(NamedTuple):
@@ -99,6 +101,8 @@ class Entry(NamedTuple):
     body: Any
     last: int
     intents: bytes | None
+    epoch: int = 0
+    """Which owner of the run wrote it."""
 
 
 class Stored(NamedTuple):

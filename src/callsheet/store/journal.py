@@ -16,6 +16,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from callsheet.ir import Plan
+from callsheet.sealing.finder import Finder
+from callsheet.sealing.known import Known
+from callsheet.sealing.sealer import Path as Part
+from callsheet.sealing.sealer import Sealer, names_in
+from callsheet.sealing.shapes import Shapes
 from callsheet.store.errors import JournalError
 from callsheet.store.events import GENESIS, Entry, Event, EventType, Stored
 from callsheet.store.ids import check_run_id
@@ -23,11 +28,13 @@ from callsheet.store.inbox import Letter, encode_payload
 from callsheet.store.ledger import Ledger, run_exists
 from callsheet.store.lock import RunLock
 from callsheet.store.looking import connect_to_look
+from callsheet.store.opened import Opener
 from callsheet.store.pending import Pending, RunRow, plan_row
 from callsheet.store.place import Place, place_of
-from callsheet.store.reader import BadEvent, Reader, RunInfo
+from callsheet.store.reader import BadEvent, Reader, RunInfo, Told
 from callsheet.store.schema import Durability, prepare
 from callsheet.store.timing import step_seconds
+from callsheet.store.vault import Vault
 from callsheet.store.writer import RunStatus, RunWriter
 
 if TYPE_CHECKING:
@@ -53,7 +60,11 @@ class Journal:
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         connection: sqlite3.Connection | None = None,
+        vault: Vault | None = None,
+        finder: Finder | None = None,
     ) -> None:
+        self._vault = vault or Vault()
+        self._finder = finder or Finder(shapes=Shapes())
         self._place = place
         self._durability = durability
         self._clock = clock
@@ -74,16 +85,20 @@ class Journal:
         *,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
+        vault: Vault | None = None,
+        finder: Finder | None = None,
     ) -> Journal:
         """Open the journal at `path`, making it and its folder if need be.
 
-        `clock` and `monotonic` give the events their times, in seconds. Raises JournalError
+        `clock` and `monotonic` give the events their times, in seconds; `vault` has the keys that secrets are
+        sealed with, by default the user's; `finder` finds what is secret in all runs, by default what looks
+        like a credential. Raises JournalError
         JRN008 (another program's file), JRN009 (a newer format), JRN010 (a place that cannot
         be written) or JRN011 (a network file system).
         """
         place = place_of(path)
         prepare(place)
-        return cls(place, durability, clock, monotonic)
+        return cls(place, durability, clock, monotonic, None, vault, finder)
 
     @classmethod
     def open_to_read(cls, path: Path) -> Journal:
@@ -120,17 +135,24 @@ class Journal:
         *,
         parent: str | None = None,
         core_version: str = "",
+        known: Known | None = None,
+        secret: Mapping[Part, str] | None = None,
     ) -> RunWriter:
         """Begin a run and own it; it is in the journal with the first commit, `start` event and all.
 
         `source` is the text the plan was written as, `parent` the run that started this one,
-        `core_version` the version of the machine that runs it. Raises JournalError: JRN001 for
-        an id that is none, JRN003 if there is such a run, JRN004 if another process begins it
-        now; NotStorable if `start` is not JSON data.
+        `core_version` the version of the machine that runs it. `known` are secrets that are sealed wherever
+        they stand in its events, `secret` the parts of `start` that are secret as a whole, by their place,
+        each with the reason. Raises JournalError: JRN001 for an id that is none, JRN003 if there is such a
+        run, JRN004 if another process begins it now, SEC003 where something is secret and there can be no
+        key; NotStorable if `start` is not JSON data.
         """
         check_run_id(run_id)
         self._ledger.check_process()
         pending = Pending(run_id, number=0, epoch=1, last_seq=0, last_hash=GENESIS)
+        pending.sealer = self._sealer(lambda: source)
+        if known is not None:
+            pending.sealer.know(known)
         row = plan_row(plan, source)
         pending.plans.append(row)
         pending.run = RunRow(row.plan_hash, parent, core_version, _owner(), self._clock())
@@ -138,7 +160,7 @@ class Journal:
         try:
             if self._reader.run(run_id) is not None:
                 raise run_exists(run_id)
-            writer.append(EventType.START, body=start)
+            writer.append(EventType.START, body=start, secret=secret)
         except BaseException:
             writer.close()
             raise
@@ -161,6 +183,7 @@ class Journal:
             pending = self._ledger.claim(run_id, _owner())
             if pending is None:
                 raise self._reader.unknown_run(run_id)
+            pending.sealer = self._sealer(lambda: self.plan(self.find_run(run_id).plan_hash)[1])
         except BaseException:
             lock.close()
             raise
@@ -223,9 +246,16 @@ class Journal:
         """
         return self._reader.verify(run_id, start)
 
-    def entries(self, run_id: str) -> Iterator[Entry]:
-        """The entries of a run in order, for one who goes through all of them; raises as `events` does."""
-        return self._reader.entries(run_id)
+    def entries(self, run_id: str, after: int = 0) -> Iterator[Entry]:
+        """The entries of a run whose own events come after a number, in order; raises as `events` does.
+
+        They are for one who goes through all of them.
+        """
+        return self._reader.entries(run_id, after)
+
+    def told(self, run_id: str) -> tuple[list[int], list[Told]]:
+        """What has come from outside into a run after its start, as it is stored, and the events' numbers."""
+        return self._reader.told(run_id)
 
     def last_snapshot(self, run_id: str, upto: int | None = None) -> int | None:
         """The number of the run's last snapshot, of those up to the event `upto` where that is given.
@@ -240,6 +270,13 @@ class Journal:
         Raises JournalError: JRN002 for an unknown run, JRN012 where a large one is gone.
         """
         return self._reader.bodies(run_id, seqs)
+
+    def opener(self, run_id: str) -> Opener:
+        """What opens the secrets of a run, for one who carries it on."""
+        return Opener(self._vault, run_id)
+
+    def _sealer(self, plan: Callable[[], str]) -> Sealer:
+        return Sealer(self._vault.sealing, self._finder, lambda: names_in(plan()))
 
     def close(self) -> None:
         """End the writer thread and close the connections; writers of this journal are of no use then."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import IR_VERSION, Plan
 from callsheet.ir.canon import plan_bytes
+from callsheet.sealing.sealer import Path, Sealer
 from callsheet.store.blobs import INLINE_LIMIT
 from callsheet.store.errors import JournalError, NotStorable
 from callsheet.store.events import NO_BODY, EventType, Head, encode_body, encode_intent, identify, link
@@ -139,8 +140,10 @@ class Pending:
         self.blocked: JournalError | None = None
         self.last_ts = 0.0
         self.last_body: tuple[bytes, int] = (NO_BODY, 0)
+        self.sealer: Sealer | None = None
+        """What takes secrets out of bodies before they are kept; None keeps bodies as they are."""
 
-    def append(
+    def append(  # noqa: PLR0913, PLR0917 - what a row has, in its order
         self,
         kind: EventType,
         key: str | None,
@@ -150,8 +153,12 @@ class Pending:
         ts: float,
         mono: float,
         body: Mapping[str, Any] | None,
+        secret: Mapping[Path, str] | None = None,
     ) -> int:
-        """Buffer an event and give its sequence number; raises NotStorable and then changes nothing."""
+        """Buffer an event and give its sequence number; raises NotStorable and then changes nothing.
+
+        `secret` are the parts of the body that are secret as a whole, by their place, each with the reason.
+        """
         seq = self.last_seq + 1
         what = _WORDS[kind]
         data: bytes | None = None
@@ -159,6 +166,10 @@ class Pending:
         digest = NO_BODY
         if body is not None:
             data = encode_body(what, body)
+            if self.sealer is not None:
+                sealed = self.sealer.sealed(what, body, data, secret)
+                if sealed is not None:
+                    data = encode_body(what, sealed)
             digest = sha256(data).digest()
         head: Head = (seq, self.epoch, what, key, step, index, attempt, ts, mono)
         try:

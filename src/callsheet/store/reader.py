@@ -58,12 +58,21 @@ SELECT id, epoch, type, key, step, idx, attempt, ts, mono, body, blob, covers, i
 FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
 """
 _ENTRIES = """
-SELECT id, type, key, ts, body, blob, covers, intents FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
+SELECT id, type, key, ts, body, blob, covers, intents, epoch
+FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?
+"""
+_TOLD = """
+SELECT id - ?, type, key, body, blob FROM events
+WHERE id > ? AND id < ? AND type NOT IN ('intent', 'timer', 'ask', 'late', 'snapshot', 'end') ORDER BY id
 """
 _LAST_SNAPSHOT = (
     "SELECT id FROM events WHERE id > ? AND id < ? AND type = 'snapshot' ORDER BY id DESC LIMIT 1"
 )
 _ASKED = _EVENTS.replace("ORDER BY id LIMIT ?", "AND type IN ('ask', 'signal', 'cancel', 'end') ORDER BY id")
+
+
+Told: TypeAlias = "list[Any]"
+"""Type, key and body of an event; the hash of a large body."""
 
 
 class RunInfo(NamedTuple):
@@ -173,15 +182,18 @@ class Reader:
                         yield event
             before = page[-1][0] - base
 
-    def entries(self, run_id: str) -> Iterator[Entry]:
-        """The entries of a run in order, a quarter of the cost of `events`; raises as that does."""
-        base, after = self._number(run_id) << SEQ_BITS, 0
+    def entries(self, run_id: str, after: int = 0) -> Iterator[Entry]:
+        """The entries of a run whose own events come after a number, in order; raises as `events` does.
+
+        They cost a quarter of what the events do.
+        """
+        base = self._number(run_id) << SEQ_BITS
         while True:
             with self._reading():
                 page = self._connection.execute(
                     _ENTRIES, (base + after, base + (1 << SEQ_BITS), _LARGE_PAGE)
                 ).fetchall()
-            for row_id, kind, key, ts, body, blob, covers, intents in page:
+            for row_id, kind, key, ts, body, blob, covers, intents, epoch in page:
                 seq = row_id - base
                 try:
                     if kind == EventType.SNAPSHOT:
@@ -192,10 +204,20 @@ class Reader:
                         data = None if body is None else decode_body(body)
                 except (BlobMissing, ValueError, AttributeError, TypeError, RecursionError) as error:
                     raise _damaged(f"event {seq} of run {run_id} cannot be read: {error}") from error
-                yield Entry(seq, kind, key, ts, data, seq + covers - 1, intents)
+                yield Entry(seq, kind, key, ts, data, seq + covers - 1, intents, epoch)
             if len(page) < _LARGE_PAGE:
                 return
             after = page[-1][0] - base
+
+    def told(self, run_id: str) -> tuple[list[int], list[Told]]:
+        """What has come from outside into a run after its start, as it is stored, and the events' numbers.
+
+        Two runs of one plan that were started alike, and have the same here, have done the same.
+        """
+        base = self._number(run_id) << SEQ_BITS
+        with self._reading():
+            rows = self._connection.execute(_TOLD, (base, base + 1, base + (1 << SEQ_BITS))).fetchall()
+        return [seq for seq, *_ in rows], [told for _, *told in rows]
 
     def letters(self, run_id: str) -> list[Letter]:
         """The letters to a run that nobody has taken, the oldest first."""

@@ -1,7 +1,8 @@
 """The machine's events as journal events and back; the one place that knows both.
 
 The bodies: start {inputs, facts, limits, pins, launch, approve and approval_timeout where they name tools,
-ranks where an earlier run tells which steps are long, policy and policy_hash under a policy}, intent {tool}
+ranks where an earlier run tells which steps are long, policy and policy_hash under a policy, secret where
+inputs were declared to be}, intent {tool}
 or none, ok {value}, err {error, unsettled where that is so}, late {outcome: ok or err, and what that has},
 timer {due}, ask {what is asked, due}, signal {digest, verdict, value, by, note, msg_id}, plan {plan,
 facts}, each of ok, err and plan with {remarks} where there are any: {cut, kept, whole, unit} or {fact,
@@ -9,8 +10,8 @@ text}, and with {spent} where that is known: tokens in, out, cost, and what `Spe
 that is nothing; in_doubt {reason} and {spent}, decided {decision} and {value} if that is `value`, and {by}
 where no person decided, cancel {reason}, reopen none, time_up {seconds}, limits {limits}, policy {policy,
 policy_hash}, end {status, response, terminated, error, steps_executed, ended_at, refusal, usage, objection
-where a policy ended the run}. Under a policy ok has a {label} where the world told one, and plan a
-{context}.
+where a policy ended the run}. A body in which secrets were has {sealed}, as `sealing.sealer` tells. Under a
+policy ok has a {label} where the world told one, and plan a {context}.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from callsheet.machine import (
 )
 from callsheet.policy.canon import policy_from_json, policy_hash, policy_to_json
 from callsheet.policy.model import Policy
+from callsheet.sealing.sealer import SEALED
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 
@@ -83,10 +85,14 @@ class Start(NamedTuple):
     """Which steps of a graph go first, by id: it has to be the same whenever the run is folded."""
     policy: Policy | None = None
     """What the run is held against, where it is under a policy."""
+    secret: tuple[str, ...] = ()
+    """The inputs that were declared to be secret."""
 
     def enforcement(self) -> Enforcement | None:
         """What holds under the run's policy; None for a run without one."""
-        return None if self.policy is None else Enforcement.under(self.policy)
+        if self.policy is None:
+            return None
+        return Enforcement.under(self.policy, secret_labels(self.policy, self.secret))
 
     def to_json(self) -> dict[str, Any]:
         """The body of the start event."""
@@ -100,6 +106,7 @@ class Start(NamedTuple):
             **({"approval_timeout": dict(self.approval_timeout)} if self.approval_timeout else {}),
             **({"ranks": dict(self.ranks)} if self.ranks else {}),
             **({} if self.policy is None else _policy_body(self.policy)),
+            **({"secret": list(self.secret)} if self.secret else {}),
         }
 
     @classmethod
@@ -115,7 +122,13 @@ class Start(NamedTuple):
             approval_timeout=dict(body.get("approval_timeout", {})),
             ranks=dict(body.get("ranks", {})),
             policy=_policy_in(body) if "policy" in body else None,
+            secret=tuple(body.get("secret", ())),
         )
+
+
+def secret_labels(policy: Policy, names: Iterable[str]) -> dict[str, Label]:
+    """The labels of inputs that were declared to be secret: nobody may read them."""
+    return {name: policy.inputs._replace(readers=frozenset()) for name in names}
 
 
 def _policy_body(policy: Policy) -> dict[str, Any]:
@@ -301,7 +314,8 @@ def _event_of_the_run(kind: str, body: Mapping[str, Any]) -> Event | None:
 def _recorded_word(kind: str, key: str, body: Mapping[str, Any]) -> Decided | Answered:
     """What a person, or a probe, has said."""
     if kind == EventType.SIGNAL:
-        return Answered(key, **{**body, "verdict": Verdict(body["verdict"])})
+        told = {name: value for name, value in body.items() if name != SEALED}
+        return Answered(key, **{**told, "verdict": Verdict(body["verdict"])})
     said = body["decision"]
     decision = TookPlace(body["value"]) if said == _VALUE else Decision(said)
     return Decided(key, decision, body.get("by", ""))

@@ -53,7 +53,18 @@ from callsheet.store.errors import JournalError
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 from callsheet.store.records import PlanOf, Start, facts_from_json, facts_to_json, recorded_event
-from callsheet.store.snapshots import FORMAT, Book, Fetch, Given, Posed, Unfit, Values, book_of
+from callsheet.store.snapshots import (
+    FORMAT,
+    Book,
+    Fetch,
+    Given,
+    Posed,
+    Read,
+    Unfit,
+    Values,
+    book_of,
+    read_plainly,
+)
 
 _WORDS = frozenset({EventType.SIGNAL, EventType.CANCEL, EventType.LATE})
 """What may come while a process waits for people."""
@@ -234,7 +245,7 @@ def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
         if event is None:
             continue
         folded.take(event)
-        if note_event(book, event, Place(row.seq, row.body or {}, row.size)):
+        if note_event(book, event, Place(row.seq, row.digest or row.body or {}, row.size)):
             book.values.prune(machine)
     return folded
 
@@ -267,12 +278,16 @@ def restored(
     fetch: Fetch,
     plan_of: PlanOf,
     observer: Observer | None,
+    read: Read = read_plainly,
 ) -> Folded:
-    """A run as a snapshot tells it; raises Unfit where that cannot be trusted."""
+    """A run as a snapshot tells it; raises Unfit where that cannot be trusted.
+
+    `read` makes a body of the bytes of an event.
+    """
     try:
         if body["format"] != FORMAT:
             raise Unfit("it is of another version")
-        given = Given(body, start.inputs, fetch)
+        given = Given(body, start.inputs, fetch, read)
         book = book_of(body, start.facts, given.values, plan_of)
         if book.plans:
             goes_on, _, facts = book.plans[-1]

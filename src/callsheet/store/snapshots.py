@@ -52,6 +52,15 @@ Fetch: TypeAlias = "Callable[[Iterable[int]], Iterable[Stored]]"
 """The bodies of the events of these numbers, in their order, but for those that are gone."""
 
 
+Read: TypeAlias = "Callable[[str, bytes, int], Any]"
+"""The body of an event of this type that has these bytes and this number."""
+
+
+def read_plainly(kind: str, data: bytes, seq: int) -> Any:
+    """The body as it is written."""
+    return decode_body(data)
+
+
 class _Known(NamedTuple):
     """A value that an event holds; the digest of the event's body may have to be made yet."""
 
@@ -262,18 +271,20 @@ class Given:
     Raises Unfit if the events that are named do not hold what they held.
     """
 
-    def __init__(self, body: Mapping[str, Any], inputs: Mapping[str, JSON], fetch: Fetch) -> None:
+    def __init__(
+        self, body: Mapping[str, Any], inputs: Mapping[str, JSON], fetch: Fetch, read: Read = read_plainly
+    ) -> None:
         self._inputs = inputs
         self._by_seq: dict[int, JSON] = {}
         self.values = Values(inputs)
-        self._load(list(accumulate(body["seqs"])), body["values"], fetch)
+        self._load(list(accumulate(body["seqs"])), body["values"], fetch, read)
 
-    def _load(self, seqs: list[int], expected: str, fetch: Fetch) -> None:
+    def _load(self, seqs: list[int], expected: str, fetch: Fetch, read: Read) -> None:
         digests: list[bytes] = []
         for seq, kind, data in fetch(seqs):
             digest = sha256(data).digest()
             digests.append(digest)
-            body = decode_body(data)
+            body = read(kind, data, seq)
             self._by_seq[seq] = value = body["value" if kind == EventType.OK else "error"]
             self.values.saw(value, seq, digest, len(data))
         if _digest_of(digests) != expected:

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 
 from callsheet.ir import Plan
 from callsheet.machine.machine import Observer
-from callsheet.store.events import Event, EventType, decode_body
+from callsheet.store.events import Event, EventType
 from callsheet.store.journal import Journal
+from callsheet.store.opened import Opener
 from callsheet.store.reader import BadEvent
 from callsheet.store.replay import Folded, fold, fold_on, restored, start_from
-from callsheet.store.snapshots import Unfit
+from callsheet.store.snapshots import Unfit, read_plainly
 
 
 def stand_of(
@@ -26,35 +27,46 @@ def stand_of(
     observer: Observer | None = None,
     *,
     from_start: bool = False,
+    opener: Opener | None = None,
 ) -> Folded | BadEvent:
     """The run as its events leave it, or the first bad one.
 
     The observer hears of all that happened, or, with a snapshot, of what happened since;
-    `from_start` uses no snapshot. Raises
-    JournalError: JRN002 for an unknown run, JRN012 or JRN020 for events that cannot be read.
+    `from_start` uses no snapshot. With an `opener` what is sealed is opened, for a run that goes on;
+    without one, placeholders stand in its place. Raises JournalError: JRN002 for an unknown run, JRN012 or
+    JRN020 for events that cannot be read, SEC001 to SEC004 for secrets that cannot be opened.
     """
     snapshot = None if from_start else journal.last_snapshot(run_id)
     if snapshot is not None and journal.verify(run_id, snapshot) is None:
         try:
-            return stand_from(journal, run_id, plan, journal.events(run_id, snapshot - 1), observer)
+            return stand_from(journal, run_id, plan, journal.events(run_id, snapshot - 1), observer, opener)
         except Unfit:
             pass  # all of its events tell the same
     bad = journal.verify(run_id)
     if bad is not None:
         return bad
-    return fold(plan, journal.events(run_id), lambda name: journal.plan(name)[0], observer)
+    rows = journal.events(run_id)
+    rows = rows if opener is None else opener.events(rows)
+    return fold(plan, rows, lambda name: journal.plan(name)[0], observer)
 
 
 def stand_from(
-    journal: Journal, run_id: str, plan: Plan, events: Iterator[Event], observer: Observer | None = None
+    journal: Journal,
+    run_id: str,
+    plan: Plan,
+    events: Iterator[Event],
+    observer: Observer | None = None,
+    opener: Opener | None = None,
 ) -> Folded:
     """The run as these events leave it, the first of which is a snapshot; raises Unfit."""
+    read = read_plainly if opener is None else opener.stored
+    events = events if opener is None else opener.events(events)
     taken = next(events)
     if taken.type is not EventType.SNAPSHOT:
         raise Unfit("another event is in its place")
     try:
         ((_, kind, data),) = journal.bodies(run_id, [1])
-        start = start_from(kind, decode_body(data))
+        start = start_from(kind, read(kind, data, 1))
     except (KeyError, TypeError, ValueError) as error:
         raise Unfit(f"the start of the run cannot be read: {error!r}") from error
     folded = restored(
@@ -64,6 +76,7 @@ def stand_from(
         lambda seqs: journal.bodies(run_id, seqs),
         lambda name: journal.plan(name)[0],
         observer,
+        read,
     )
     folded.clock.tick(taken)
     return fold_on(folded, events, lambda name: journal.plan(name)[0])

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from callsheet.ir import Plan
 from callsheet.machine.keys import place_of_key
+from callsheet.sealing.known import Known
+from callsheet.sealing.sealer import Path
 from callsheet.store.errors import Fenced, JournalError
 from callsheet.store.events import EventType
 from callsheet.store.ledger import Ledger
@@ -123,14 +125,18 @@ class RunWriter:
         index: int | None = None,
         attempt: int | None = None,
         body: Mapping[str, Any] | None = None,
+        secret: Mapping[Path, str] | None = None,
     ) -> int:
         """Add an event to the next commit and give its sequence number.
 
-        Raises NotStorable if the body is not JSON data; then nothing was appended.
+        `secret` are the parts of the body that are secret as a whole, by their place, each with the reason.
+        Raises NotStorable if the body is not JSON data, JournalError (SEC003) where something is secret and
+        there can be no key; then nothing was appended.
         """
         if not self._lock.is_held:
             self._refuse()
-        return self._pending.append(type, key, step, index, attempt, self._clock(), self._monotonic(), body)
+        times = self._clock(), self._monotonic()
+        return self._pending.append(type, key, step, index, attempt, *times, body, secret)
 
     def intend(self, key: str, tool: str | None) -> int:
         """Note with the next commit that a call is about to leave; gives the event's sequence number.
@@ -193,6 +199,21 @@ class RunWriter:
         if self._lock.is_held and self._ledger.release(self._pending):
             self._owned.discard(self.run_id)
             self._lock.close()
+
+    @property
+    def has_sealed(self) -> bool:
+        """Whether something of the run is sealed."""
+        return self._pending.sealer is not None and self._pending.sealer.has_sealed
+
+    def know(self, secrets: Known) -> None:
+        """Seal these as well, wherever they stand in what is appended from now on."""
+        if self._pending.sealer is not None:
+            self._pending.sealer.know(secrets)
+
+    def go_on(self, declared: Known) -> None:
+        """Go on with a run of which something is sealed, and that was given these secrets."""
+        if self._pending.sealer is not None:
+            self._pending.sealer.go_on(declared)
 
     @property
     def has_tail(self) -> bool:

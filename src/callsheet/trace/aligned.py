@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.machine import CallModel, CallTool, RunAgent
@@ -30,11 +31,15 @@ class Pair(NamedTuple):
 
 
 class RunDiff(NamedTuple):
-    """What differs between two runs: inputs by name, and visits, in the order of the first run."""
+    """What differs between two runs: inputs by name, and visits, in the order of the first run.
+
+    `upto` are the last events that were looked at, where there are more.
+    """
 
     inputs: dict[str, tuple[JSON, JSON]]
     alike: int
     differing: tuple[Pair, ...]
+    upto: tuple[int, int] | None = None
 
     @property
     def first(self) -> Pair | None:
@@ -44,7 +49,19 @@ class RunDiff(NamedTuple):
 
 def diff_runs(old: Lineage, new: Lineage) -> RunDiff:
     """What differs between two runs."""
-    pairs = _paired(old, new)
+    return diff_visits(old, old.visits, new, new.visits, is_over=True)
+
+
+def diff_visits(
+    old: Lineage, visits: Sequence[Visit], new: Lineage, others: Sequence[Visit], *, is_over: bool
+) -> RunDiff:
+    """What differs between two runs in some of their visits; all other visits are alike, and not counted.
+
+    Where more is to come (not `is_over`), what may yet find its like is left out.
+    """
+    pairs = _paired(old, visits, new, others)
+    if not is_over:
+        pairs = _settled(old, new, pairs)
     parted_old: set[int] = set()
     parted_new: set[int] = set()
     inputs = _inputs(old, new)
@@ -77,27 +94,43 @@ def _inputs(old: Lineage, new: Lineage) -> dict[str, tuple[JSON, JSON]]:
     }
 
 
-def _paired(old: Lineage, new: Lineage) -> list[tuple[Visit | None, Visit | None]]:
+_Pairs: TypeAlias = "list[tuple[Visit | None, Visit | None]]"
+
+
+def _settled(old: Lineage, new: Lineage, pairs: _Pairs) -> _Pairs:
+    """The pairs of which nothing more comes: up to the last of both runs, without what is under way."""
+    last = max(
+        (n for n, (one, other) in enumerate(pairs) if one is not None and other is not None), default=-1
+    )
+    return [
+        (one, other)
+        for one, other in pairs[: last + 1]
+        if not (one is not None and old.is_under_way(one))
+        and not (other is not None and new.is_under_way(other))
+    ]
+
+
+def _paired(old: Lineage, visits: Sequence[Visit], new: Lineage, others: Sequence[Visit]) -> _Pairs:
     """The visits in pairs, in the order of the first run; those of the second alone stand between."""
-    by_place = {_place(new, visit): visit for visit in new.visits}
+    by_place = {_place(new, visit): visit for visit in others}
     partner: dict[int, Visit] = {}
     taken: set[int] = set()
-    for visit in old.visits:
+    for visit in visits:
         other = by_place.get(_place(old, visit))
         if other is not None and _tool(old, visit) == _tool(new, other):
             partner[visit.id] = other
             taken.add(other.id)
     waiting: defaultdict[str, deque[Visit]] = defaultdict(deque)
-    for visit in new.visits:
+    for visit in others:
         if visit.id not in taken and not visit.skipped:
             waiting[_call(new, visit)].append(visit)
-    for visit in old.visits:
+    for visit in visits:
         if visit.id not in partner and not visit.skipped and waiting[call := _call(old, visit)]:
             partner[visit.id] = other = waiting[call].popleft()
             taken.add(other.id)
-    alone = deque(visit for visit in new.visits if visit.id not in taken)
-    pairs: list[tuple[Visit | None, Visit | None]] = []
-    for visit in old.visits:
+    alone = deque(visit for visit in others if visit.id not in taken)
+    pairs: _Pairs = []
+    for visit in visits:
         other = partner.get(visit.id)
         while other is not None and alone and alone[0].id < other.id:
             pairs.append((None, alone.popleft()))

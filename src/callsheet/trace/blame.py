@@ -7,7 +7,7 @@ cause is the first of the gravest. It is a guess by rule, and is named as one.
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -98,34 +98,40 @@ def _failure(lineage: Lineage) -> Failure | None:
 
 def _suspects(lineage: Lineage, visit: Visit) -> list[Suspect]:
     found: list[Suspect] = []
-    waiting: deque[tuple[Flow, tuple[Flow, ...]]] = deque(
-        (flow, (flow,)) for flow in reads_by(lineage, visit)
-    )
+    met: list[tuple[Flow, int]] = [(flow, NONE) for flow in reads_by(lineage, visit)]
+    """What has been come to, and from which of these before it; they are looked at in their order."""
     seen: set[Node] = set()
-    while waiting:
-        flow, way = waiting.popleft()
+    for at, (flow, _) in enumerate(met):
         node = flow.node
         if node in seen:
             continue
         seen.add(node)
-        suspect = _look_at(lineage, flow, way, visit)
+        suspect = _look_at(lineage, flow, visit)
         if suspect is not None:
-            found.append(suspect)
+            found.append(suspect._replace(way=(*suspect.way, *_way_on(met, at))))
         if node.write != NONE:
-            waiting.extend((other, (other, *way)) for other in flows_into(lineage, node))
+            met.extend((other, at) for other in flows_into(lineage, node))
     return found
 
 
-def _look_at(lineage: Lineage, flow: Flow, way: tuple[Flow, ...], failed: Visit) -> Suspect | None:
-    """What is wrong with a place, if anything is."""
-    node = flow.node
+def _way_on(met: list[tuple[Flow, int]], at: int) -> Iterator[Flow]:
+    """The way from one of these to the step that failed, itself not among it."""
+    at = met[at][1]
+    while at != NONE:
+        flow, at = met[at]
+        yield flow
+
+
+def _look_at(lineage: Lineage, flow: Flow, failed: Visit) -> Suspect | None:
+    """What is wrong with a place, if anything is; of its way the first flow."""
+    node, way = flow.node, (flow,)
     if node.write == NONE:
         return Suspect(Odd.UNSET, flow.name, node, failed.seq, "", way)
     write = lineage.writes[node.write]
     key, place = _failed_call(lineage, node)
     if key:
-        narrowed = (flow._replace(node=place), *way[1:])
-        return Suspect(Odd.ERROR, write.name, place, lineage.outcomes[key].seq, key, narrowed)
+        narrowed = flow._replace(node=place)
+        return Suspect(Odd.ERROR, write.name, place, lineage.outcomes[key].seq, key, (narrowed,))
     if write.made is Made.ERROR:
         return Suspect(Odd.ERROR, write.name, node, write.seq, "", way)
     if write.is_odd:

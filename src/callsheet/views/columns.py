@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
@@ -12,6 +13,28 @@ _UNSURE = re.compile(
 """What changes the look of the character before: terminals do not agree on the columns that it makes."""
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def json_head(value: object, most: int, *, compact: bool = False) -> str:
+    """The beginning of a value as JSON: at least so many characters where there are more, and not much more.
+
+    >>> json_head([1, {"a": 2}], 99), len(json_head(["text"] * 10_000, 99)) < 200
+    ('[1, {"a": 2}]', True)
+    """
+    if isinstance(value, str):
+        value = value[:most]
+    separators = (",", ":") if compact else None
+    if not isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False, separators=separators, default=str)
+    said: list[str] = []
+    length = 0
+    encoder = json.JSONEncoder(ensure_ascii=False, separators=separators, default=str)
+    for part in encoder.iterencode(value):
+        said.append(part)
+        length += len(part)
+        if length >= most:
+            break
+    return "".join(said)
 
 
 def printable(text: str) -> str:

@@ -5,7 +5,6 @@ In: a lineage and a slice of it. Out: lines. A place that stands in the tree alr
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from callsheet.ir import JSON
@@ -13,7 +12,7 @@ from callsheet.trace.lineage.lineage import NONE, Lineage, Made, Visit
 from callsheet.trace.lineage.reach import Reached
 from callsheet.trace.lineage.reads import Path, Role
 from callsheet.trace.lineage.slices import Flow, Graph, Node, value_at
-from callsheet.views.columns import cut, printable
+from callsheet.views.columns import cut, json_head, printable
 from callsheet.views.describe import describe_action
 
 _VALUE = 48
@@ -130,8 +129,7 @@ def place(name: str, path: Path) -> str:
 
 def shown(value: JSON) -> str:
     """A value, cut, on one line."""
-    whole = value[: 4 * _VALUE] if isinstance(value, str) else value
-    return cut(printable(json.dumps(whole, ensure_ascii=False, default=str)), _VALUE)
+    return cut(printable(json_head(value, 4 * _VALUE)[: 4 * _VALUE]), _VALUE)
 
 
 def reached_line(lineage: Lineage, reached: Reached) -> str:

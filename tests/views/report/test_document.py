@@ -14,7 +14,7 @@ from tests.trace.projection.runs import ports_of, scripted, tell
 
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Compile, Failed, PlanCompiled, ToolFacts
-from callsheet.ports.tools import ToolFailed
+from callsheet.ports.calls import ToolFailed
 from callsheet.runtime.reporting import report_document
 from callsheet.store import Durability, Journal
 from callsheet.trace.lineage.lineage import NONE

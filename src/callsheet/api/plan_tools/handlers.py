@@ -26,6 +26,7 @@ from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Spent, Usage
 from callsheet.ports.calls import CallContext
 from callsheet.ports.tools import Tool, ToolSpec
+from callsheet.store import RunStatus
 from callsheet.store.library import PlanLibrary, StoredPlan
 
 
@@ -263,12 +264,13 @@ def _executed(plan: Plan, result: RunResult) -> dict[str, Any]:
 def _error(result: RunResult) -> str | None:
     if result.ok:
         return None
-    if result.in_doubt:
-        keys = ", ".join(call.key for call in result.in_doubt)
+    keys = ", ".join(call.key for call in result.in_doubt)
+    if result.status is RunStatus.IN_DOUBT:
         return f"it is not known whether these calls took place, and a person has to decide: {keys}"
     if result.waiting:
         return "the run waits for a person to answer: " + ", ".join(ask.key for ask in result.waiting)
-    return result.error or result.response or f"the run is {result.status}"
+    said = result.error or result.response or f"the run is {result.status}"
+    return f"{said} (it is not known whether these calls took place: {keys})" if keys else said
 
 
 def _step(step: StepResult) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 
 if TYPE_CHECKING:
     from callsheet.api.dryrun import DryRun
+    from callsheet.api.proving import Proof
     from callsheet.apps.cli.reading import PlanText
     from callsheet.apps.session import Setup
     from callsheet.ports.tools import Registry
@@ -42,6 +43,21 @@ class Assumptions:
     def are_given(self) -> bool:
         """Whether anything is said that makes sense in a dry run alone."""
         return bool(self.assumed) or self.price is not None or self.ask_servers
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the run would be held to: tools before which a person is asked, a policy, and the steps approved.
+
+    `is_recorded` says that it would have a journal.
+    """
+
+    approve: tuple[str, ...] = ()
+    policy: str = ""
+    approved: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    """The names of variables whose values are secret."""
+    is_recorded: bool = True
 
 
 assumptions = options.folded(
@@ -72,20 +88,26 @@ assumptions = options.folded(
 @options.tool_sources
 @options.variables
 @assumptions
+@options.policy_if_any
+@options.approved
 @options.as_json
 def dry_run(
     plan: options.NamedPlan,
     setup: Setup,
     variables: tuple[str, ...],
     assumptions: Assumptions,
+    policy: str,
+    approved: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Say what PLAN, a file or - for standard input, would do, and do nothing of it.
 
     Every argument that can be resolved is; what only a run will know stands in <…>. Both sides of a
-    guard that cannot be decided are followed.
+    guard that cannot be decided are followed. Under a policy each step says what it refuses, what a
+    person is asked, and what is seen to; the exit status is 3 where the plan is refused.
     """
-    return tell_dry_run(plan, setup, variables, assumptions, as_json=as_json)
+    rules = Rules(policy=policy, approved=approved)
+    return tell_dry_run(plan, setup, variables, assumptions, rules, as_json=as_json)
 
 
 def tell_dry_run(
@@ -93,13 +115,13 @@ def tell_dry_run(
     setup: Setup,
     variables: Iterable[str],
     assumptions: Assumptions,
+    rules: Rules,
     *,
-    approve: Iterable[str] = (),
     as_json: bool,
 ) -> Exit:
     """Check a plan and print its dry run; raises CallsheetError for one that would not be run.
 
-    A person is asked before the calls of the tools that `approve` or the settings name.
+    A person is asked before the calls of the tools that `rules` or the settings name.
     """
     from callsheet.api.dryrun import dry_run_of  # noqa: PLC0415 - not for a wrong command line
     from callsheet.api.reach import facts_of  # noqa: PLC0415 - as above
@@ -110,13 +132,17 @@ def tell_dry_run(
     inputs = bound(text, inputs, variables)
     steps = text.require()
     registry, warnings, not_asked = _checked(text, setup, inputs, asks_servers=assumptions.ask_servers)
-    facts, rules = facts_of(steps, registry, agents=setup.agents), (*setup.settings.approve, *approve)
-    told = dry_run_of(steps, facts, inputs, assumed, rules, assumptions.price)
+    facts, asks = facts_of(steps, registry, agents=setup.agents), (*setup.settings.approve, *rules.approve)
+    told = dry_run_of(steps, facts, inputs, assumed, asks, assumptions.price)
+    proof = _proof(text, setup, registry, inputs, rules)
+    if proof is not None:
+        told, warnings = told.under(proof), (*warnings, *proof.diagnostics)
+    ok = proof is None or proof.ok
     if as_json:
         rows = json_rows(warnings, text.source)
-        print_json({"ok": True, "plan": text.source.name, **told.to_json(), "diagnostics": rows})
+        print_json({"ok": ok, "plan": text.source.name, **told.to_json(), "diagnostics": rows})
     else:
-        print_diagnostics([d for d in warnings if d.code != _NOT_HERE], text.source)
+        print_diagnostics([d for d in warnings if d.code != _NOT_HERE and not d.is_error], text.source)
         if not_asked is not None:
             absent = sum(d.code == _NOT_HERE for d in warnings)
             say(
@@ -124,7 +150,33 @@ def tell_dry_run(
                 " not asked: --ask-servers starts the servers"
             )
         _print(told, text.source.name)
-    return Exit.OK
+    return Exit.OK if ok else Exit.REFUSED
+
+
+def _proof(
+    text: PlanText, setup: Setup, registry: Registry, inputs: dict[str, Any], rules: Rules
+) -> Proof | None:
+    """What the policy says of the plan; None without one."""
+    policy = options.policy_named(rules.policy, setup, rules.approved)
+    if policy is None:
+        return None
+    from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
+    from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
+    from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
+
+    plan, is_recorded = text.require(), rules.is_recorded
+    options.check_approved(plan, rules.approved)
+    labels = secret_labels(policy, rules.secrets)
+    proof = prove(
+        plan,
+        policy,
+        registry,
+        inputs=inputs,
+        labels=labels,
+        approved=rules.approved,
+        can_ask=is_recorded,
+    )
+    return proof.under(undertaking(setup, registry, keeps_labels=is_recorded))
 
 
 def _print(told: DryRun, name: str) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from callsheet.diagnostics import Diagnostic
 
 _REFUSALS = frozenset(
-    {"TOL020", "TOL021", "POL007", "POL010", *(f"POL{number}" for number in range(101, 118))}
+    {"TOL020", "TOL021", "POL007", "POL010", *(f"POL{number}" for number in range(101, 121))}
 )
 """What a policy says, and not the language."""
 

@@ -42,6 +42,7 @@ COMMANDS: dict[str, Entry] = {
     "blame": Entry(
         f"{_HERE}.asking.blame:blame", "Say where a run failed, and what likely led to it.", _RUNS
     ),
+    "trace": Entry(f"{_HERE}.trace.group:trace", "Give runs to tools that show traces: trace export.", _RUNS),
     "report": Entry(f"{_HERE}.report:report", "Write a run as one HTML file.", _RUNS),
     "lctl": Entry(f"{_HERE}.lctl.group:lctl", "Check and draw what agents hand to one another.", _RUNS),
     "tools": Entry(f"{_HERE}.tools:tools", "List the tools that a plan can call.", _MORE),

@@ -17,6 +17,7 @@ _OF_THE_JOURNAL = frozenset(
     {"JRN004", "JRN005", "JRN006", "JRN007", "JRN010", "JRN012", "JRN013", "JRN014", "JRN020"}
 )
 """Errors that are not the command line's fault: the disk, the journal or another process."""
+_OF_A_COLLECTOR = frozenset({"TRC001", "TRC002"})
 
 
 def tell(error: Exception, *, as_json: bool) -> Exit:
@@ -30,7 +31,7 @@ def tell(error: Exception, *, as_json: bool) -> Exit:
         except OSError as unwritten:
             print_error(error, as_json=False)
             return _tell_unwritten(unwritten)
-        if error.diagnostics[0].code in _OF_THE_JOURNAL:
+        if error.diagnostics[0].code in _OF_THE_JOURNAL | _OF_A_COLLECTOR:
             return Exit.FAILED
         return status_of(error.diagnostics) or Exit.WRONG
     if isinstance(error, OSError) and was_printing(error):

@@ -61,6 +61,14 @@ variables = click.option(
     metavar="NAME=VALUE",
     help="A variable of the plan; VALUE is JSON, or else text. May be repeated.",
 )
+secrets = click.option(
+    "--secret",
+    "secrets",
+    multiple=True,
+    metavar="NAME=WHERE",
+    help="A variable that is a secret: env:VARIABLE, file:PATH, or - to be asked. It is sealed in the "
+    "journal and masked in what is shown. May be repeated.",
+)
 progress = click.option(
     "--progress",
     type=click.Choice([str(stage) for stage in Stage]),
@@ -262,6 +270,14 @@ policy_if_any = click.option(
 )
 
 
+approved = click.option(
+    "--approved",
+    multiple=True,
+    metavar="STEP",
+    help="With --policy: the id of a step to which you say yes; may be repeated.",
+)
+
+
 def policy_named(given: str, setup: Setup, approved: Iterable[str] = ()) -> Policy | None:
     """The policy of the option, else that of the configuration; None where neither names one.
 
@@ -369,18 +385,24 @@ def parse_variables(given: Iterable[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
-        name = name.strip().removeprefix("$")
         if not equals:
             raise _wrong(f"--var {text[:60]!r} has no =", "write --var name=value")
-        if not _NAME.match(name):
-            raise _wrong(
-                f"--var: {name[:60]!r} is not a variable's name",
-                "a name is made of ASCII letters, digits and _, without a digit first",
-            )
+        name = check_name("--var", name)
         if name in found:
             raise _wrong(f"--var gives {name} twice", "give each variable once")
         found[name] = read_value(f"--var {name}", value)
     return found
+
+
+def check_name(option: str, given: str) -> str:
+    """The name of a variable without `$`; raises CallsheetError (CFG011) for what is none."""
+    name = given.strip().removeprefix("$")
+    if not _NAME.match(name):
+        raise _wrong(
+            f"{option}: {name[:60]!r} is not a variable's name",
+            "a name is made of ASCII letters, digits and _, without a digit first",
+        )
+    return name
 
 
 def read_value(option: str, given: str) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from callsheet.apps.cli.doubts import doubt_json, doubt_lines, unanswered_lines
+from callsheet.apps.cli.doubts import doubt_json, doubt_lines, left_lines, unanswered_lines
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.limiting import way_out
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say, without_controls
@@ -44,6 +44,8 @@ def report(
                 say("\n".join(unanswered_lines(outcome.unanswered, outcome.run_id, hint)))
         else:
             _print_result(result)
+            for line in left_lines(outcome.in_doubt):
+                say(without_controls(line))
             say(f"used {outcome.usage.describe()}")
             if journal is not None:
                 say(f"run {outcome.run_id} · callsheet show {outcome.run_id}{hint}")

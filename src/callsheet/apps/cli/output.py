@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, render_all, to_json
+from callsheet.views.columns import json_head
 
 
 def print_json(value: object) -> None:
@@ -134,7 +135,7 @@ def preview(value: object, limit: int = 60) -> str:
     if isinstance(value, str):
         text = value[: 4 * limit]
     else:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+        text = json_head(value, 16 * limit, compact=True)[: 16 * limit]
     text = " ".join(text.split())
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return text if len(text) <= limit else text[: limit - 1] + "…"

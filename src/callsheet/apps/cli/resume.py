@@ -207,7 +207,7 @@ async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[t
     from callsheet.api.reach import absent_tools, pins_of, refused_tools  # noqa: PLC0415 - as above
     from callsheet.api.resuming import Circumstances  # noqa: PLC0415
     from callsheet.apps.models import asked_by, carried_on, with_fetched  # noqa: PLC0415
-    from callsheet.apps.session import Setup, open_toolbox  # noqa: PLC0415
+    from callsheet.apps.session import Setup, open_toolbox, undertaking  # noqa: PLC0415
     from callsheet.runtime.runs import check_pins  # noqa: PLC0415
 
     setup = with_fetched(carried_on(Setup.from_note(start.launch), job.model), say, plan)
@@ -226,5 +226,5 @@ async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[t
         if refused:
             raise CallsheetError(refused)
         compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
-        here = Circumstances(job.journal, job.run_id, toolbox.registry, setup.settings.execution)
+        here = Circumstances(job.journal, job.run_id, undertaking(setup, toolbox.registry))
         yield here, toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))

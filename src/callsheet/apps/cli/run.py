@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import limiting, options
-from callsheet.apps.cli.dry_run import Assumptions, assumptions, tell_dry_run
+from callsheet.apps.cli.dry_run import Assumptions, Rules, assumptions, tell_dry_run
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.plan.library import bound, changed_tools, other_tools
@@ -24,6 +24,7 @@ from callsheet.apps.cli.reading import PlanText
 from callsheet.apps.cli.stage import Stage
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import Order, Plan
+from callsheet.sealing.placeholders import MASK
 
 if TYPE_CHECKING:
     from callsheet.apps.models import Asked
@@ -81,12 +82,7 @@ _start = options.folded(
         help="Prove the plan against it and hold each call to it: strict, workspace, open, or a file. "
         "Default: policy in config.toml, else none.",
     ),
-    approved=click.option(
-        "--approved",
-        multiple=True,
-        metavar="STEP",
-        help="With --policy: the id of a step to which you say yes; may be repeated.",
-    ),
+    approved=options.approved,
 )
 
 
@@ -110,11 +106,14 @@ class Job:
     on_in_doubt: str
     policy: Policy | None
     approved: tuple[str, ...]
+    secrets: dict[str, str]
+    """The inputs that are secret, which `inputs` has as well."""
 
 
 _OPTIONS: tuple[options.Decorator, ...] = (
     options.tool_sources,
     options.variables,
+    options.secrets,
     click.option("--dry-run", "is_dry", is_flag=True, help="Say what the plan would do, and do nothing."),
     assumptions,
     options.recording,
@@ -158,6 +157,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     plan: options.NamedPlan,
     setup: Setup,
     variables: tuple[str, ...],
+    secrets: tuple[str, ...],
     is_dry: bool,
     assumptions: Assumptions,
     recording: options.Recording,
@@ -168,8 +168,14 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     as_json: bool,
 ) -> int:
     """Check a plan and run it, or tell what it would do; gives the exit status."""
+    from callsheet.apps.cli.secret_inputs import read_secrets  # noqa: PLC0415 - not for --help
+
     if is_dry:
-        return tell_dry_run(plan, setup, variables, assumptions, approve=start.approve, as_json=as_json)
+        secret = tuple(each.partition("=")[0] for each in secrets)
+        given = (*variables, *(f"{name}={MASK}" for name in secret))
+        is_recorded = not recording.no_journal
+        rules = Rules(start.approve, start.policy, start.approved, secret, is_recorded=is_recorded)
+        return tell_dry_run(plan, setup, given, assumptions, rules, as_json=as_json)
     if assumptions.are_given:
         raise click.UsageError("--assume, --price and --ask-servers belong to a dry run: add --dry-run")
     if recording.no_journal and start.waits:
@@ -179,6 +185,8 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - not for --help
 
     inputs = options.parse_variables(variables)
+    held = read_secrets(secrets, inputs)
+    inputs |= held
     text = plan.read(inputs)
     inputs = bound(text, inputs, variables)
     job = Job(
@@ -198,6 +206,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         on_in_doubt=on_in_doubt or setup.settings.on_in_doubt,
         policy=options.policy_named(start.policy, setup, start.approved),
         approved=start.approved,
+        secrets=held,
     )
     return _carry_out(job, hint=options.journal_hint(recording.journal), as_json=as_json)
 
@@ -281,6 +290,7 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
     """Refuse a plan with errors; else print the warnings, and which servers were opened."""
     from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - as above
     from callsheet.api.checking import check_plan, idle_rules  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.secret_inputs import short_ones  # noqa: PLC0415 - as above
 
     found = (
         *toolbox.diagnostics,
@@ -288,6 +298,7 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
         *wrong_tools(job.plan, toolbox.registry, asked.agents),
         *_other_tools(job, toolbox),
         *idle_rules(job.plan, set(job.approve) - set(_rules(job.setup.settings.approve))),
+        *short_ones(job.secrets),
     )
     if any(d.is_error for d in found):
         raise CallsheetError(found, job.text.source)
@@ -312,24 +323,34 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
     if job.policy is None:
         return None
     from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
+    from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
 
     options.check_approved(job.plan, job.approved)
-    can_ask = job.journal is not None
+    from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
+
     proof = prove(
-        job.plan, job.policy, toolbox.registry, inputs=job.inputs, approved=job.approved, can_ask=can_ask
+        job.plan,
+        job.policy,
+        toolbox.registry,
+        inputs=job.inputs,
+        labels=secret_labels(job.policy, job.secrets),
+        approved=job.approved,
+        can_ask=job.journal is not None,
     )
-    proof.raise_if_refused(job.text.source, job.setup.settings.execution)
+    proof = proof.under(undertaking(job.setup, toolbox.registry, keeps_labels=job.journal is not None))
+    proof.raise_if_refused(job.text.source)
     if not job.quiet:
         print_diagnostics(proof.diagnostics, job.text.source)
     return proof.policy
 
 
 def _launch(job: Job, toolbox: Toolbox, asked: Asked, policy: Policy | None) -> Launch:
-    from callsheet.api.reach import facts_of, pins_of  # noqa: PLC0415 - as above
+    from callsheet.api.reach import facts_of, pins_of, servers_of  # noqa: PLC0415 - as above
     from callsheet.apps.session import setup_of_run  # noqa: PLC0415
     from callsheet.ir import OnInDoubt, plan_hash  # noqa: PLC0415
     from callsheet.runtime.runs import Launch  # noqa: PLC0415
 
+    servers = servers_of(job.plan, toolbox.registry, toolbox.servers, asked.agents) if toolbox.servers else {}
     return Launch(
         facts=facts_of(job.plan, toolbox.registry, OnInDoubt(job.on_in_doubt), asked.agents),
         pins=pins_of(job.plan, toolbox.registry, asked.agents),
@@ -338,7 +359,12 @@ def _launch(job: Job, toolbox: Toolbox, asked: Asked, policy: Policy | None) -> 
         source=job.text.source.text,
         approve=job.approve,
         approval_timeout=job.approval_timeout,
-        note={"plan": job.text.source.name, "setup": setup_of_run(job.setup, toolbox).to_note()},
+        note={
+            "plan": job.text.source.name,
+            "setup": setup_of_run(job.setup, toolbox).to_note(),
+            **({"servers": servers} if servers else {}),
+        },
         policy=policy,
         verified="" if policy is None else plan_hash(job.plan),
+        secret=frozenset(job.secrets),
     )

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from callsheet.store.journal import Journal
     from callsheet.store.reader import RunInfo
 
-_STATUSES = ["running", "interrupted", "waiting", "in_doubt", "done", "failed", "cancelled", "corrupt"]
+_STATUSES = [
+    "running",
+    "interrupted",
+    "waiting",
+    "in_doubt",
+    "done",
+    "failed",
+    "refused",
+    "cancelled",
+    "corrupt",
+]
 INTERRUPTED = "interrupted"
 """The status shown for a run that is not finished and that no process carries on."""
 

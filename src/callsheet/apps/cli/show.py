@@ -18,6 +18,7 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, seconds
 from callsheet.apps.cli.runs import INTERRUPTED, plan_name, shown_status
+from callsheet.sealing.opening import shown
 from callsheet.views.columns import cut, pad
 from callsheet.views.describe import describe_action
 
@@ -35,7 +36,7 @@ _ACTION_WIDTH = 36
 _MOST_CUTS = 3
 _MOST_TURNS = 40
 _MOST_ANSWERS = 3
-_ENDINGS = ("failed", "cancelled")
+_ENDINGS = ("failed", "refused", "cancelled")
 """How a run may end with calls under way."""
 _MARKS = {"ok": "✓", "failed": "✗", "skipped": "–", "running": "…", "stopped": "✗"}
 
@@ -319,7 +320,7 @@ def _show_events(journal: Journal, info: RunInfo, *, as_json: bool) -> None:
         print_json([_event_json(event, iso(event.ts)) for event in events])
         return
     for event in events:
-        body = "" if event.body is None else preview(event.body, 100)
+        body = "" if event.body is None else preview(shown(event.body), 100)
         click.echo(f"{event.seq:>6}  {iso(event.ts)}  {event.type:<8} {event.key or '':<12} {body}".rstrip())
 
 
@@ -331,6 +332,6 @@ def _event_json(event: Event, time: str) -> dict[str, Any]:
         "key": event.key,
         "step": event.step,
         "epoch": event.epoch,
-        "body": event.body,
+        "body": shown(event.body),
         "hash": event.hash.hex(),
     }

@@ -78,6 +78,7 @@ def _prove(
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - as above
     from callsheet.api.proving import prove  # noqa: PLC0415 - as above
     from callsheet.apps.cli.reading import read_plan  # noqa: PLC0415 - as above
+    from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
     from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - as above
 
     policy = load_policy(named)
@@ -89,6 +90,7 @@ def _prove(
     checked = check_plan(text.plan, registry, given, not_asked=not_asked, means=setup.means)
     errors = tuple(d for d in (*text.diagnostics, *before, *checked) if d.is_error)
     proof = prove(text.plan, policy, registry, inputs=given, approved=approved, can_ask=not unattended)
+    proof = proof.under(undertaking(setup, registry))
     return text, proof, (*errors, *proof.diagnostics)
 
 

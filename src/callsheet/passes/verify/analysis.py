@@ -18,7 +18,7 @@ from callsheet.passes.verify.subject import Subject, subject_of
 from callsheet.passes.verify.verdict import StepLabels, Verdict, Violation
 from callsheet.passes.verify.views import call_views, failure_view
 from callsheet.passes.verify.ways import Ways
-from callsheet.policy.calls import CallView, Judgement, Objection, Obligation, Rule
+from callsheet.policy.calls import CallView, Duty, Judgement, Objection, Obligation, Rule
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
 
@@ -111,7 +111,7 @@ def _approvals(
 ) -> None:
     for why in judgement.approvals:
         if can_ask:
-            obligations[Obligation("approve", call.step, why)] = None
+            obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None
         else:
             message = f"{why}, and nobody has approved it"
             found.append(_Found(number, Objection(Rule.CONSEQUENTIAL, message, None, "approve the step")))

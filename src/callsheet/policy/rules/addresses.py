@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from callsheet.policy.addresses import AllowedHosts, host_address, is_public
 from callsheet.policy.builtins import Traits
-from callsheet.policy.calls import CallView, Rule
+from callsheet.policy.calls import CallView, Duty, Rule
 from callsheet.policy.rules.base import Check, Notes, Setting, of_name
 from callsheet.policy.urls import MARK, Authority, authority_of
 
@@ -42,7 +42,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
             notes.object(Rule.ADDRESS, refusal, name, "fetch a public https:// address")
             return
         detail = "strangers choose the host" if authority.chosen_by.untrusted else authority.host or ""
-        notes.oblige("ssrf-guard", call, detail)
+        notes.oblige(Duty.SSRF_GUARD, call, detail)
 
     return check
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.audiences import Audiences
 from callsheet.policy.builtins import Traits, fold, traits_of
-from callsheet.policy.calls import Argument, CallView, Hole, Objection, Obligation, Part, Rule
+from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Part, Rule
 from callsheet.policy.model import Policy
 from callsheet.policy.sources import Sources
 
@@ -43,9 +43,9 @@ class Notes:
         """A person has to say yes first."""
         self.approvals.append(why)
 
-    def oblige(self, kind: str, call: CallView, detail: str = "") -> None:
+    def oblige(self, kind: Duty, call: CallView, detail: str = "", *, weakens: bool = False) -> None:
         """The runtime has to see to something."""
-        self.obligations.append(Obligation(kind, call.step, detail))
+        self.obligations.append(Obligation(kind, call.step, detail, fold(call.tool), weakens))
 
 
 class Setting:

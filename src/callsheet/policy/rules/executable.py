@@ -43,7 +43,12 @@ _FOLDERS = (
     "init.d", "profile.d", "site-packages",
 )  # fmt: skip
 _FOLDERS_SET = frozenset(_FOLDERS)
-_PATTERN = re.compile("|".join(f"(?:{glob(name).pattern})" for name in _NAMES), re.DOTALL)
+
+
+@lru_cache(maxsize=1)
+def _pattern() -> re.Pattern[str]:
+    """What the names match; made when it is needed first, which takes longer than all else of an import."""
+    return re.compile("|".join(f"(?:{glob(name).pattern})" for name in _NAMES), re.DOTALL)
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
@@ -95,6 +100,6 @@ def is_executable(text: str) -> bool:
         return True
     for reading in readings_of(path):
         *folders, name = reading.casefold().split("/")
-        if not _FOLDERS_SET.isdisjoint(folders) or _PATTERN.fullmatch(name):
+        if not _FOLDERS_SET.isdisjoint(folders) or _pattern().fullmatch(name):
             return True
     return False

@@ -6,7 +6,7 @@ import json
 
 from callsheet.ir import JSON
 from callsheet.policy.builtins import Traits, fold
-from callsheet.policy.calls import Argument, CallView, Rule
+from callsheet.policy.calls import Argument, CallView, Duty, Rule
 from callsheet.policy.predicates import compile_rules
 from callsheet.policy.rules.base import Check, Notes, Setting
 
@@ -27,7 +27,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
         for argument in call.arguments:
             is_known, value = _value(argument)
             if not is_known:
-                notes.oblige("verify-again", call, "; ".join(rule.when for rule in rules))
+                notes.oblige(Duty.VERIFY_AGAIN, call, "; ".join(rule.when for rule in rules))
                 return
             args[argument.name] = value
         for rule, holds in rules.items():

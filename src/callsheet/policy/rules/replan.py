@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from callsheet.policy.builtins import Traits
-from callsheet.policy.calls import CallView, Rule
+from callsheet.policy.calls import CallView, Duty, Rule
 from callsheet.policy.rules.base import Check, Notes, Setting, flowing
 
 
@@ -24,6 +24,6 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
                 "the reason that the planner is told holds what a stranger may have written",
                 help="give a reason that stands in the plan",
             )
-        notes.oblige("verify-again", call, str(reason.join(call.pc)))
+        notes.oblige(Duty.VERIFY_AGAIN, call, str(reason.join(call.pc)))
 
     return check

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.builtins import PathUse, Reach, Traits
-from callsheet.policy.calls import CallView
-from callsheet.policy.rules.base import Check, Notes, Setting, flowing
+from callsheet.policy.calls import CallView, Duty
+from callsheet.policy.paths import PathRefused, workspace_path
+from callsheet.policy.rules.base import Check, Notes, Setting, flowing, of_name
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
@@ -14,7 +16,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
     if traits.runs_code and not setting.policy.exec_network:
 
         def sandboxed(call: CallView, notes: Notes) -> None:
-            notes.oblige("sandbox-without-network", call)
+            notes.oblige(Duty.SANDBOX, call)
 
         return sandboxed
     stores = traits.reach is Reach.MEMORY or (traits.path is not None and traits.path_use is PathUse.WRITE)
@@ -22,6 +24,21 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
         return None
 
     def stored(call: CallView, notes: Notes) -> None:
-        notes.oblige("store-label", call, str(flowing(call).join(call.pc)))
+        label = flowing(call).join(call.pc)
+        own = _label_of_place(setting, traits, call)
+        notes.oblige(Duty.STORE_LABEL, call, str(label), weakens=not label.flows_to(own))
 
     return stored
+
+
+def _label_of_place(setting: Setting, traits: Traits, call: CallView) -> Label:
+    """What a later run takes the place for, if nobody has noted anything."""
+    if traits.reach is Reach.MEMORY:
+        return setting.policy.memory
+    argument = of_name(call, traits.path or "")
+    if argument is None or argument.text is None:
+        return LITERAL
+    try:
+        return setting.sources.file(workspace_path(argument.text), on_host=False)
+    except PathRefused:
+        return LITERAL

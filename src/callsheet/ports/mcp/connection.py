@@ -21,6 +21,7 @@ from callsheet.ports.mcp.declarations import no_two_alike, pin_of
 from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened
 from callsheet.ports.mcp.late import LateAnswers, heard
 from callsheet.ports.mcp.process import ServerProcess
+from callsheet.ports.mcp.tracing import TRACEPARENT, within_trace
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY, http_transport, process_transport
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ class Connection:
         scope = asyncio.timeout(seconds)
         try:
             async with scope:
-                return await client.call_tool(name, args, meta=meta or None)  # pyright: ignore[reportArgumentType]
+                with within_trace(meta.get(TRACEPARENT, "")):
+                    return await client.call_tool(name, args, meta=meta or None)  # pyright: ignore[reportArgumentType]
         except TimeoutError:
             if scope.expired():
                 if on_late is not None and IDEMPOTENCY_KEY in meta:

@@ -22,6 +22,7 @@ from callsheet.ports.mcp.config import McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.connection import Connection
 from callsheet.ports.mcp.content import BlobSink, has_blobs, untold_texts, value_of
 from callsheet.ports.mcp.declarations import hint_against, is_plain, qualified_name, spec_of
+from callsheet.ports.mcp.tracing import TRACEPARENT
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY
 from callsheet.ports.mcp.trust import (
     Judgement,
@@ -280,7 +281,9 @@ class _Server:
         await connection.refresh()
         if connection.pins.get(spec.executor) != spec.pin:
             raise self._changed(spec.executor, declaration, connection.declarations.get(spec.executor))
-        meta = {IDEMPOTENCY_KEY: context.idempotency_key} if context.idempotency_key else {}
+        meta = {TRACEPARENT: context.traceparent}
+        if context.idempotency_key:
+            meta[IDEMPOTENCY_KEY] = context.idempotency_key
         schema = declaration.get("outputSchema")
 
         def note_late(answer: CallToolResult | ToolFailed) -> None:

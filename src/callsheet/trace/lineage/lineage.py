@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -38,6 +38,8 @@ class Made(StrEnum):
     """A step has failed, and its error stands where its result would."""
     ANSWER = "answer"
     """It is the answer of the run, and no variable."""
+    EARLIER = "earlier"
+    """It came to it before the events that a lineage begins with."""
 
 
 class Write(NamedTuple):
@@ -88,6 +90,13 @@ class Failure:
     error: str
 
 
+class _Items(NamedTuple):
+    """The items of a visit for which there are calls, and the keys of those by item, both in their order."""
+
+    items: list[int]
+    keys: dict[int, list[str]]
+
+
 @dataclass
 class Lineage:
     """What has happened to the data of a run, up to its event `seq`."""
@@ -110,6 +119,12 @@ class Lineage:
     outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     current: dict[str, int] = field(default_factory=dict[str, int])
     """The last write of each variable."""
+    begins: int = 1
+    """The event that it begins with: the first one, or a snapshot."""
+    before: int = 0
+    """How many visits had begun before that event."""
+    earlier: set[int] = field(default_factory=set[int])
+    """Those of them that ended later: of these it has the number alone."""
     seq: int = 0
     ended: int = 0
     """The event that ends the run; 0 where there is none."""
@@ -117,6 +132,39 @@ class Lineage:
     """The write that stands for the answer."""
     reads: dict[tuple[int, int], Reads] = field(default_factory=dict[tuple[int, int], Reads])
     """What the steps read that have been come to, by program and number."""
+    has_members: dict[int, bool] = field(default_factory=dict[int, bool])
+    """Of visits that were asked about, whether they went through the members of a list."""
+
+    def copied(self, machine: Machine) -> Lineage:
+        """The same, to go on apart from this one with a machine that stands where this one's does."""
+        return replace(
+            self,
+            machine=machine,
+            programs=list(self.programs),
+            planned=list(self.planned),
+            writes=list(self.writes),
+            visits=list(self.visits),
+            write_of=dict(self.write_of),
+            failures=list(self.failures),
+            commands=dict(self.commands),
+            intents=list(self.intents),
+            lone=dict(self.lone),
+            outcomes=dict(self.outcomes),
+            current=dict(self.current),
+            earlier=set(self.earlier),
+            reads=dict(self.reads),
+            has_members={},
+        )
+
+    def forget(self) -> None:
+        """Let go of what was found out: more has happened since."""
+        for name in ("left", "readers", "_keys", "_by_item", "_open_prefixes"):
+            self.__dict__.pop(name, None)
+
+    @property
+    def visited(self) -> int:
+        """How many visits the run has come to."""
+        return self.before + len(self.visits) - len(self.earlier)
 
     # ------------------------------------------------------------ steps and visits
 
@@ -181,25 +229,47 @@ class Lineage:
         """The keys of all calls of a visit, retries and those of an agent included, as they were made."""
         return self._keys.get(self.prefix(visit), ())
 
-    def items_of(self, visit: Visit) -> list[int]:
-        """The items for which a visit has made calls, in their order; of a step without FOREACH it is 0."""
-        return sorted({int(key.rsplit(".", 2)[1]) for key in self.keys_of(visit)})
+    def _items(self, visit: Visit) -> _Items:
+        prefix = self.prefix(visit)
+        found = self._by_item.get(prefix)
+        if found is None:
+            held: defaultdict[int, list[str]] = defaultdict(list)
+            for key in self._keys.get(prefix, ()):
+                held[int(key.rsplit(".", 2)[1])].append(key)
+            items = sorted(held)
+            found = self._by_item[prefix] = _Items(items, {item: held[item] for item in items})
+        return found
 
-    def keys_of_item(self, visit: Visit, item: int) -> list[str]:
+    @cached_property
+    def _by_item(self) -> dict[str, _Items]:
+        return {}
+
+    def items_of(self, visit: Visit) -> Sequence[int]:
+        """The items for which a visit has made calls, in their order; of a step without FOREACH it is 0."""
+        return self._items(visit).items
+
+    def keys_of_item(self, visit: Visit, item: int) -> Sequence[str]:
         """The keys of the calls for one item."""
-        return [key for key in self.keys_of(visit) if int(key.rsplit(".", 2)[1]) == item]
+        return self._items(visit).keys.get(item, ())
 
     def last_key(self, visit: Visit, item: int) -> str:
         """The key of the last attempt for an item, not of what an agent did in it; "" without one."""
-        keys = self.keys_of_item(visit, item)
-        return max(keys, key=lambda key: parse_key(key).attempt).partition("/t")[0] if keys else ""
+        return _last_of(self.keys_of_item(visit, item))
 
     def last_keys(self, visit: Visit) -> Sequence[str]:
         """The key of the last attempt of each item, in their order."""
         keys = self.keys_of(visit)
         if len(keys) <= 1:
             return keys
-        return [self.last_key(visit, item) for item in self.items_of(visit)]
+        return [_last_of(of_item) for of_item in self._items(visit).keys.values()]
+
+    def is_under_way(self, visit: Visit) -> bool:
+        """Whether a visit waits for something at the last event."""
+        return self.prefix(visit) in self._open_prefixes
+
+    @cached_property
+    def _open_prefixes(self) -> frozenset[str]:
+        return frozenset(key.rsplit(".", 2)[0] for key in self.machine.open_keys())
 
     # ------------------------------------------------------------ who reads
 
@@ -218,6 +288,18 @@ class Lineage:
         found = self.current.get(name, NONE)
         return self.answer if found == NONE and name == ANSWER else found
 
+    def knows(self, write: int) -> bool:
+        """Whether it tells where a write came from: one from before its first event it has the value of."""
+        at = self.writes[write]
+        return at.made is not Made.EARLIER and at.visit not in self.earlier
+
     def names(self) -> list[str]:
         """The variables that have been set."""
         return list(self.current)
+
+
+def _last_of(keys: Sequence[str]) -> str:
+    """The key of the last attempt among those of an item."""
+    if len(keys) <= 1:
+        return keys[0].partition("/t")[0] if keys else ""
+    return max(keys, key=lambda key: parse_key(key).attempt).partition("/t")[0]

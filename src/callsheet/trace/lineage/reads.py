@@ -149,13 +149,13 @@ def located(value: Value, path: Path) -> Iterator[tuple[str, Path]]:
                     yield from located(item, ())
 
 
-def element(source: Value, index: int, path: Path, held: JSON) -> tuple[tuple[str, Path], ...]:
+def element(source: Value, index: int, path: Path, *, has_members: bool) -> tuple[tuple[str, Path], ...]:
     """The places that the place `path` of an item of a FOREACH is made of.
 
-    `held` is what the source was: what is no list is its only item.
+    `has_members` says whether the source was a list: what is none is its only item.
     """
     if isinstance(source, Ref):
-        return ((source.name, source.path + ((index, *path) if _is_list(held) else path)),)
+        return ((source.name, source.path + ((index, *path) if has_members else path)),)
     if isinstance(source, ListExpr):
         return tuple(located(source, (index, *path)))
     if isinstance(source, DictExpr):
@@ -163,7 +163,7 @@ def element(source: Value, index: int, path: Path, held: JSON) -> tuple[tuple[st
     return tuple(located(source, ()))
 
 
-def _is_list(held: JSON) -> bool:
+def is_list(held: JSON) -> bool:
     """Whether FOREACH goes through the members of this, and not through this as its only item."""
     if isinstance(held, str):
         found, parsed = parse_json(held)

@@ -7,17 +7,19 @@ while it is under way that it can see.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable, Iterator
 
 from callsheet.ir import JSON, Order, Plan
 from callsheet.ir.collecting import collector_rests
-from callsheet.machine import Failed, Finish, Started, Status, Succeeded
+from callsheet.machine import Failed, Finish, Machine, Started, Status, Succeeded
 from callsheet.machine.frames import Group
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import NOWHERE
+from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Entry, EventType
-from callsheet.store.records import PlanOf, event_of
+from callsheet.store.records import PlanOf, Start, event_of
 from callsheet.store.replay import begin, start_from
 from callsheet.trace.lineage.lineage import ANSWER, NONE, Failure, Lineage, Made, Outcome, Visit, Write
 from callsheet.trace.lineage.reads import literal
@@ -33,10 +35,7 @@ def lineage_of(plan: Plan, entries: Iterable[Entry], plan_of: PlanOf, upto: int 
     """
     with collector_rests(True):
         rest = iter(entries)
-        first = next(rest, None)
-        if first is None:
-            raise JournalError("JRN020", "the run has no events", way_out="it was never started")
-        recorder = _Recorder(plan, first)
+        recorder = recorder_of(plan, rest)
         for entry in rest:
             if upto is not None and entry.seq > upto:
                 break
@@ -44,18 +43,44 @@ def lineage_of(plan: Plan, entries: Iterable[Entry], plan_of: PlanOf, upto: int 
         return recorder.done(upto)
 
 
-class _Recorder:
-    """Notes what the machine says while it is told of the events of a run."""
+def recorder_of(plan: Plan, entries: Iterator[Entry]) -> Recorder:
+    """A recorder that has taken the first entry, the start of a run; raises as `lineage_of` does."""
+    first = next(entries, None)
+    if first is None:
+        raise JournalError("JRN020", "the run has no events", way_out="it was never started")
+    recorder = attending(plan, first)
+    recorder.begin(first)
+    return recorder
 
-    def __init__(self, plan: Plan, first: Entry) -> None:
-        try:
-            start = start_from(first.type, first.body)
-            machine = begin(plan, start, self.note).machine
-        except (KeyError, TypeError, ValueError) as error:
-            raise _unreadable(first, error) from error
-        self.machine = machine
-        self.lineage = Lineage(machine, [machine.program], [first.seq])
-        self.seq = first.seq
+
+def attending(plan: Plan, first: Entry, hears: Callable[[Note], None] | None = None) -> Recorder:
+    """A recorder beside the machine of a run, which its first entry tells of; `begin` starts both.
+
+    `hears` is told of each note of the machine when it has been noted. Raises as `lineage_of` does.
+    """
+    recorder = Recorder(hears)
+    try:
+        start = start_from(first.type, first.body)
+        machine = begin(plan, start, recorder.note).machine
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unreadable(first, error) from error
+    recorder.attend(machine, first.seq, start)
+    return recorder
+
+
+class Recorder:
+    """Notes what the machine says while it is told of the events of a run.
+
+    It is to be started, or to go on from somewhere, before it takes an entry.
+    """
+
+    lineage: Lineage
+    rules: Start
+    """What the run was started with."""
+
+    def __init__(self, hears: Callable[[Note], None] | None = None) -> None:
+        self.seq = 0
+        self._hears = hears
         self._open: dict[int, int] = {}
         """The last visit of each step of the program, by number."""
         self._unstored: list[int] = []
@@ -65,14 +90,47 @@ class _Recorder:
         self._odd: set[int] = set()
         self._last = NONE
         """The write of the last step that was done."""
-        self._set_initial()
-        for name, value in start.inputs.items():
-            self._write(name, value, Made.INPUT)
-        self._feed_start(first, start.inputs)
 
-    def _feed_start(self, first: Entry, inputs: dict[str, JSON]) -> None:
-        self._keep(self.machine.feed(Started(inputs)))
+    @property
+    def machine(self) -> Machine:
+        """The machine that it listens to."""
+        return self.lineage.machine
+
+    def attend(self, machine: Machine, seq: int, start: Start) -> None:
+        """Listen to the machine of a run that begins at the event `seq`."""
+        self.rules = start
+        self.lineage = Lineage(machine, [machine.program], [seq])
+        self.seq = seq
+
+    def begin(self, first: Entry) -> None:
+        """Let the run begin, as its first entry tells."""
+        self._set_initial()
+        for name, value in self.rules.inputs.items():
+            self._write(name, value, Made.INPUT)
+        self._keep(self.machine.feed(Started(self.rules.inputs)))
         self._leave(first)
+
+    def go_on(self, machine: Machine, seq: int, start: Start, planned: int = 1) -> None:
+        """Go on with a machine that stands where the event `seq` is next, in the first plan of its run.
+
+        A variable that no step has set by then is an input or the plan's; of others only the value is known.
+        """
+        self.rules = start
+        program = machine.program
+        self.lineage = lineage = Lineage(
+            machine, [program], [planned], begins=seq, before=sum(machine.visits)
+        )
+        self.seq = seq
+        written = {
+            code.out_slot for code, visits in zip(program.steps, machine.visits, strict=True) if visits
+        }
+        names = {program.names[slot] for slot in written if slot != NOWHERE}
+        for name, value in machine.variables().items():
+            given = Made.INPUT if name in start.inputs else Made.PLAN
+            self._write(name, value, Made.EARLIER if name in names else given)
+        for write in lineage.writes:
+            lineage.writes[write.id] = write._replace(seq=planned)
+        self._keep(machine.open_commands().values())
 
     def _leave(self, entry: Entry) -> None:
         if entry.intents is not None:
@@ -81,7 +139,7 @@ class _Recorder:
 
     def take(self, entry: Entry, plan_of: PlanOf) -> None:
         """Take the next entry."""
-        seq, kind, key, _, body, last, intents = entry
+        seq, kind, key, _, body, last, intents, _ = entry
         said: dict[str, JSON] = body or {}
         self.seq = seq
         lineage = self.lineage
@@ -114,12 +172,44 @@ class _Recorder:
         if kind == EventType.INTENT and key is not None:
             lineage.lone[key] = seq
 
+    def fork(self) -> Recorder | None:
+        """Another one that stands where this one does; None amid something that cannot be said twice."""
+        machine, lineage = self.machine, self.lineage
+        state = machine.state()
+        if state is None or machine.group is not None or lineage.programs[1:]:
+            return None
+        values: list[JSON] = []
+        data = state_to_json(state, lambda value: values.append(value) or len(values) - 1)
+        if data is None:
+            return None
+        data = json.loads(json.dumps(data))  # nothing of it is shared, but for the values
+        monitor = machine.monitor
+        enforcement = None if monitor is None else monitor.enforcement
+        other = Recorder()
+        copy = state_from_json(machine.program, data, values.__getitem__, enforcement)
+        other.seq, other._open, other._odd, other._last = (
+            self.seq,
+            dict(self._open),
+            set(self._odd),
+            self._last,
+        )
+        other.rules = rules = self.rules
+        other.lineage = lineage.copied(Machine.at(copy, other.note, rules.approve, rules.approval_timeout))
+        return other
+
     def done(self, upto: int | None) -> Lineage:
         """The lineage, once all has been taken."""
-        lineage = self.lineage
+        lineage = self.so_far()
         lineage.seq = self.seq if upto is None else max(self.seq, upto)
-        self._find_answer()
+        if lineage.answer == NONE:
+            self._find_answer()
         return lineage
+
+    def so_far(self) -> Lineage:
+        """The lineage of what has been taken; it goes on with what is taken next."""
+        self.lineage.seq = self.seq
+        self.lineage.forget()
+        return self.lineage
 
     def _keep(self, commands: Iterable[object]) -> None:
         kept = self.lineage.commands
@@ -146,6 +236,8 @@ class _Recorder:
             self._replanned()
         elif kind is NoteKind.JUMPED or kind is NoteKind.ENDED:
             self._store_errors()
+        if self._hears is not None:
+            self._hears(note)
 
     def _visit(self, note: Note) -> None:
         machine, lineage = self.machine, self.lineage
@@ -165,21 +257,36 @@ class _Recorder:
         )
         self._open[number] = made
 
+    def _opened(self, number: int) -> int:
+        """The last visit of a step; one from before the first event is made when it is asked for."""
+        found = self._open.get(number, NONE)
+        lineage = self.lineage
+        if found == NONE and lineage.begins > 1 and self.machine.visits[number]:
+            at = len(lineage.programs) - 1
+            found = self._open[number] = len(lineage.visits)
+            unknown = (NONE,) * len(lineage.reads_at(at, number).names)
+            lineage.visits.append(
+                Visit(found, at, number, self.machine.visits[number], lineage.begins, unknown)
+            )
+            lineage.earlier.add(found)
+        return found
+
     def _finished(self, note: Note) -> None:
         number = self.machine.program.number_of[note.step]
         if self._unstored:
             self._store_errors(number)
         if note.var is not None:
-            self._write(note.var, note.value, Made.STEP, self._open[number], number in self._odd)
+            self._write(note.var, note.value, Made.STEP, self._opened(number), number in self._odd)
         self._odd.discard(number)
 
     def _failed(self, note: Note) -> None:
         program = self.machine.program
         number = program.number_of.get(note.step, NOWHERE)
-        if number == NOWHERE or number not in self._open:  # a plan that was asked for when a graph had failed
+        visit = NONE if number == NOWHERE else self._opened(number)
+        if visit == NONE:  # a plan that was asked for when a graph had failed
             self.lineage.failures.append(Failure(NONE, self.seq, note.detail))
             return
-        visit, code = self._open[number], program.steps[number]
+        code = program.steps[number]
         self.lineage.failures.append(Failure(visit, self.seq, note.detail))
         if code.out_slot == NOWHERE or code.source is not None or program.graph is not None:
             return
@@ -238,7 +345,8 @@ class _Recorder:
             return
         program = self.machine.program
         if result.ended_at is not None:
-            visit = self._open.get(program.number_of.get(result.ended_at, NOWHERE), NONE)
+            number = program.number_of.get(result.ended_at, NOWHERE)
+            visit = NONE if number == NOWHERE else self._opened(number)
             if visit == NONE:
                 return
             lineage.answer = len(lineage.writes)

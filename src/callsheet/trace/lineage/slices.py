@@ -7,14 +7,15 @@ not: each of its results was made of its own item.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from callsheet.ir import JSON, Call, ListExpr
+from callsheet.ir import JSON, Call, ListExpr, Ref
 from callsheet.machine.values import items_of, parse_json, walk
 from callsheet.trace.lineage.lineage import NONE, Lineage, Made, Visit, Write
-from callsheet.trace.lineage.reads import Path, Role, Use, element
+from callsheet.trace.lineage.reads import Path, Role, Use, element, is_list
 
 WHOLE: Path = ()
 
@@ -44,30 +45,44 @@ Graph: TypeAlias = "dict[Node, tuple[Flow, ...]]"
 _Ways: TypeAlias = "Callable[[Node], tuple[Flow, ...]]"
 
 
-def backward(lineage: Lineage, start: Node, most: int | None = None) -> Graph:
+def backward(lineage: Lineage, start: Node, most: int | None = None, depth: int | None = None) -> Graph:
     """Each node that the start was made of, with what flowed into it, nearest first.
 
-    At most so many are looked at; the others are left out.
+    At most so many are looked at, and those that are at most so many steps away; the others are left out.
     """
-    return _closure(start, lambda node: flows_into(lineage, node), most)
+    return _closure(start, lambda node: flows_into(lineage, node), most, depth)
 
 
-def forward(lineage: Lineage, start: Node, most: int | None = None) -> Graph:
+def forward(lineage: Lineage, start: Node, most: int | None = None, depth: int | None = None) -> Graph:
     """Each node that was made of the start, with what it flowed into: the node of a flow is what was made."""
-    return _closure(start, lambda node: flows_from(lineage, node), most)
+    return _closure(start, lambda node: flows_from(lineage, node), most, depth)
 
 
-def _closure(start: Node, ways: _Ways, most: int | None) -> Graph:
+def _closure(start: Node, ways: _Ways, most: int | None, depth: int | None) -> Graph:
     found: Graph = {}
-    waiting, seen = deque([start]), {start}
+    waiting, seen = deque([(start, 0)]), {start}
     while waiting and (most is None or len(found) < most):
-        node = waiting.popleft()
+        node, steps = waiting.popleft()
         flows = found[node] = ways(node)
+        if steps == depth:
+            continue
         for flow in flows:
             if flow.node.write != NONE and flow.node not in seen:
                 seen.add(flow.node)
-                waiting.append(flow.node)
+                waiting.append((flow.node, steps + 1))
     return found
+
+
+def is_told(lineage: Lineage, graph: Graph, start: Node, *, is_forward: bool) -> bool:
+    """Whether a slice is the same as of the whole run, where the lineage is of its last part alone."""
+    if lineage.begins == 1:
+        return True
+    if is_forward:  # who has read what was there before is not known
+        return lineage.writes[start.write].visit != NONE and lineage.knows(start.write)
+    met = {node.write for node in graph}
+    met.update(flow.node.write for flows in graph.values() for flow in flows)
+    met.discard(NONE)
+    return all(lineage.knows(write) for write in met)
 
 
 def item_at(lineage: Lineage, visit: Visit, path: Path) -> tuple[int | None, Path]:
@@ -80,19 +95,19 @@ def item_at(lineage: Lineage, visit: Visit, path: Path) -> tuple[int | None, Pat
     return None, path
 
 
-def items_in(lineage: Lineage, visit: Visit) -> list[int]:
+def items_in(lineage: Lineage, visit: Visit) -> Sequence[int]:
     """The items of a FOREACH that its result holds, in the order of the result."""
     items = lineage.items_of(visit)
     written = lineage.write_of.get(visit.id)
     if written is not None:
         value = lineage.writes[written].value
-        return items[: len(value)] if isinstance(value, list) else items
+        return items[: len(value)] if isinstance(value, list) and len(value) < len(items) else items
     if items or isinstance(lineage.step(visit).action, Call):
         return items
     source = lineage.reads_of(visit).source
     if isinstance(source, ListExpr):
-        return list(range(len(source.items)))
-    return list(range(len(items_of(source_of(lineage, visit)))))
+        return range(len(source.items))
+    return range(len(items_of(source_of(lineage, visit))))
 
 
 def flows_into(lineage: Lineage, node: Node) -> tuple[Flow, ...]:
@@ -142,7 +157,15 @@ def _element(lineage: Lineage, visit: Visit, index: int, path: Path) -> tuple[tu
     reads = lineage.reads_of(visit)
     source = reads.source
     assert source is not None
-    return element(source, index, path, source_of(lineage, visit))
+    return element(source, index, path, has_members=_has_members(lineage, visit))
+
+
+def _has_members(lineage: Lineage, visit: Visit) -> bool:
+    """Whether the FOREACH of a visit went through the members of what one variable held."""
+    found = lineage.has_members.get(visit.id)
+    if found is None:
+        found = lineage.has_members[visit.id] = is_list(source_of(lineage, visit))
+    return found
 
 
 def source_of(lineage: Lineage, visit: Visit) -> JSON:
@@ -171,9 +194,10 @@ def flows_from(lineage: Lineage, node: Node) -> tuple[Flow, ...]:
             where: Path = WHOLE
             if item is not None and made.made is Made.STEP:
                 items = items_in(lineage, visit)
-                if item not in items:
+                at = bisect_left(items, item)
+                if at == len(items) or items[at] != item:
                     continue
-                where = (items.index(item),)
+                where = (at,)
             found[Flow(role, argument, item, made.name, Node(made.id, where))] = None
     return tuple(found)
 
@@ -186,10 +210,26 @@ def touched(lineage: Lineage, visit: Visit, node: Node) -> Iterator[tuple[Role, 
         if use.role is Role.SOURCE and len(node.path) > len(use.path):
             continue  # a member of it reaches its own item alone
         seen: set[int | None] = set()
-        for flow in _flows_of(lineage, visit, use, None, lineage.items_of(visit)):
+        for flow in _flows_of(lineage, visit, use, None, _may_touch(lineage, visit, use, node)):
             if flow.node.write == node.write and overlap(flow.node.path, node.path) and flow.item not in seen:
                 seen.add(flow.item)
                 yield use.role, use.argument, flow.item
+
+
+def _may_touch(lineage: Lineage, visit: Visit, use: Use, node: Node) -> Sequence[int]:
+    """The items of a visit in which a use may have read the place of a value: of a member its own alone."""
+    items = lineage.items_of(visit)
+    reads = lineage.reads_of(visit)
+    source = reads.source
+    if use.name != reads.loop or not isinstance(source, Ref) or not items:
+        return items
+    depth = len(source.path)
+    if len(node.path) <= depth or not _has_members(lineage, visit):
+        return items
+    member = str(node.path[depth])
+    at = bisect_left(items, int(member)) if member.isdecimal() else len(items)
+    own = items[at : at + 1]
+    return own if own and str(own[0]) == member else items[:1]
 
 
 def _made_by(lineage: Lineage, visit: Visit) -> Write | None:

@@ -22,16 +22,39 @@ from callsheet.machine.foresight import (
     Unknown,
     Visit,
 )
+from callsheet.views.dry_run.held import Held, Said, Saying
 from callsheet.views.dry_run.words import cost_of, doing
 
 
-def dry_run_json(forecast: Forecast, totals: Totals, price: float | None) -> dict[str, Any]:
-    """The dry run as data: steps in text order, totals, and what cannot be foreseen."""
+def dry_run_json(
+    forecast: Forecast, totals: Totals, price: float | None, held: Held | None = None
+) -> dict[str, Any]:
+    """The dry run as data: steps in text order, totals, what cannot be foreseen, what a policy says."""
     return {
         "plan_hash": plan_hash(forecast.plan),
         "steps": [_step(step) for step in forecast.steps],
         "totals": _totals(totals, price),
         "unforeseen": list(forecast.unforeseen),
+        **({} if held is None else {"policy": _held(held)}),
+    }
+
+
+def _held(held: Held) -> dict[str, Any]:
+    return {
+        "name": held.policy,
+        "ok": not held.is_refused,
+        "steps": [{"id": step, **_said(said)} for step, said in held.steps.items()],
+        "plan": _said(held.plan),
+    }
+
+
+def _said(said: tuple[Said, ...]) -> dict[str, Any]:
+    return {
+        "refuses": [
+            {"code": s.code, "message": s.text, "way": s.way} for s in said if s.kind is Saying.REFUSES
+        ],
+        "asks": [s.text for s in said if s.kind is Saying.ASKS],
+        "sees_to": [s.text for s in said if s.kind is Saying.SEES_TO],
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from callsheet.machine.foresight import Forecast, StepForecast, Times, Totals, Visit, When, model_calls_of
 from callsheet.views.columns import cut, pad, printable, width
 from callsheet.views.describe import describe_condition, describe_failure, describe_output
+from callsheet.views.dry_run.held import Held, Saying, lines_of
 from callsheet.views.dry_run.words import cost_of, counted, doing, happening, shown
 
 _MOST_ID = 12
@@ -15,7 +16,13 @@ _MOST_VISITS = 5
 _MOST_READS = 4
 
 
-def dry_run_text(forecast: Forecast, totals: Totals, price: float | None = None, columns: int = 100) -> str:
+def dry_run_text(
+    forecast: Forecast,
+    totals: Totals,
+    price: float | None = None,
+    columns: int = 100,
+    held: Held | None = None,
+) -> str:
     """The dry run in lines of at most so many columns, but of 40 at least."""
     most = max(columns, _LEAST)
     lines = ["nothing is called: values in <…> are known only when the plan runs"]
@@ -30,7 +37,12 @@ def dry_run_text(forecast: Forecast, totals: Totals, price: float | None = None,
         group = step.step.group
         lines.append(pad(id_, indent) + _heading(step))
         lines += (" " * indent + "  " + line for line in _details(step))
+        if held is not None:
+            told = held.steps.get(step.step.id, ())
+            lines += (" " * indent + "  " + printable(line) for said in told for line in lines_of(said))
     lines += ["", *_sums(forecast, totals, price)]
+    if held is not None:
+        lines += [printable(line) for line in _verdict(held)]
     return "\n".join(cut(line, most) for line in lines)
 
 
@@ -103,6 +115,16 @@ def _sums(forecast: Forecast, totals: Totals, price: float | None) -> Iterator[s
     if totals.to_approve:
         yield f"needs approval: {', '.join(map(printable, totals.to_approve))}"
     yield from (f"cannot be foreseen: {printable(said)}" for said in forecast.unforeseen)
+
+
+def _verdict(held: Held) -> Iterator[str]:
+    for said in held.plan:
+        yield from lines_of(said)
+    refused = [id_ for id_, told in held.steps.items() if any(s.kind is Saying.REFUSES for s in told)]
+    if held.is_refused:
+        yield f"refused by {held.policy}" + (f": {', '.join(refused)}" if refused else "")
+    else:
+        yield f"proved against {held.policy}"
 
 
 def _meaning(times: Times) -> str:

@@ -19,7 +19,7 @@ export function Lineage() {
   return html`<div class="lineage">
     <section aria-label="The value">
       <h3>${made.place(write.name, path)} <small class="quiet">event ${write.seq}</small></h3>
-      <${ValueBox} value=${write.value} onPick=${(at) => pickWrite(write, at)} path=${path} open=${path.length + 1} />
+      <${ValueBox} value=${write.value} onPick=${(at) => pickWrite(write, at)} path=${path} open=${path.length + 2} />
       <p class="quiet">Choose a place in it to ask about that alone.</p>
     </section>
     <section aria-label="Made of">

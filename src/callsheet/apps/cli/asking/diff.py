@@ -21,21 +21,24 @@ _MOST = 20
 @click.command("diff")
 @click.argument("old", metavar="A")
 @click.argument("new", metavar="B")
+@click.option(
+    "--all", "to_the_end", is_flag=True, help="Compare to the ends, however many differences there are."
+)
 @click.option("--exit-code", is_flag=True, help="Exit 1 if the runs differ.")
 @options.journal_path
 @options.as_json
-def diff_of_runs(old: str, new: str, exit_code: bool, journal: Path | None, as_json: bool) -> int:
+def diff_of_runs(
+    old: str, new: str, to_the_end: bool, exit_code: bool, journal: Path | None, as_json: bool
+) -> int:
     """Say where the runs A and B first part, and what follows from that.
 
     Steps are paired by their ids and visits, what is left over by tool and arguments. Times do not count.
     """
-    from callsheet.apps.cli.asking.opening import lineage_in  # noqa: PLC0415 - brings the store
-    from callsheet.trace.aligned import diff_runs  # noqa: PLC0415 - as above
+    from callsheet.trace.compared import compare_runs  # noqa: PLC0415 - brings the store
 
     with options.open_to_read(journal) as opened:
         a, b = opened.find_run(old), opened.find_run(new)
-        one, other = lineage_in(opened, a), lineage_in(opened, b)
-    found = diff_runs(one, other)
+        found, one, other = compare_runs(opened, a, b, None if to_the_end or as_json else _MOST)
     is_same_plan = a.plan_hash == b.plan_hash
     differs = bool(found.inputs or found.differing)
     with may_stay_unread():
@@ -61,6 +64,12 @@ def _print(old: Lineage, new: Lineage, found: RunDiff) -> None:
     rest = [pair for pair in found.differing if pair is not first]
     for pair in rest[:_MOST]:
         _print_pair(old, new, pair, "follows" if pair.follows else "apart")
+    if found.upto is not None:
+        print_text(
+            f"alike   {found.alike} visits of steps up to event {found.upto[0]} of A, {found.upto[1]} of B"
+        )
+        print_text("and more differs up to there or behind it; --all compares to the ends")
+        return
     if len(rest) > _MOST:
         print_text(f"and {len(rest) - _MOST} more (--json has them all)")
     print_text(f"alike   {found.alike} visits of steps")

@@ -9,7 +9,8 @@ from callsheet.store.reader import RunInfo
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.reads import Path
 from callsheet.trace.lineage.record import lineage_of
-from callsheet.trace.lineage.slices import Node, missing_at
+from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_told, missing_at
+from callsheet.trace.lineage.windows import lineages_in
 from callsheet.views.lineage import place
 
 
@@ -17,6 +18,31 @@ def lineage_in(journal: Journal, info: RunInfo, upto: int | None = None) -> Line
     """The lineage of a run, or of its events up to a number; raises JournalError where there is none."""
     plan = journal.plan(info.plan_hash)[0]
     return lineage_of(plan, journal.entries(info.run_id), lambda name: journal.plan(name)[0], upto)
+
+
+def sliced(
+    journal: Journal,
+    info: RunInfo,
+    variable: str,
+    bounds: tuple[int | None, int | None] = (None, None),
+    *,
+    is_forward: bool = False,
+) -> tuple[Lineage, Node, Graph]:
+    """The slice of a place in a value, with its lineage: of the end of the run alone where that tells all.
+
+    `bounds` are the most places, and the most steps from the first one. Raises JournalError as `node_named`.
+    """
+    for lineage in lineages_in(journal, info):
+        try:
+            start = node_named(lineage, variable)
+        except JournalError:
+            if lineage.begins == 1:
+                raise
+            continue
+        graph = (forward if is_forward else backward)(lineage, start, *bounds)
+        if is_told(lineage, graph, start, is_forward=is_forward):
+            return lineage, start, graph
+    raise AssertionError("the last lineage tells all")
 
 
 def node_named(lineage: Lineage, text: str) -> Node:

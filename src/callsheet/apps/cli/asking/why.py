@@ -36,14 +36,12 @@ def why(run: str, variable: str, is_forward: bool, depth: int, journal: Path | N
     VAR is a variable as the run has it last, or `answer`; PATH is a place in its value, as plans write it:
     rows.0.amount. Of a FOREACH only the item is followed that the value was made for.
     """
-    from callsheet.apps.cli.asking.opening import lineage_in, node_named  # noqa: PLC0415 - brings the store
-    from callsheet.trace.lineage.slices import backward, forward  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.asking.opening import sliced  # noqa: PLC0415 - brings the store
 
+    bounds = (None, None) if as_json else (_MOST_TOLD, depth)
     with options.open_to_read(journal) as opened:
         info = opened.find_run(run)
-        lineage = lineage_in(opened, info)
-    start = node_named(lineage, variable)
-    graph = (forward if is_forward else backward)(lineage, start, None if as_json else _MOST_TOLD)
+        lineage, start, graph = sliced(opened, info, variable, bounds, is_forward=is_forward)
     with may_stay_unread():
         if as_json:
             print_json(_json(info.run_id, lineage, graph, start, is_forward=is_forward))

@@ -1,0 +1,126 @@
+"""What a proof takes for granted, held against how the runtime is set up, before anything runs.
+
+In: the obligations of a proof, the policy, the settings of the built-in tools, what else is there. Out: each
+one that nobody sees to: an error where the settings say otherwise, a warning where another tool has to do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from ipaddress import ip_network
+
+from callsheet.diagnostics import Diagnostic, Severity
+from callsheet.ir import Plan
+from callsheet.policy.addresses import AllowedHosts
+from callsheet.policy.calls import Duty, Obligation
+from callsheet.policy.model import Policy
+from callsheet.ports.builtin import ExecutionSettings, FetchSettings
+from callsheet.ports.tools import Registry
+
+_BUILTIN = "builtin"
+
+
+@dataclass(frozen=True, slots=True)
+class Undertaking:
+    """What a runtime can see to: how pages are fetched and code is run, whether labels outlive the run."""
+
+    registry: Registry
+    fetch: FetchSettings | None = None
+    execution: ExecutionSettings | None = None
+    keeps_labels: bool = True
+
+
+def unmet(
+    obligations: Iterable[Obligation], plan: Plan, policy: Policy, here: Undertaking
+) -> tuple[Diagnostic, ...]:
+    """What is to be said of obligations that are not accepted; an error among it refuses the plan."""
+    found: dict[Diagnostic, None] = {}
+    for obligation in obligations:
+        for said in _unmet(obligation, policy, here):
+            step = plan.step(obligation.step)
+            span = None if step is None else step.action.span or step.span
+            found[replace(said, span=span, step=obligation.step)] = None
+    return tuple(found)
+
+
+def _unmet(obligation: Obligation, policy: Policy, here: Undertaking) -> Iterator[Diagnostic]:
+    match obligation.kind:
+        case Duty.SSRF_GUARD:
+            tool = here.registry.get(obligation.tool)
+            if tool is not None and tool.spec.origin != _BUILTIN:
+                yield _of_another(obligation, "reaches only public addresses")
+            elif here.fetch is not None:
+                yield from map(_private_host, untrusted_hosts(policy, here.fetch))
+        case Duty.SANDBOX:
+            tool = here.registry.get(obligation.tool)
+            if tool is not None and tool.spec.origin != _BUILTIN:
+                yield _of_another(obligation, "runs code without a network")
+            elif here.execution is not None and (
+                here.execution.network or here.execution.require != "sandbox"
+            ):
+                yield _network()
+        case Duty.STORE_LABEL:
+            if obligation.weakens and not here.keeps_labels:
+                yield _forgets(obligation)
+        case Duty.VERIFY_AGAIN | Duty.APPROVE:
+            pass  # the gateway proves new plans, the machine judges each call and asks
+
+
+def untrusted_hosts(policy: Policy, fetch: FetchSettings) -> list[str]:
+    """Of the hosts that may be fetched from though they are not public, those of no audience."""
+    known = AllowedHosts.parse(host for audience in policy.audiences for host in audience.hosts)
+    return [entry for entry in fetch.allow_private_hosts if not _covers(known, entry)]
+
+
+def _covers(known: AllowedHosts, entry: str) -> bool:
+    """Whether all that an entry of the configuration names belongs to audiences."""
+    name = entry.strip().lower().removesuffix(".")
+    if name == "*":
+        return known.everything
+    try:
+        network = ip_network(name.strip("[]"), strict=False)
+    except ValueError:
+        if name.startswith("*."):
+            return known.everything or f"x{name[1:]}".endswith(known.suffixes)
+        return known.allow_name(name)
+    return any(
+        network.version == other.version and network.subnet_of(other)  # pyright: ignore[reportArgumentType]
+        for other in known.networks
+    )
+
+
+def _private_host(entry: str) -> Diagnostic:
+    return Diagnostic(
+        "POL118",
+        Severity.ERROR,
+        f"the configuration lets pages be fetched from {entry}, which the policy does not know",
+        help="take it out of allow_private_hosts, or name it in an audience of the policy",
+    )
+
+
+def _of_another(obligation: Obligation, what: str) -> Diagnostic:
+    return Diagnostic(
+        "POL119",
+        Severity.WARNING,
+        f"the proof takes for granted that @{obligation.tool} {what}, and this is not the built-in one",
+        help="make sure that it does",
+    )
+
+
+def _network() -> Diagnostic:
+    return Diagnostic(
+        "POL010",
+        Severity.ERROR,
+        "the policy lets code run only in a sandbox without a network, and here it may run otherwise",
+        help="leave --allow-unsandboxed out, or let the policy say that code reaches the network",
+    )
+
+
+def _forgets(obligation: Obligation) -> Diagnostic:
+    return Diagnostic(
+        "POL120",
+        Severity.ERROR,
+        f"data of the label {obligation.detail} would be left where later runs take it for more harmless",
+        help="record the run: labels are kept beside its journal",
+    )

@@ -1,0 +1,188 @@
+"""`callsheet trace export`: a run of the journal as OpenTelemetry, sent or in a file, and as PROV-JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.apps.cli.runs import shown_status
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.runtime.telemetry.sending import Sent
+    from callsheet.views.otel.model import Telemetry
+
+_RUNNING = "running"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What was made of a run, and where it went."""
+
+    run_id: str
+    trace_id: str
+    told: Telemetry
+    goes_on: bool
+    url: str | None = None
+    sent: Sent | None = None
+    file: Path | None = None
+    prov: Path | None = None
+    relations: int = 0
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--otlp", "url", metavar="URL", help="Send it to the collector there: http://localhost:4318.")
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME=env:VARIABLE",
+    help="A header for the collector, with the value of an environment variable; may be repeated.",
+)
+@click.option("--content", is_flag=True, help="With arguments, results and the texts of errors.")
+@click.option(
+    "--file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write it as OTLP in JSON, a line for each signal.",
+)
+@click.option(
+    "--prov",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write what each value came from as PROV-JSON.",
+)
+@options.journal_path
+@options.as_json
+def export(
+    run: str,
+    url: str | None,
+    headers: tuple[str, ...],
+    content: bool,
+    file: Path | None,
+    prov: Path | None,
+    journal: Path | None,
+    as_json: bool,
+) -> int:
+    """Give RUN, an id, the beginning of one, or `last`, to tools that show traces.
+
+    It is made from the journal, with ids that follow from the run: sent again, it adds nothing. Arguments,
+    results and the texts of errors stay here without --content. Without --otlp, --file and --prov it only
+    says what there is. The exit status is 1 where the chain of the run's events is broken: nothing leaves
+    then; and where the collector cannot be reached, or refuses.
+    """
+    from callsheet.machine.trace_ids import trace_id  # noqa: PLC0415 - not for --help
+    from callsheet.runtime.telemetry.target import headers_of, target_of  # noqa: PLC0415 - as above
+    from callsheet.runtime.telemetry.telling import provenance_of, telemetry_of  # noqa: PLC0415 - as above
+
+    if headers and url is None:
+        raise click.UsageError("--header belongs to --otlp")
+    target = None if url is None else target_of(url, headers_of(headers))
+    with options.open_to_read(journal) as opened:
+        info = opened.find_run(run)
+        bad = opened.verify(info.run_id)
+        if bad is not None:
+            say(f"run {info.run_id}: CHAIN BROKEN at event {bad.seq}: {bad.why}")
+            return Exit.FAILED
+        goes_on = shown_status(opened, info) == _RUNNING
+        told = telemetry_of(opened, info.run_id, content=content, goes_on=goes_on)
+        provenance = None if prov is None else provenance_of(opened, info.run_id, content=content)
+    if file is not None:
+        _write(file, _lines(told, info.run_id))
+    relations = 0
+    if prov is not None and provenance is not None:
+        _write(prov, json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
+        relations = sum(len(rows) for kind, rows in provenance.items() if kind.startswith(("was", "used")))
+    sent = None
+    if target is not None:
+        from callsheet.runtime.telemetry.sending import Sender  # noqa: PLC0415 - only where it is sent
+
+        with Sender(target, info.run_id) as sender:
+            sender.send(told)
+            sent = sender.sent
+    made = Made(
+        info.run_id,
+        trace_id(info.run_id),
+        told,
+        goes_on,
+        None if target is None else target.url,
+        sent,
+        file,
+        prov,
+        relations,
+    )
+    with may_stay_unread():
+        if as_json:
+            print_json(_json(made))
+        else:
+            _print(made)
+    return Exit.OK
+
+
+def _lines(told: Telemetry, run_id: str) -> str:
+    from callsheet import __version__  # noqa: PLC0415 - not for --help
+    from callsheet.views.otel.otlp import documents  # noqa: PLC0415 - as above
+
+    made = documents(told, __version__, run_id)
+    return "".join(json.dumps(each, ensure_ascii=False, separators=(",", ":")) + "\n" for each in made)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        why = f"{path} cannot be written: {error.strerror or error}"
+        raise CallsheetError.single("CFG014", why, help="name a file that can be written") from error
+
+
+def _counted(told: Telemetry) -> str:
+    return f"{len(told.spans):,} spans, {len(told.logs):,} log events, {len(told.metrics):,} histograms"
+
+
+def _print(made: Made) -> None:
+    print_text(f"run    {made.run_id}")
+    print_text(f"trace  {made.trace_id}: {_counted(made.told)}")
+    for name, number in Counter(span.name for span in made.told.spans).most_common(12):
+        print_text(f"       {number:6,}  {name}")
+    if made.sent is not None:
+        print_text(f"sent   to {made.url}")
+        for signal, why in made.sent.not_taken.items():
+            print_text(f"       without {signal}: the collector takes none ({why})")
+    if made.file is not None:
+        print_text(f"wrote  {made.file}")
+    if made.prov is not None:
+        print_text(f"wrote  {made.prov}: PROV-JSON with {made.relations:,} relations")
+    if made.goes_on:
+        print_text("the run is going on: what is under way is not in it yet")
+
+
+def _json(made: Made) -> dict[str, Any]:
+    sent = made.sent
+    return {
+        "run_id": made.run_id,
+        "trace_id": made.trace_id,
+        "is_running": made.goes_on,
+        "spans": len(made.told.spans),
+        "logs": len(made.told.logs),
+        "metrics": len(made.told.metrics),
+        "sent": None
+        if sent is None
+        else {
+            "url": made.url,
+            "spans": sent.spans,
+            "logs": sent.logs,
+            "metrics": sent.metrics,
+            "not_taken": {str(signal): why for signal, why in sent.not_taken.items()},
+        },
+        "file": None if made.file is None else str(made.file),
+        "prov": None if made.prov is None else {"file": str(made.prov), "relations": made.relations},
+    }

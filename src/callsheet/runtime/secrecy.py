@@ -1,0 +1,92 @@
+"""Which parts of a run's events are secret by their labels, before they are written.
+
+In: the machine under its policy, and what is about to be noted. Out: the parts of the body that nobody may
+read, by their place. Where no label is known any more, as of an answer that came late, everything counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from callsheet.ir.labels import Label, read_label
+from callsheet.machine import (
+    Answered,
+    Approval,
+    Ask,
+    Decided,
+    Doubted,
+    Event,
+    Failed,
+    Machine,
+    PlanCompiled,
+    Result,
+    Succeeded,
+)
+from callsheet.machine.monitor.monitor import Monitor
+from callsheet.sealing.sealer import LABEL, Path
+
+_NONE: Mapping[Path, str] = {}
+_OUTCOME = ("value", "error", "remarks", "reason")
+_QUESTION = ("prompt", "options", "schema", "default")
+
+
+class Secrecy:
+    """The labels of one run under a policy, as its recorder asks for them."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+
+    def of(self, event: Event) -> Mapping[Path, str]:
+        """The secret parts of the body of an event that the machine has not been told of yet."""
+        match event:
+            case Succeeded(key=key, label=label):
+                return _OUTCOMES if self._gives_secrets(key, label) else _NONE
+            case Failed(key=key) | Doubted(key=key):
+                return _OUTCOMES if self._gives_secrets(key) else _NONE
+            case Decided(key=key) | Answered(key=key) | PlanCompiled(key=key):
+                return _ANSWERS if self._gives_secrets(key) else _NONE
+            case _:
+                return _NONE
+
+    def of_late(self) -> Mapping[Path, str]:
+        """The secret parts of an outcome whose call is closed."""
+        return _OUTCOMES
+
+    def of_question(self, ask: Ask) -> Mapping[Path, str]:
+        """The secret parts of what a person is asked."""
+        if not isinstance(ask.asked, Approval):
+            return _QUESTIONS if self._takes_secrets(ask.key) else _NONE
+        found: dict[Path, str] = {}
+        for name, told in ask.asked.labels.items():
+            label = cast("Mapping[str, Any]", told).get("label") if isinstance(told, dict) else None
+            if label is not None and read_label(str(label)).is_secret:
+                found[("args", name) if name in ask.asked.args else ("inputs",)] = LABEL
+        return found
+
+    def of_end(self, result: Result, *, has_sealed: bool) -> Mapping[Path, str]:
+        """The secret parts of how the run ended: an answer is judged before it is one, an error is not.
+
+        `has_sealed` says that something of the run was secret, so that its error may be.
+        """
+        return {("error",): LABEL} if has_sealed and result.error is not None else _NONE
+
+    def _gives_secrets(self, key: str, label: Label | None = None) -> bool:
+        admitted = self._monitor.calls.get(key)
+        if label is not None and label.is_secret:
+            return True
+        return admitted is not None and (admitted.result.is_secret or admitted.sent.is_secret)
+
+    def _takes_secrets(self, key: str) -> bool:
+        admitted = self._monitor.calls.get(key)
+        return admitted is not None and admitted.sent.is_secret
+
+
+def secrecy_of(machine: Machine) -> Secrecy | None:
+    """The labels of a run; None for one that is under no policy."""
+    return None if machine.monitor is None else Secrecy(machine.monitor)
+
+
+_OUTCOMES: Mapping[Path, str] = {(name,): LABEL for name in _OUTCOME}
+_ANSWERS: Mapping[Path, str] = {(name,): LABEL for name in ("value", "note", "remarks")}
+_QUESTIONS: Mapping[Path, str] = {(name,): LABEL for name in _QUESTION}

@@ -1,0 +1,1 @@
+"""Runs sent to collectors of OpenTelemetry, from their journals: afterwards, or beside the run."""

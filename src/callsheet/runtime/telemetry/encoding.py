@@ -1,0 +1,69 @@
+"""The bytes of OTLP requests: protobuf where its messages are installed, else JSON.
+
+In: a request as JSON data, as `views.otel.otlp` makes it. Out: bytes, and their content type.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from importlib.util import find_spec
+from typing import Any, cast
+
+from callsheet.runtime.telemetry.target import Signal
+
+PROTOBUF = "application/x-protobuf"
+JSON = "application/json"
+_IDS = ("traceId", "spanId", "parentSpanId")
+
+
+def best_encoding() -> str:
+    """Protobuf, which all collectors take, with `callsheet[otel]`; else JSON, which most take."""
+    try:
+        found = find_spec("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+    except ModuleNotFoundError:
+        found = None
+    return JSON if found is None else PROTOBUF
+
+
+def encoded(document: dict[str, Any], signal: Signal, content_type: str) -> bytes:
+    """The bytes of a request."""
+    if content_type == JSON:
+        return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode(
+            "utf-8", "backslashreplace"
+        )
+    from google.protobuf.json_format import ParseDict  # noqa: PLC0415 - only where something is sent
+
+    return ParseDict(_with_bytes(document), _message(signal)).SerializeToString(deterministic=True)
+
+
+def _message(signal: Signal) -> Any:
+    """An empty request of a signal."""
+    match signal:
+        case Signal.TRACES:
+            from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as traces  # noqa: PLC0415
+
+            return traces.ExportTraceServiceRequest()
+        case Signal.METRICS:
+            from opentelemetry.proto.collector.metrics.v1 import (  # noqa: PLC0415
+                metrics_service_pb2 as metrics,
+            )
+
+            return metrics.ExportMetricsServiceRequest()
+        case Signal.LOGS:
+            from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as logs  # noqa: PLC0415
+
+            return logs.ExportLogsServiceRequest()
+
+
+def _with_bytes(value: Any) -> Any:
+    """The data with ids as protobuf's own JSON has bytes; OTLP's has them in hexadecimal."""
+    if isinstance(value, list):
+        return [_with_bytes(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    pairs = cast("dict[str, Any]", value).items()
+    return {
+        key: b64encode(bytes.fromhex(item)).decode() if key in _IDS else _with_bytes(item)
+        for key, item in pairs
+    }

@@ -1,0 +1,187 @@
+"""Sends telemetry to a collector over HTTP, in portions; says what was sent and what was not taken.
+
+In: telemetry of a run. Out: counts, or CallsheetError: TRC001 for a collector that cannot be reached, TRC002
+for one that refuses, TRC005 for one that takes no JSON. A collector that is busy is asked again a few times.
+"""
+
+from __future__ import annotations
+
+import gzip
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.runtime.telemetry.encoding import JSON, best_encoding, encoded
+from callsheet.runtime.telemetry.target import Signal, Target
+from callsheet.views.otel import otlp
+from callsheet.views.otel.model import Telemetry
+
+if TYPE_CHECKING:
+    import httpx2
+
+_PORTION = 500
+_BUSY = frozenset({429, 502, 503, 504})
+_NOT_THERE = frozenset({404, 405, 501})
+"""The answers of a collector that does not take a signal at all."""
+_WRONG_TYPE = 415
+_LONGEST_WAIT = 5.0
+_MOST_OF_AN_ANSWER = 200
+_SMALL = 1_000
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class Sent:
+    """How much has been sent, and which signals the collector does not take."""
+
+    spans: int = 0
+    logs: int = 0
+    metrics: int = 0
+    not_taken: dict[Signal, str] = field(default_factory=dict[Signal, str])
+
+
+class Sender:
+    """A connection to a collector, for one thread; `timeout` is for one request, in seconds.
+
+    `tries` is how often a request is made that a busy collector, or none, has answered.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        run_id: str,
+        *,
+        timeout: float = 10.0,
+        tries: int = 3,
+        wait: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._target = target
+        self._run_id = run_id
+        self._timeout = timeout
+        self._tries = tries
+        self._wait = wait
+        self._type = best_encoding()
+        self._client: httpx2.Client | None = None
+        self.sent = Sent()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def send(self, told: Telemetry) -> None:
+        """Send all of it; raises CallsheetError (TRC001, TRC002, TRC005): part of it may have arrived then.
+
+        What arrives twice has the same ids and times: nothing is added.
+        """
+        version = _version()
+        for spans in _portions(told.spans):
+            if self._post(Signal.TRACES, otlp.traces(spans, version)):
+                self.sent.spans += len(spans)
+        for records in _portions(told.logs):
+            if self._post(Signal.LOGS, otlp.logs(records, version)):
+                self.sent.logs += len(records)
+        if told.metrics and self._post(Signal.METRICS, otlp.metrics(told.metrics, version, self._run_id)):
+            self.sent.metrics += len(told.metrics)
+
+    def _post(self, signal: Signal, document: dict[str, Any]) -> bool:
+        """Send one request; False where the collector does not take the signal, which is no failure."""
+        if signal in self.sent.not_taken:
+            return False
+        body = encoded(document, signal, self._type)
+        headers = {**self._target.headers, "content-type": self._type}
+        if len(body) > _SMALL:
+            body, headers["content-encoding"] = gzip.compress(body, 5, mtime=0), "gzip"
+        response = self._answer(signal, body, headers)
+        status = response.status_code
+        if response.is_success:
+            return True
+        if signal is not Signal.TRACES and status in _NOT_THERE:
+            self.sent.not_taken[signal] = f"it answers {status}"
+            return False
+        if status == _WRONG_TYPE and self._type == JSON:
+            raise CallsheetError.single(
+                "TRC005",
+                f"the collector at {self._target.url} takes no JSON, only protobuf",
+                help="pip install 'callsheet[otel]'",
+            )
+        said = " ".join(response.text[: _MOST_OF_AN_ANSWER * 2].split())[:_MOST_OF_AN_ANSWER]
+        if status in _BUSY:
+            raise _unreachable(self._target, f"it answers {status}", said)
+        raise CallsheetError.single(
+            "TRC002",
+            f"the collector at {self._target.url} refuses the {signal}: it answers {status}"
+            + (f", {said!a}" if said and said.isprintable() else ""),
+            help="look whether the address and the headers are right: --header NAME=env:VARIABLE",
+        )
+
+    def _answer(self, signal: Signal, body: bytes, headers: dict[str, str]) -> httpx2.Response:
+        """The answer to a request, asked for again where that may help; raises CallsheetError (TRC001)."""
+        import httpx2  # noqa: PLC0415 - only where something is sent
+
+        if self._client is None:
+            self._client = httpx2.Client(timeout=self._timeout, follow_redirects=False)
+        pause = 0.5
+        for left in range(self._tries - 1, -1, -1):
+            try:
+                response = self._client.post(self._target.address(signal), content=body, headers=headers)
+            except httpx2.HTTPError as error:
+                if not left:
+                    raise _unreachable(self._target, _words(error), "") from None
+                self._wait(pause)
+            else:
+                if response.status_code not in _BUSY or not left:
+                    return response
+                self._wait(max(pause, _asked_to_wait(response.headers.get("retry-after", ""))))
+            pause *= 2
+        raise AssertionError("there is a last try")
+
+
+def _portions(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    for at in range(0, len(items), _PORTION):
+        yield items[at : at + _PORTION]
+
+
+def _version() -> str:
+    from callsheet import __version__  # noqa: PLC0415 - the package imports its parts
+
+    return __version__
+
+
+def _asked_to_wait(said: str) -> float:
+    """The seconds that an answer asks to wait, within reason."""
+    try:
+        seconds = float(said)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(said).timestamp() - time.time()
+        except ValueError:
+            return 0.0
+    return min(max(seconds, 0.0), _LONGEST_WAIT)
+
+
+def _words(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return " ".join(text.split())[:_MOST_OF_AN_ANSWER]
+
+
+def _unreachable(target: Target, why: str, said: str) -> CallsheetError:
+    more = f", {said!a}" if said and said.isprintable() else ""
+    return CallsheetError.single(
+        "TRC001",
+        f"the collector at {target.url} cannot be reached: {why}{more}",
+        help="look whether it runs there and takes OTLP over HTTP; nothing is lost: the journal has it all",
+    )

@@ -1,0 +1,111 @@
+"""Where telemetry is sent to: an address, and headers whose values stand in the environment.
+
+In: what a user gives. Out: a `Target`, or CallsheetError (TRC003, TRC004).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from urllib.parse import urlsplit
+
+from callsheet.diagnostics import CallsheetError
+
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_FROM_ENVIRONMENT = "env:"
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Signal(StrEnum):
+    """What OTLP has an address of its own for."""
+
+    TRACES = "traces"
+    METRICS = "metrics"
+    LOGS = "logs"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A collector: its address without `/v1/traces`, and headers, whose values no message shows."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    def address(self, signal: Signal) -> str:
+        """Where a signal is sent."""
+        return f"{self.url}/v1/{signal}"
+
+
+def target_of(url: str, headers: Mapping[str, str] = _NOTHING) -> Target:
+    """The collector at an address; each header's value is `env:VARIABLE`, and read now.
+
+    Raises CallsheetError: TRC003 for what is no address of a collector, TRC004 for a header.
+
+    >>> target_of("http://localhost:4318/v1/traces").url
+    'http://localhost:4318'
+    """
+    return Target(checked_url(url), {name: _value(name, value) for name, value in headers.items()})
+
+
+def checked_url(url: str) -> str:
+    """An address without what OTLP puts behind it; raises CallsheetError (TRC003)."""
+    try:
+        parts = urlsplit(url.strip())
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        parts, is_good = None, False
+    if parts is None or not is_good:
+        raise _no_target(
+            f"{url[:80]!a} is no address of a collector", "write http://HOST:4318 or https://HOST"
+        )
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        way_out = "give what lets you in as a header: --header authorization=env:VARIABLE"
+        raise _no_target("the address of the collector holds a name, a password or a query", way_out)
+    path = parts.path.rstrip("/")
+    for signal in Signal:
+        path = path.removesuffix(f"/v1/{signal}")
+    return f"{parts.scheme}://{parts.netloc}{path}"
+
+
+def headers_of(given: Iterable[str]) -> dict[str, str]:
+    """The headers of `--header NAME=env:VARIABLE`, with their values as they are given; raises (TRC004)."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise _no_header(f"--header {name[:40]!a} has no =")
+        found[checked_header(name, value)] = value
+    return found
+
+
+def checked_header(name: str, value: str) -> str:
+    """The name of a header, in small letters; raises CallsheetError (TRC004)."""
+    if _HEADER.fullmatch(name) is None:
+        raise _no_header(f"{name[:40]!a} is not the name of a header")
+    if not value.startswith(_FROM_ENVIRONMENT) or not value.removeprefix(_FROM_ENVIRONMENT):
+        raise _no_header(f"the header {name} says its value, where others can read it")
+    return name.lower()
+
+
+def _value(name: str, value: str) -> str:
+    checked_header(name, value)
+    variable = value.removeprefix(_FROM_ENVIRONMENT)
+    held = os.environ.get(variable, "").strip()
+    if not held:
+        raise _no_header(f"the environment variable {variable}, for the header {name}, is not set")
+    if not (held.isascii() and held.isprintable()):
+        raise _no_header(f"the environment variable {variable} holds what no header can")
+    return held
+
+
+def _no_target(message: str, way_out: str) -> CallsheetError:
+    return CallsheetError.single("TRC003", message, help=way_out)
+
+
+def _no_header(message: str) -> CallsheetError:
+    way_out = "write NAME=env:VARIABLE, and put the value into that environment variable"
+    return CallsheetError.single("TRC004", message, help=way_out)

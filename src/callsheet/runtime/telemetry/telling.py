@@ -1,0 +1,103 @@
+"""A run of a journal as telemetry: all of it at once, or what is new since the last time.
+
+In: a journal and a run. Out: spans, log records and metrics; only reading, never changing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from callsheet.store.errors import JournalError
+from callsheet.store.events import Entry
+from callsheet.store.journal import Journal
+from callsheet.trace.lineage.record import lineage_of
+from callsheet.views.otel.model import Telemetry
+from callsheet.views.otel.tracing import Tracer
+from callsheet.views.prov import prov_of
+
+
+class Follower:
+    """Follows one run of a journal from its start, for one thread.
+
+    Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 where its events cannot be read.
+    """
+
+    def __init__(self, journal: Journal, run_id: str, *, content: bool = False) -> None:
+        self._journal = journal
+        self._run_id = run_id
+        self._content = content
+        self._tracer: Tracer | None = None
+
+    def new(self) -> Telemetry:
+        """What has come out since the last time; nothing where the run has no events yet."""
+        tracer = self._tracer
+        rest = self._journal.entries(self._run_id, 0 if tracer is None else tracer.seq)
+        if tracer is None:
+            first = next(rest, None)
+            if first is None:
+                return Telemetry()
+            info = self._journal.find_run(self._run_id)
+            plan = self._journal.plan(info.plan_hash)[0]
+            tracer = self._tracer = Tracer(
+                info.run_id, plan, info.plan_hash, info.parent_run, first, content=self._content
+            )
+        for entry in rest:
+            tracer.take(entry, lambda name: self._journal.plan(name)[0])
+        return tracer.drain()
+
+    def rest(self) -> Telemetry:
+        """What is under way, as it stands; for a run that nobody carries on for now."""
+        if self._tracer is None:
+            return Telemetry()
+        self._tracer.close()
+        return self._tracer.drain()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended."""
+        return self._tracer is not None and self._tracer.is_over
+
+    @property
+    def under_way(self) -> int:
+        """How many steps are under way."""
+        return 0 if self._tracer is None else self._tracer.under_way
+
+
+def telemetry_of(journal: Journal, run_id: str, *, content: bool = False, goes_on: bool = False) -> Telemetry:
+    """All that there is to tell of a run, from its start.
+
+    With `content` the arguments and results of calls are told, too, and the texts of errors. `goes_on` says
+    that a process carries the run on now: what is under way is left out then. Raises as `Follower` does.
+    """
+    follower = Follower(journal, run_id, content=content)
+    told = follower.new()
+    if (
+        not told
+        and not follower.under_way
+        and not follower.is_over
+        and next(journal.entries(run_id), None) is None
+    ):
+        raise JournalError("JRN020", "the run has no events", way_out="it was never started")
+    if goes_on:
+        return told
+    rest = follower.rest()
+    return Telemetry((*told.spans, *rest.spans), (*told.logs, *rest.logs), rest.metrics or told.metrics)
+
+
+def provenance_of(journal: Journal, run_id: str, *, content: bool = False) -> dict[str, Any]:
+    """The provenance of a run's values as PROV-JSON data, with `content` the values, too.
+
+    Raises as `Follower` does.
+    """
+    info = journal.find_run(run_id)
+    plan = journal.plan(info.plan_hash)[0]
+    times: dict[int, float] = {}
+
+    def timed() -> Iterator[Entry]:
+        for entry in journal.entries(info.run_id):
+            times[entry.seq] = entry.ts
+            yield entry
+
+    lineage = lineage_of(plan, timed(), lambda name: journal.plan(name)[0])
+    return prov_of(info.run_id, info.plan_hash, lineage, times, content=content)

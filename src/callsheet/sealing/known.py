@@ -1,0 +1,135 @@
+"""Secrets whose values are known: found wherever they stand, also encoded as programs encode texts.
+
+In: values. Out: the forms in which they may turn up, and where in a text they do.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from importlib import import_module
+from typing import Any, NamedTuple
+from urllib.parse import quote, quote_plus
+
+SHORTEST = 4
+"""Characters of a declared secret that is looked for; a shorter one would be found everywhere."""
+_SHORTEST_LINE = 12
+_SHORTEST_CORE = 8
+_FEW = 6
+"""So many forms are looked for one by one; of more all are looked for in one pass."""
+
+
+class Form(NamedTuple):
+    """A text in which a secret turns up, and why it is one: `declared` or `configured`."""
+
+    text: str
+    why: str
+
+
+def forms_of(value: str) -> Iterator[str]:
+    """The secret, as it is and as programs encode it: URL, base64, hexadecimal, in a JSON text or a literal.
+
+    >>> sorted(forms_of("a b&c"))[:3]
+    ['6120622663', '6120622663', 'EgYiZj']
+    """
+    yield value
+    data = value.encode("utf-8", "surrogatepass")
+    yield from dict.fromkeys((quote(data, safe=""), quote_plus(data), quote(data)))
+    for ascii_only in (True, False):
+        yield json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+    yield repr(value)[1:-1]
+    yield data.hex()
+    yield data.hex().upper()
+    for before in range(3):
+        core = _core(data, before)
+        yield core
+        yield core.replace("+", "-").replace("/", "_")
+
+
+def _core(data: bytes, before: int) -> str:
+    """What stands in any base64 text of data with these bytes after `before` others, whatever is around."""
+    text = b64encode(bytes(before) + data).decode().rstrip("=")
+    first = (before * 8 + 5) // 6
+    last = (before + len(data)) * 8 // 6
+    return text[first:last]
+
+
+def _texts_of(value: object) -> Iterator[str]:
+    """The texts of a value that are secret with it: leaves, and the lines of a long text."""
+    stack = [value]
+    while stack:
+        part: Any = stack.pop()
+        if isinstance(part, str):
+            yield part
+            lines = part.splitlines()
+            if len(lines) > 1:
+                yield from (line.strip() for line in lines if len(line.strip()) >= _SHORTEST_LINE)
+        elif isinstance(part, dict):
+            stack += part.values()
+        elif isinstance(part, list):
+            stack += part
+        elif isinstance(part, int | float) and not isinstance(part, bool):
+            yield str(part)
+
+
+class Known:
+    """Secrets that are looked for; immutable. `shortest` is how many characters one has at least."""
+
+    def __init__(self, forms: Iterable[Form] = ()) -> None:
+        by_text = {form.text: form for form in forms}
+        self._forms = tuple(sorted(by_text.values(), key=lambda form: -len(form.text)))
+
+    @classmethod
+    def of(cls, values: Iterable[object], why: str, shortest: int = SHORTEST) -> Known:
+        """The secrets of these values; `why` is said of what is found."""
+        texts = [text for value in values for text in _texts_of(value) if len(text.strip()) >= shortest]
+        return cls(Form(form, why) for text in texts for form in _looked_for(text))
+
+    def __bool__(self) -> bool:
+        return bool(self._forms)
+
+    def __add__(self, other: Known) -> Known:
+        return Known((*other._forms, *self._forms)) if other else self
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Whether one of them stands in the bytes of a JSON text."""
+        if self._pass is not None:
+            return bool(self._pass.Match(data))
+        return any(form in data for form in self._encoded)
+
+    def found_in(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Where they stand in a text: start, end, and why it is a secret."""
+        for form, why in self._forms:
+            at = text.find(form)
+            while at >= 0:
+                yield at, at + len(form), why
+                at = text.find(form, at + 1)
+
+    @cached_property
+    def _encoded(self) -> tuple[bytes, ...]:
+        """The forms as they stand in a journal's JSON text."""
+        said = (json.dumps(form.text, ensure_ascii=False)[1:-1] for form in self._forms)
+        every = dict.fromkeys(text.encode("utf-8", "surrogatepass") for text in said)
+        return tuple(form for form in every if not any(other in form for other in every if other != form))
+
+    @cached_property
+    def _pass(self) -> Any:
+        if len(self._encoded) <= _FEW:
+            return None
+        re2: Any = import_module("re2")  # by its name: it has no types that a checker could find
+        options = re2.Options()
+        options.encoding = re2.Options.Encoding.LATIN1
+        options.never_capture = True
+        options.max_mem = 64 << 20
+        found = re2.Set.SearchSet(options)
+        for form in self._encoded:
+            found.Add(re2.escape(form))
+        found.Compile()
+        return found
+
+
+def _looked_for(text: str) -> Iterator[str]:
+    yield text
+    yield from (form for form in forms_of(text) if len(form) >= _SHORTEST_CORE)

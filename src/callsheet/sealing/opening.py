@@ -1,0 +1,76 @@
+"""Opens what was sealed: a body as it was before it was written, for a run that goes on.
+
+Nothing that only looks at a run does this.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from callsheet.sealing.keys import KeyRing, NotOpened
+from callsheet.sealing.sealer import DECLARED, LABEL, SEALED
+
+
+class WrongKey(Exception):
+    """Values that were sealed with another key; `name` is that of the key, `have` those that are there."""
+
+    def __init__(self, name: str, have: tuple[str, ...]) -> None:
+        super().__init__(f"it was sealed with the key {name}")
+        self.name = name
+        self.have = have
+
+
+def is_sealed(body: Mapping[str, Any] | None) -> bool:
+    """Whether something of a body is sealed."""
+    return body is not None and SEALED in body
+
+
+def opened(body: dict[str, Any], ring: KeyRing) -> dict[str, Any]:
+    """The body as it was, made of a sealed one, which is used up.
+
+    Raises WrongKey, and NotOpened for a box that is not what was written.
+    """
+    told = body.pop(SEALED)
+    key = ring.opening.get(told["key"])
+    if key is None:
+        raise WrongKey(str(told["key"]), tuple(ring.opening))
+    try:
+        values = [json.loads(key.open(box).decode("utf-8", "surrogatepass")) for *_, box in told["boxes"]]
+        for path, places in told["at"]:
+            _put(body, path, places, values)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise NotOpened(f"what is said of it cannot be read: {error!r}") from error
+    return body
+
+
+def _put(body: dict[str, Any], path: list[Any], places: Any, values: list[Any]) -> None:
+    part: Any = body
+    for name in path[:-1]:
+        part = part[name]
+    last = path[-1]
+    if isinstance(places, int):
+        part[last] = values[places]
+        return
+    text: str = part[last]
+    for start, end, number in reversed(places):
+        text = text[:start] + values[number] + text[end:]
+    part[last] = text
+
+
+def declared_in(start: Mapping[str, Any], sealed: Mapping[str, Any]) -> Iterator[Any]:
+    """The inputs that are secret, of the body of an opened start and of what it said was sealed."""
+    boxes = sealed["boxes"]
+    for path, places in sealed["at"]:
+        if isinstance(places, int) and path[0] == "inputs" and boxes[places][3] in (DECLARED, LABEL):
+            yield start["inputs"][path[1]]
+
+
+def shown(body: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A body for people who look at events: what is sealed in it is told without the boxes."""
+    if body is None or SEALED not in body:
+        return body
+    told = body[SEALED]
+    rows = [dict(zip(("digest", "kind", "size", "why"), box, strict=False)) for box in told["boxes"]]
+    return {**body, SEALED: {"key": told["key"], "secrets": rows}}

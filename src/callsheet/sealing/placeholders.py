@@ -1,0 +1,75 @@
+"""What is shown in the place of a secret: its digest, what it is and how long, and nothing of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any, cast
+
+from callsheet.sealing.keys import SealKey
+
+MASK = "[secret]"
+"""In the place of a secret where no digest is at hand."""
+
+
+def kind_of(value: object) -> tuple[str, int]:
+    """What a value is, in a word, and its size: characters, items or entries; 0 for what has none.
+
+    >>> kind_of("abc"), kind_of([1]), kind_of(7)
+    (('text', 3), ('list', 1), ('number', 0))
+    """
+    match value:
+        case str():
+            return "text", len(value)
+        case bool():
+            return "truth value", 0
+        case int() | float():
+            return "number", 0
+        case list():
+            return "list", len(cast("list[Any]", value))
+        case dict():
+            return "object", len(cast("dict[str, Any]", value))
+        case _:
+            return "nothing", 0
+
+
+_UNITS = {"text": "characters", "list": "items", "object": "entries"}
+
+
+def bytes_of(value: object) -> bytes:
+    """The bytes of a value for its digest: of a text itself, of other values their JSON text."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def placeholder(value: object, key: SealKey) -> str:
+    """The text that stands where a secret stood.
+
+    >>> placeholder("hunter2", SealKey(bytes(32)))
+    '[sealed k:fbbc4bb23d84, text, 7 characters]'
+    """
+    kind, size = kind_of(value)
+    unit = f", {size:,} {_UNITS[kind]}" if kind in _UNITS else ""
+    return f"[sealed {key.digest(bytes_of(value))}, {kind}{unit}]"
+
+
+def is_nothing(value: object) -> bool:
+    """Whether a value is empty: there is nothing in it that could be kept secret."""
+    return value is None or (isinstance(value, str | list | dict) and not value)
+
+
+def veiled(value: object, key: SealKey, names: Collection[str]) -> Any:
+    """A value of which nothing is shown but how it is built: lists, and the entries that `names` name.
+
+    The names are those that the plan uses, so that they tell nothing.
+    """
+    if is_nothing(value):
+        return value
+    if isinstance(value, list):
+        return [veiled(item, key, names) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        entries = cast("dict[str, Any]", value).items()
+        kept = {name: veiled(item, key, names) for name, item in entries if name in names}
+        if kept:
+            return kept
+    return placeholder(cast("object", value), key)

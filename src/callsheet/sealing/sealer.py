@@ -1,0 +1,209 @@
+"""Seals the body of an event before it is written: a placeholder where a secret stood, the secret in a box.
+
+In: a body, its bytes, and which parts of it are secret by label. Out: the body that is written, with `sealed`
+in it where something was: `key` (the name of the key), `boxes` (digest, kind, size, why and box of each) and
+`at`: `[path, n]` for a value that is the n-th box, `[path, [[start, end, n], …]]` for parts of a text. The
+values themselves stand beside, so nothing that a tool says can be taken for a box.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
+from typing import Any, TypeAlias, cast
+
+from callsheet.sealing.finder import Finder, Span
+from callsheet.sealing.keys import Keys, SealKey
+from callsheet.sealing.known import Known
+from callsheet.sealing.placeholders import bytes_of, is_nothing, kind_of, placeholder, veiled
+
+Path: TypeAlias = "tuple[str | int, ...]"
+"""Where in a body something stands: names of entries and places in lists."""
+SEALED = "sealed"
+LABEL, DECLARED = "label", "declared"
+"""Why something is secret: its label says so, or whoever started the run."""
+Names: TypeAlias = "Callable[[], Collection[str]]"
+"""Gives the names that a run's plan uses."""
+_SNAPSHOT = "snapshot"
+_INPUTS = "inputs"
+_WORD = re.compile(r"\w+")
+
+
+class Sealer:
+    """Seals the events of one run. `keys` gives the key with the first secret, or raises.
+
+    `names` are those that the run's plan uses: entries of secret objects under them are shown as entries.
+    `has_sealed` says that something of the run is sealed, so that whatever sums it up is sealed as well.
+    """
+
+    def __init__(
+        self, keys: Keys, finder: Finder, names: Names = frozenset, *, has_sealed: bool = False
+    ) -> None:
+        self._keys = keys
+        self._finder = finder
+        self._names = names
+        self._may_find = finder.may_find
+        self._is_idle = finder.is_idle
+        self.has_sealed = has_sealed
+
+    @property
+    def finder(self) -> Finder:
+        """What is looked for."""
+        return self._finder
+
+    def know(self, more: Known) -> None:
+        """Look for these as well from now on."""
+        self._finder = finder = self._finder.knowing(more)
+        self._may_find, self._is_idle = finder.may_find, finder.is_idle
+
+    def go_on(self, declared: Known) -> None:
+        """Go on with a run of which something is sealed, and that was given these secrets."""
+        self.has_sealed = True
+        self.know(declared)
+
+    def sealed(
+        self, kind: str, body: Mapping[str, Any], data: bytes, secret: Mapping[Path, str] | None = None
+    ) -> dict[str, Any] | None:
+        """The body to be written in the place of this one, which has these bytes; None where it may stay.
+
+        `secret` are the parts that are secret as a whole, by their place, each with the reason.
+        """
+        sums_up = self.has_sealed and kind == _SNAPSHOT
+        if not (secret or sums_up or (not self._is_idle and self._may_find(data))):
+            return None
+        copy: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass"))
+        work = _Work(self._keys, self._names)
+        for path, why in (secret or {}).items():
+            work.whole(copy, path, why)
+        if not self._is_idle:
+            _Search(self._finder, work).through(copy)
+        if kind == _SNAPSHOT and (sums_up or work.at):
+            work = _Work(self._keys, self._names)
+            copy = json.loads(data.decode("utf-8", "surrogatepass"))
+            for name in ("state", "asked", "decided"):
+                work.whole(copy, (name,), "it sums up what is sealed", shows=False)
+        if not work.at:
+            return None
+        self.has_sealed = True
+        return {**copy, SEALED: work.told()}
+
+
+class _Work:
+    """What is sealed of one body."""
+
+    def __init__(self, keys: Keys, names: Names) -> None:
+        self._ring = keys
+        self._names_of = names
+        self._key: SealKey | None = None
+        self._numbers: dict[tuple[bytes, bool], int] = {}
+        self._boxes: list[list[Any]] = []
+        self.at: list[list[Any]] = []
+        self._taken: set[Path] = set()
+
+    @property
+    def key(self) -> SealKey:
+        if self._key is None:
+            self._key = self._ring().sealing
+        return self._key
+
+    @cached_property
+    def _names(self) -> Collection[str]:
+        return self._names_of()
+
+    def told(self) -> dict[str, Any]:
+        return {"key": self.key.name, "boxes": self._boxes, "at": self.at}
+
+    def is_taken(self, path: Path) -> bool:
+        return path in self._taken
+
+    def whole(self, body: dict[str, Any], path: Path, why: str, *, shows: bool = True) -> None:
+        """Seal the value at a place, if there is one that says something."""
+        *way, last = path
+        part: Any = body
+        for name in way:
+            part = part[name]
+        if last not in part and not isinstance(last, int):
+            return
+        value: Any = part[last]
+        if is_nothing(value):
+            return
+        self._taken.add(path)
+        self.at.append([list(path), self._box(value, why)])
+        part[last] = veiled(value, self.key, self._names) if shows else placeholder(value, self.key)
+
+    def parts(self, text: str, spans: list[Span], path: Path) -> str:
+        """Seal parts of the text at a place; gives what stands there instead."""
+        shown, places, done = "", list[list[int]](), 0
+        for start, end, why in spans:
+            secret = text[start:end]
+            shown += text[done:start]
+            veil = placeholder(secret, self.key)
+            places.append([len(shown), len(shown) + len(veil), self._box(secret, why)])
+            shown += veil
+            done = end
+        self.at.append([list(path), places])
+        return shown + text[done:]
+
+    def _box(self, value: object, why: str) -> int:
+        name = (bytes_of(value), isinstance(value, str))
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = len(self._boxes)
+            kind, size = kind_of(value)
+            said = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            digest, box = self.key.digest(name[0]), self.key.seal(said)
+            self._boxes.append([digest, kind, size, why, box])
+        return number
+
+
+class _Search:
+    """Goes through a body and seals what is found in it."""
+
+    def __init__(self, finder: Finder, work: _Work) -> None:
+        self._finder = finder
+        self._work = work
+
+    def through(self, body: dict[str, Any]) -> None:
+        stack: list[tuple[Any, Path]] = [(body, ())]
+        while stack:
+            part, path = stack.pop()
+            for name, value in _entries(part):
+                place = (*path, name)
+                if self._work.is_taken(place):
+                    continue
+                if isinstance(value, str):
+                    part[name] = self._text(name, value, place)
+                elif isinstance(value, dict) and self._is_named_by_secrets(cast("dict[str, Any]", value)):
+                    self._work.whole(body, place, "its names hold a secret", shows=False)
+                elif isinstance(value, dict | list):
+                    stack.append((cast("Any", value), place))
+
+    def _text(self, name: str | int, text: str, place: Path) -> str:
+        spans = self._finder.spans(text)
+        if isinstance(name, str) and len(place) > 1:
+            why = self._finder.whole(name, text)
+            if why is not None:
+                spans = [Span(0, len(text), spans[0].why if spans else why)]
+        return self._work.parts(text, spans, place) if spans else text
+
+    def _is_named_by_secrets(self, value: Mapping[str, Any]) -> bool:
+        return any(self._finder.spans(name) for name in value)
+
+
+def _entries(part: Any) -> Iterable[tuple[str | int, Any]]:
+    """The entries of an object or a list, to be changed while they are gone through."""
+    if isinstance(part, dict):
+        return list(cast("dict[str, Any]", part).items())
+    return list(enumerate(cast("list[Any]", part)))
+
+
+def names_in(plan: str) -> frozenset[str]:
+    """The words of a plan's text, among them all names of entries that it uses."""
+    return frozenset(_WORD.findall(plan))
+
+
+def inputs_at(names: Iterable[str], why: str) -> dict[Path, str]:
+    """The places of inputs in the body of a start."""
+    return {(_INPUTS, name): why for name in names}

@@ -1,0 +1,156 @@
+"""The second net: texts that look like credentials, on RE2, in time linear in the text.
+
+In: a text, or the bytes of a whole event. Out: where in it something looks like one. An ordinary event pays
+for a few searches of plain bytes; only what has a long word or a telling name is looked at closely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib import import_module
+from typing import Any, NamedTuple
+
+_VALUE = r"""([^\s"'`,;&<>(){}\[\]$\\]{6,})"""
+_NAME = (
+    r"(?:passw(?:or)?d|passwd|passphrase|pwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key"
+    r"|(?:access|auth|api|bearer|refresh|session|id)[_-]?token|credentials?)"
+)
+SHAPES: Mapping[str, str] = {
+    "private-key": r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+    r"(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
+    "github-token": r"\b(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{22,255})",
+    "gitlab-token": r"\bgl(?:pat|ptt|rt|dt|cbt|agent|oas)-[A-Za-z0-9_-]{20,}",
+    "aws-key-id": r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b",
+    "aws-secret": r"""(?i:aws_?secret_?access_?key)\\*["']?\s*[:=]\s*\\*["']?([A-Za-z0-9/+=]{40})""",
+    "google-key": r"\bAIza[0-9A-Za-z_-]{35}|\bya29\.[0-9A-Za-z_-]{20,}|\bGOCSPX-[A-Za-z0-9_-]{20,}",
+    "slack-token": r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-[A-Za-z0-9-]{16,}"
+    r"|hooks\.slack\.com/services/([A-Za-z0-9/_]{20,})",
+    "stripe-key": r"\b(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}|\bwhsec_[A-Za-z0-9+/=]{24,}",
+    "anthropic-key": r"\bsk-ant-[A-Za-z0-9_-]{20,}",
+    "openai-key": r"\bsk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,}",
+    "package-token": r"\bnpm_[A-Za-z0-9]{36}|\bpypi-[A-Za-z0-9_-]{50,}|\bhf_[A-Za-z0-9]{30,}",
+    "sendgrid-key": r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
+    "jwt": r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*",
+    "bearer": r"(?i:\bbearer|authorization\s*:\s*[a-z]+)\s+([A-Za-z0-9._~+/=-]{20,})",
+    "url-password": r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>]*:([^\s/@"'<>]+)@""",
+    "password": r"(?i:[a-z0-9_.-]{0,40}" + _NAME + r""")\\*["']?\s*[:=]\s*\\*["']?""" + _VALUE,
+}
+"""By name; where a pattern has a group, the group is what is secret."""
+_KEY = r"(?i:" + _NAME + r"|^token$|^authorization$|^cookie$|^set-cookie$)"
+_KEY_IN_JSON = (
+    r"(?i:\"[^\"]{0,60}" + _NAME + r"[^\"]{0,60}\"|\"token\"|\"authorization\"|\"(?:set-)?cookie\")"
+)
+_SHORTEST = 6
+"""Characters of a text that its name alone makes a secret."""
+
+_LONG = b"a" * 16
+_WORDS = bytes(
+    0x61 if chr(byte).isascii() and (chr(byte).isalnum() or chr(byte) in "_-") else 0x20
+    for byte in range(256)
+)
+_MEMORY = 64 << 20
+
+
+class Found(NamedTuple):
+    """A part of a text that looks like a credential, and the name of what it looks like."""
+
+    start: int
+    end: int
+    name: str
+
+
+class WrongPattern(ValueError):
+    """A pattern that RE2 does not read; `name` is what it was called."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"the pattern {name!r} cannot be read: {reason}")
+        self.name = name
+
+
+class Shapes:
+    """The shapes of credentials, with `more` of the user's own by name; made ready when first needed.
+
+    `more` are RE2 patterns; where one has a group, the group is what is secret. Raises WrongPattern for
+    one that is none: by `check`, else when it is looked for.
+    """
+
+    def __init__(self, more: Mapping[str, str] | None = None) -> None:
+        self._own = dict(more or {})
+
+    def check(self) -> None:
+        """Raise WrongPattern for a pattern of the user's own that cannot be read."""
+        for name, pattern in self._own.items():
+            self._compiled(name, pattern)
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Whether the bytes of a JSON text are worth a closer look."""
+        if self._own and self._all_own.Match(data):
+            return True
+        if _LONG not in data.translate(_WORDS):
+            low = data.lower()
+            if not (
+                b"passw" in low
+                or b"secret" in low
+                or b"token" in low
+                or b"-----begin" in low
+                or (b"://" in low and b"@" in low)
+            ):
+                return False
+        return bool(self._any.Match(data))
+
+    def found_in(self, text: str) -> Iterator[Found]:
+        """All that looks like a credential, by shape; one part may be found under more than one name."""
+        clean = text if text.isascii() else text.encode(errors="replace").decode()
+        for name, pattern in self._shapes:
+            for match in pattern.finditer(clean):
+                at = next((n for n in range(1, len(match.groups()) + 1) if match.start(n) >= 0), 0)
+                if match.end(at) > match.start(at):
+                    yield Found(match.start(at), match.end(at), name)
+
+    def names_a_secret(self, name: str, text: str) -> bool:
+        """Whether a text is a secret because of the name that it stands under."""
+        return len(text) >= _SHORTEST and not any(map(str.isspace, text)) and bool(self._key.search(name))
+
+    @cached_property
+    def _re2(self) -> Any:
+        return import_module("re2")  # by its name: it has no types that a checker could find
+
+    @cached_property
+    def _shapes(self) -> list[tuple[str, Any]]:
+        return [(name, self._compiled(name, text)) for name, text in {**SHAPES, **self._own}.items()]
+
+    @cached_property
+    def _key(self) -> Any:
+        return self._compiled("name", _KEY)
+
+    @cached_property
+    def _any(self) -> Any:
+        return self._one_pass([*SHAPES.values(), _KEY_IN_JSON])
+
+    @cached_property
+    def _all_own(self) -> Any:
+        return self._one_pass(list(self._own.values()))
+
+    def _one_pass(self, patterns: list[str]) -> Any:
+        options = self._re2.Options()
+        options.log_errors = False
+        options.max_mem = _MEMORY
+        options.encoding = self._re2.Options.Encoding.LATIN1
+        options.never_capture = True
+        found = self._re2.Set.SearchSet(options)
+        for pattern in patterns:
+            found.Add(pattern)
+        found.Compile()
+        return found
+
+    def _compiled(self, name: str, pattern: str) -> Any:
+        try:
+            options = self._re2.Options()
+            options.log_errors = False
+            options.max_mem = _MEMORY
+            return self._re2.compile(pattern, options)
+        except self._re2.error as error:
+            said: Any = next(iter(error.args), "")
+            reason = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+            raise WrongPattern(name, reason) from None

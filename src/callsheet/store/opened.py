@@ -1,0 +1,61 @@
+"""Events with what is sealed in them opened: for a run that goes on, and for nothing else.
+
+In: rows of a journal, and the keys. Out: the same rows as they were before they were written. The keys are
+asked for with the first sealed value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from callsheet.sealing.keys import KeyRing, NotOpened
+from callsheet.sealing.opening import WrongKey, declared_in, is_sealed, opened
+from callsheet.sealing.sealer import SEALED
+from callsheet.store.events import Event, EventType, decode_body, encode_body
+from callsheet.store.vault import Vault, not_opened
+
+
+class Opener:
+    """Opens the events of one run.
+
+    `has_opened` says that something was sealed; `declared` are the secrets that the run was given.
+    """
+
+    def __init__(self, vault: Vault, run_id: str) -> None:
+        self._vault = vault
+        self._run_id = run_id
+        self._keys: KeyRing | None = None
+        self.has_opened = False
+        self.declared: list[Any] = []
+
+    def events(self, rows: Iterable[Event]) -> Iterator[Event]:
+        """The rows, opened. Raises JournalError: SEC001 to SEC004."""
+        for row in rows:
+            if row.body is None or not is_sealed(row.body):
+                yield row
+                continue
+            written = sha256(encode_body(row.type, row.body)).digest()
+            yield replace(row, body=self.body(row.type, row.body, row.seq), digest=written)
+
+    def stored(self, kind: str, data: bytes, seq: int) -> Any:
+        """The body of an event as its bytes tell it, opened."""
+        return self.body(kind, decode_body(data), seq)
+
+    def body(self, kind: str, body: Any, seq: int) -> Any:
+        """The body of an event, opened; the one that is given is used up."""
+        if not is_sealed(body):
+            return body
+        self.has_opened = True
+        if self._keys is None:
+            self._keys = self._vault.opening()
+        told = body[SEALED]
+        try:
+            body = opened(body, self._keys)
+        except (WrongKey, NotOpened) as error:
+            raise not_opened(self._run_id, seq, error) from error
+        if kind == EventType.START:
+            self.declared += declared_in(body, told)
+        return body

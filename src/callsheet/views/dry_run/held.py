@@ -1,0 +1,59 @@
+"""What a policy says of a plan, step by step, as a dry run tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+
+class Saying(Enum):
+    """What a policy may say of a step."""
+
+    REFUSES = "refuses"
+    ASKS = "asks"
+    SEES_TO = "sees to"
+
+
+class Said(NamedTuple):
+    """One thing that is said of a step, in words.
+
+    `code` is that of a refusal's diagnostic, `way` how the data would come there.
+    """
+
+    kind: Saying
+    text: str
+    code: str = ""
+    way: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A plan as a policy sees it: what is said of each step by id, and of the plan as a whole."""
+
+    policy: str
+    is_refused: bool
+    steps: Mapping[str, tuple[Said, ...]] = field(default_factory=dict[str, tuple[Said, ...]])
+    plan: tuple[Said, ...] = ()
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The steps before whose calls a person is asked."""
+        return tuple(step for step, said in self.steps.items() if any(s.kind is Saying.ASKS for s in said))
+
+
+def lines_of(said: Said) -> tuple[str, ...]:
+    """One thing that is said, in lines.
+
+    >>> lines_of(Said(Saying.REFUSES, "private data would reach outside", "POL103", "S1 $a → S2 query"))
+    ('refused (POL103): private data would reach outside', '  by S1 $a → S2 query')
+    """
+    match said.kind:
+        case Saying.REFUSES:
+            head = f"refused ({said.code}): {said.text}"
+        case Saying.ASKS:
+            head = f"a person is asked: {said.text}"
+        case Saying.SEES_TO:
+            head = f"seen to: {said.text}"
+    return (head, f"  by {said.way}") if said.way else (head,)

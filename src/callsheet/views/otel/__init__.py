@@ -1,0 +1,1 @@
+"""A run as OpenTelemetry tells of it: spans, events, metrics; and as OTLP carries that."""

@@ -1,0 +1,108 @@
+"""What is known of a run before it begins, as far as its spans tell it.
+
+In: the start of a run, as its first event has it. Out: an `About`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from callsheet.ir import Plan
+from callsheet.store.records import Start
+from callsheet.views.otel.model import Attributes
+from callsheet.views.otel.names import PROVIDERS, Gen
+
+_MOST_OF_A_NAME = 120
+
+
+class McpTool(NamedTuple):
+    """A tool of an MCP server: the server's name in the configuration, how it is reached, which protocol."""
+
+    server: str
+    transport: str
+    protocol: str
+
+
+class AskedModel(NamedTuple):
+    """The model that a run was started with: its provider as the conventions name it, its name, settings."""
+
+    provider: str = ""
+    name: str = ""
+    settings: tuple[tuple[str, float], ...] = ()
+
+    def attributes(self) -> Attributes:
+        """The attributes of a request."""
+        made: Attributes = {}
+        if self.provider:
+            made[Gen.PROVIDER] = self.provider
+        if self.name:
+            made[Gen.REQUEST_MODEL] = self.name
+        return made | dict(self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """A run: its id, its plan, the run it came from, the model and the servers that it was started with.
+
+    `tells_content` says whether arguments, results and the texts of errors are told, too.
+    """
+
+    run_id: str
+    plan_name: str
+    plan_id: str
+    plan_hash: str
+    parent: str
+    model: AskedModel
+    servers: Mapping[str, McpTool]
+    tells_content: bool = False
+
+
+def about_of(
+    run_id: str, plan: Plan, plan_hash: str, start: Start, parent: str | None, *, content: bool = False
+) -> About:
+    """What is known of a run from its start."""
+    launch = cast("Mapping[str, Any]", start.launch)
+    name = plan.id or plan.title or _file_name(launch.get("plan")) or "plan"
+    return About(
+        run_id,
+        name[:_MOST_OF_A_NAME],
+        plan.id or "",
+        plan_hash,
+        parent or "",
+        _asked_model(_table(launch.get("setup"))),
+        _servers(_table(launch.get("servers"))),
+        content,
+    )
+
+
+def _file_name(value: object) -> str:
+    """The name of the file that a plan was read from; of a text that came from nowhere there is none."""
+    return value.rpartition("/")[2] if isinstance(value, str) and not value.startswith("<") else ""
+
+
+def _table(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _asked_model(setup: Mapping[str, Any]) -> AskedModel:
+    table = _table(_table(setup.get("settings")).get("model"))
+    named = str(setup.get("model") or table.get("model") or "")
+    names = {"temperature": Gen.TEMPERATURE, "max_tokens": Gen.MAX_TOKENS, "seed": Gen.SEED}
+    settings = tuple(
+        (name, table[key]) for key, name in names.items() if isinstance(table.get(key), int | float)
+    )
+    if not named or "://" in named:
+        model = str(table.get("name") or "")
+        return AskedModel("", model, settings if model else ())
+    provider, _, model = named.partition(":")
+    return AskedModel(PROVIDERS.get(provider, provider), model, settings)
+
+
+def _servers(told: Mapping[str, Any]) -> dict[str, McpTool]:
+    return {
+        tool: McpTool(*map(str, cast("list[Any]", row)))
+        for tool, row in told.items()
+        if isinstance(row, list) and len(cast("list[Any]", row)) == len(McpTool._fields)
+    }

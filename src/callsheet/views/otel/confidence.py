@@ -1,0 +1,75 @@
+"""How sure each value is that a run has made, found out as it goes on.
+
+In: visits as they come out. Out: what their writes are worth, by the rules of `trace.projection.basis`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from callsheet.machine import ToolFacts
+from callsheet.trace.lineage.lineage import NONE, Lineage, Made
+from callsheet.trace.lineage.reads import Role
+from callsheet.trace.projection.basis import own_basis
+from callsheet.trace.projection.record import Outcome, Visit, Write
+from callsheet.views.otel.model import Attributes
+from callsheet.views.otel.names import Gen, Own
+from callsheet.views.otel.visits import OpenVisit
+
+NAME = "lctl.confidence"
+_HIGH, _MEDIUM = 0.9, 0.7
+
+
+class Worth(NamedTuple):
+    """What a value is worth, from 0 to 1, and what that rests on."""
+
+    value: float
+    why: str
+
+    def attributes(self, write: int) -> Attributes:
+        """The attributes of the event that tells it of a write."""
+        return {
+            Gen.EVALUATION: NAME,
+            Gen.SCORE: self.value,
+            Gen.SCORE_LABEL: "high" if self.value >= _HIGH else "medium" if self.value >= _MEDIUM else "low",
+            Gen.EXPLANATION: self.why,
+            Own.FACT: f"F{write + 1}",
+        }
+
+
+class Confidence:
+    """What the writes of one run are worth; what the run was given, and what its plan says, is sure."""
+
+    def __init__(self, lineage: Lineage, facts: Mapping[str, ToolFacts]) -> None:
+        self._lineage = lineage
+        self._facts = facts
+        self._known: dict[int, float] = {}
+
+    def worth_of(self, visit: OpenVisit) -> Worth:
+        """The worth of what a visit wrote: its basis, lowered to the least of what it was made of."""
+        written = self._lineage.writes[visit.write]
+        basis = own_basis(
+            Visit(
+                visit.label,
+                visit.step,
+                visit.plan,
+                visit.number,
+                Outcome.OK,
+                wrote=(Write(visit.write, written.name, "", 0, written.made is Made.ERROR),),
+                failures=visit.failed_items,
+                cast_failed=visit.cast_failed,
+                expired=visit.expired,
+            ),
+            self._facts,
+            {},
+        )
+        value = min([basis.value, *(self._known.get(parent, 1.0) for parent in self._parents(visit))])
+        self._known[visit.write] = value
+        return Worth(value, basis.why)
+
+    def _parents(self, visit: OpenVisit) -> set[int]:
+        taken = self._lineage.visits[visit.id]
+        roles = (Role.ARGUMENT, Role.SOURCE)
+        uses = (use for use in self._lineage.reads_of(taken).uses if use.role in roles)
+        return {write for use in uses if (write := self._lineage.version(taken, use.name)) != NONE}

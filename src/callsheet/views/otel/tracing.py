@@ -1,0 +1,478 @@
+"""The spans of a run, told while its events come by.
+
+In: the entries of a journal, one after another, as they are or as they are written. Out: spans and log
+records of what has come out, each once. The machine says what happens, and when; a lineage says who has read
+from whom. The same entries give the same spans, whether they come at once or while the run goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from callsheet.ir import Goto, Plan
+from callsheet.machine import Compile, Status
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.trace_ids import span_id, trace_id
+from callsheet.store.events import Entry, EventType, decode_intents
+from callsheet.store.records import PlanOf
+from callsheet.trace.lineage.lineage import NONE, Lineage
+from callsheet.trace.lineage.reads import Role
+from callsheet.trace.lineage.record import attending
+from callsheet.views.describe import describe_condition
+from callsheet.views.otel.about import about_of
+from callsheet.views.otel.calls import Calls
+from callsheet.views.otel.confidence import Confidence
+from callsheet.views.otel.model import Attributes, Link, LogRecord, Span, SpanEvent, Telemetry
+from callsheet.views.otel.names import (
+    Gen,
+    Happening,
+    Kind,
+    Linked,
+    Op,
+    OpenInference,
+    Own,
+    Wrong,
+)
+from callsheet.views.otel.operations import Teller, as_text
+from callsheet.views.otel.tally import Tally
+from callsheet.views.otel.visits import OpenVisit, Place, Producer, visit_spans
+
+_OUTCOMES = frozenset({EventType.OK, EventType.ERR, EventType.PLAN, EventType.IN_DOUBT, EventType.DECIDED})
+_TELLS = frozenset({EventType.PLAN, EventType.ERR, EventType.IN_DOUBT})
+
+
+class Tracer:
+    """Follows one run. `take` is given its entries but for the first, `drain` gives what has come out.
+
+    `first` is the entry of its start. With `content` arguments, results and texts of errors are told, too.
+    Raises JournalError (JRN020) for events that cannot be read.
+    """
+
+    def __init__(
+        self,
+        run_id: str,
+        plan: Plan,
+        plan_hash: str,
+        parent: str | None,
+        first: Entry,
+        *,
+        content: bool = False,
+    ) -> None:
+        self._recorder = attending(plan, first, self._note)
+        self._lineage: Lineage = self._recorder.lineage
+        start = self._recorder.rules
+        self._about = about_of(run_id, plan, plan_hash, start, parent, content=content)
+        self._teller = Teller(self._about, self._lineage.commands)
+        self._confidence = Confidence(self._lineage, start.facts)
+        self._tally = Tally()
+        self._calls = Calls()
+        self._segment = _Segment(1, first.epoch, _ns(first.ts))
+        self._began = self._now = _ns(first.ts)
+        self._open: dict[str, OpenVisit] = {}
+        self._due: list[OpenVisit] = []
+        """Visits that have come out within the entry that is being taken."""
+        self._producers: dict[int, Producer] = {}
+        self._last_of: dict[tuple[int, str], int] = {}
+        """The last visit of each step that was told, by the number of the plan."""
+        self._spans: list[Span] = []
+        self._logs: list[LogRecord] = []
+        self._has_ended = False
+        self._recorder.begin(first)
+        self._take_calls(first)
+        self._tell_due()
+
+    # ------------------------------------------------------------ entries in, telemetry out
+
+    def take(self, entry: Entry, plan_of: PlanOf) -> None:
+        """Take the next entry."""
+        if entry.epoch != self._segment.epoch:
+            self._next_segment(entry)
+        self._now = _ns(entry.ts)
+        kind, key = entry.type, entry.key
+        if key is not None and kind in _OUTCOMES:
+            command = self._lineage.commands.get(key)
+            self._calls.outcome(kind, key, entry.body or {}, self._now, command)
+        self._recorder.take(entry, plan_of)
+        if kind == EventType.IN_DOUBT and key is not None:
+            self._happened(self._visit_at(key), Happening.IN_DOUBT)
+        self._take_calls(entry)
+        self._tell_due()
+        if key is not None and kind in _TELLS:
+            self._tell_planning(key)
+        if kind == EventType.END:
+            self._end_segment(is_over=True)
+        self._segment.last = self._now
+
+    def close(self) -> None:
+        """No more entries are to come for now: tell what is under way as it stands, as interrupted."""
+        if not self._segment.is_told:
+            self._end_segment(is_over=False)
+
+    def drain(self) -> Telemetry:
+        """What has come out since the last time; the metrics as soon as a process has ended its work."""
+        told = Telemetry(tuple(self._spans), tuple(self._logs))
+        self._tally.count(self._spans)
+        if self._segment.is_told and self._spans:
+            told = told._replace(metrics=self._tally.histograms(self._began, self._segment.last))
+        self._spans, self._logs = [], []
+        return told
+
+    @property
+    def seq(self) -> int:
+        """The last event that has been taken."""
+        return self._recorder.seq
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended."""
+        return self._has_ended
+
+    @property
+    def under_way(self) -> int:
+        """How many steps are under way."""
+        return len(self._open)
+
+    # ------------------------------------------------------------ calls
+
+    def _take_calls(self, entry: Entry) -> None:
+        if entry.intents is not None:
+            for key, _ in decode_intents(entry.intents):
+                self._calls.left(key, self._now)
+        if entry.type == EventType.INTENT and entry.key is not None:
+            self._calls.left(entry.key, self._now)
+
+    def _visit_at(self, key: str) -> OpenVisit | None:
+        prefix = key.rsplit(".", 2)[0]
+        return next((visit for visit in self._open.values() if visit.label == prefix), None)
+
+    def _tell_planning(self, key: str) -> None:
+        """Tell of a plan that was made for no step: for a graph that had failed."""
+        if not isinstance(self._lineage.commands.get(key), Compile) or self._visit_at(key) is not None:
+            return
+        prefix = key.rsplit(".", 2)[0]
+        for called in self._calls.of(prefix):
+            also: Attributes = {Own.SEGMENT: self._segment.number, OpenInference.NODE: prefix}
+            self._spans += self._teller.planning(called, self._root_id, self._now, also)
+        self._calls.forget(prefix)
+
+    # ------------------------------------------------------------ what the machine says
+
+    def _note(self, note: Note) -> None:
+        match note.kind:
+            case NoteKind.STARTED:
+                visit = self._begin(note)
+                if visit.step.condition is not None and visit.step.foreach is None:
+                    self._happened(visit, Happening.CONDITION, _condition(visit, holds=True))
+            case NoteKind.SKIPPED:
+                visit = self._begin(note)
+                if visit.step.condition is not None:
+                    self._happened(visit, Happening.CONDITION, _condition(visit, holds=False))
+                self._settle(visit, "skipped")
+            case NoteKind.FINISHED:
+                visit = self._open.get(note.step)
+                if visit is not None:
+                    visit.write = self._lineage.write_of.get(visit.id, NONE)
+                    self._settle(visit, "ok")
+            case NoteKind.FAILED:
+                self._failed(note)
+            case NoteKind.JUMPED:
+                self._jumped(note)
+            case NoteKind.REPLANNED:
+                self._happened(self._open.get(note.step) or self._just_told(note.step), Happening.REPLANNED)
+                self._settle_rest()
+            case NoteKind.ENDED:
+                self._ended()
+            case _:
+                self._beside(note)
+
+    def _beside(self, note: Note) -> None:
+        """What is to be known of a visit beside how it comes out."""
+        visit = self._open.get(note.step)
+        if visit is None:
+            return
+        match note.kind:
+            case NoteKind.CAST_FAILED:
+                visit.cast_failed = True
+            case NoteKind.ASKED:
+                self._happened(visit, Happening.ASKED)
+            case NoteKind.ANSWERED:
+                visit.expired = note.detail == "expire"
+                self._happened(visit, Happening.ANSWERED)
+            case _:
+                pass
+
+    def _begin(self, note: Note) -> OpenVisit:
+        lineage = self._lineage
+        taken = lineage.visits[-1]
+        visit = OpenVisit(
+            taken.id, lineage.prefix(taken), lineage.step(taken), taken.program, taken.number, self._now
+        )
+        self._open[note.step] = visit
+        return visit
+
+    def _failed(self, note: Note) -> None:
+        visit = self._open.get(note.step)
+        if visit is None:
+            return
+        if visit.step.foreach is not None:
+            visit.failed_items += 1  # it comes out when all of its items have
+            visit.said = visit.said or note.detail
+            return
+        visit.write = self._lineage.write_of.get(visit.id, NONE)
+        self._settle(visit, "failed", self._wrong_in(visit), note.detail)
+
+    def _wrong_in(self, visit: OpenVisit) -> Wrong:
+        wrongs = [called.wrong for called in self._calls.of(visit.label) if called.wrong is not None]
+        if wrongs:
+            return wrongs[-1]
+        is_denied = any(event.name == Happening.ANSWERED for event in visit.events)
+        return Wrong.DENIED if is_denied else Wrong.STEP
+
+    def _jumped(self, note: Note) -> None:
+        visit = self._open.get(note.step)
+        if visit is not None:  # a FOREACH that failed
+            self._settle(
+                visit, "failed" if visit.failed_items else "ok", self._wrong_of_items(visit), visit.said
+            )
+        visit = self._just_told(note.step)
+        if visit is not None:
+            reason = "goto" if isinstance(visit.step.action, Goto) else "on_fail"
+            self._happened(visit, Happening.GOTO, _went(note.step, note.detail, reason))
+
+    def _just_told(self, step: str) -> OpenVisit | None:
+        """The visit of a step that has come out within this entry."""
+        return next((due for due in reversed(self._due) if due.step.id == step), None)
+
+    def _wrong_of_items(self, visit: OpenVisit) -> Wrong | None:
+        return self._wrong_in(visit) if visit.failed_items else None
+
+    def _ended(self) -> None:
+        result = self._recorder.machine.result
+        assert result is not None
+        last = self._open.get(result.ended_at or "")
+        if last is not None:
+            has_failed = result.status is not Status.DONE and (
+                result.error is not None or bool(last.failed_items)
+            )
+            if has_failed:
+                self._settle(last, "failed", self._wrong_in(last), last.said or result.error or "")
+            else:
+                self._settle(last, "ok" if result.status is Status.DONE else "stopped")
+        else:
+            last = self._just_told(result.ended_at or "")
+        if last is not None and result.terminated:
+            reason = "on_fail" if last.status == "failed" else "terminate"
+            self._happened(last, Happening.GOTO, _went(last.step.id, "end", reason))
+        self._settle_rest()
+
+    def _settle_rest(self) -> None:
+        for visit in list(self._open.values()):
+            wrong = self._wrong_of_items(visit)
+            self._settle(visit, "failed" if wrong else "stopped", wrong, visit.said)
+
+    def _settle(self, visit: OpenVisit, status: str, wrong: Wrong | None = None, said: str = "") -> None:
+        if visit.failed_items and wrong is None and status == "ok":
+            said = visit.said
+        visit.status, visit.wrong, visit.said, visit.ended = status, wrong, said, self._now
+        self._due.append(visit)
+        self._open.pop(visit.step.id, None)
+
+    def _happened(self, visit: OpenVisit | None, name: Happening, told: Attributes | None = None) -> None:
+        if visit is not None:
+            visit.happened(SpanEvent(name, self._now, told or {}))
+
+    # ------------------------------------------------------------ visits told
+
+    def _tell_due(self) -> None:
+        if not self._due:
+            return
+        due, self._due = self._due, []
+        for visit in due:
+            self._tell(visit)
+            self._calls.forget(visit.label)
+
+    def _tell(self, visit: OpenVisit) -> None:
+        producers, links = self._dependencies(visit)
+        place = Place(self._segment.number, self._root_id, producers, links)
+        worth = self._confidence.worth_of(visit) if visit.write >= 0 else None
+        spans = visit_spans(self._teller, visit, self._calls.of(visit.label), place)
+        own = spans[0]
+        if worth is not None:
+            own = spans[0] = replace(own, attributes=own.attributes | {Own.CONFIDENCE: worth.value})
+            self._logs.append(
+                LogRecord(
+                    own.trace_id, own.span_id, Happening.EVALUATION, own.end, worth.attributes(visit.write)
+                )
+            )
+        self._spans += spans
+        self._producers[visit.id] = Producer(visit.label, own.span_id, own.end)
+        self._last_of[visit.plan, visit.step.id] = visit.id
+
+    def _dependencies(self, visit: OpenVisit) -> tuple[tuple[Producer, ...], tuple[Link, ...]]:
+        """The visits that this one has read from or waited for, and a link to each."""
+        lineage = self._lineage
+        taken = lineage.visits[visit.id]
+        names: dict[int, list[str]] = {}
+        for use in (
+            () if visit.status == "skipped" and visit.step.condition is None else lineage.reads_of(taken).uses
+        ):
+            if use.role is Role.MESSAGE:
+                continue
+            write = lineage.version(taken, use.name)
+            maker = NONE if write == NONE else lineage.writes[write].visit
+            if maker != NONE and use.name not in names.setdefault(maker, []):
+                names[maker].append(use.name)
+        for step in visit.step.depends_on or ():
+            maker = self._last_of.get((visit.plan, step))
+            if maker is not None:
+                names.setdefault(maker, [])
+        known = [
+            (self._producers[maker], names[maker]) for maker in sorted(names) if maker in self._producers
+        ]
+        trace = trace_id(self._about.run_id)
+        links = [
+            Link(
+                trace,
+                producer.span_id,
+                {Own.LINK: Linked.DEPENDS_ON, **({Own.LINK_VARIABLES: tuple(read)} if read else {})},
+            )
+            for producer, read in known
+        ]
+        if visit.again_after:
+            links.append(Link(trace, visit.again_after, {Own.LINK: Linked.RESUMED_FROM}))
+        return tuple(producer for producer, _ in known), tuple(links)
+
+    # ------------------------------------------------------------ segments
+
+    @property
+    def _root_id(self) -> str:
+        return span_id(self._about.run_id, self._segment.number)
+
+    def _next_segment(self, entry: Entry) -> None:
+        """Another process carries the run on: what the one before had under way ends with it."""
+        if not self._segment.is_told:
+            self._end_segment(is_over=False)
+        self._has_ended = False
+        self._segment = _Segment(self._segment.number + 1, entry.epoch, _ns(entry.ts))
+        for visit in self._open.values():
+            visit.began = self._segment.start
+
+    def _end_segment(self, *, is_over: bool) -> None:
+        segment = self._segment
+        segment.is_told = True
+        if is_over:
+            self._has_ended = True
+            segment.last = self._now
+            for prefix in list(self._calls.by_visit):
+                self._tell_unused(prefix)
+        for visit in self._open.values():
+            self._interrupt(visit)
+        self._spans.append(self._root(is_over=is_over))
+
+    def _interrupt(self, visit: OpenVisit) -> None:
+        """Tell of a visit up to where a process has left it; the next one goes on with it."""
+        calls = self._calls.of(visit.label)
+        status = "waiting" if visit.events and visit.events[-1].name == Happening.ASKED else "interrupted"
+        wrong = Wrong.INTERRUPTED if any(not called.ended for called in calls) else None
+        told = replace(visit, status=status, ended=self._segment.last, wrong=wrong)
+        producers, links = self._dependencies(visit)
+        place = Place(self._segment.number, self._root_id, producers, links)
+        spans = visit_spans(self._teller, told, calls, place)
+        self._spans += spans
+        self._calls.forget(visit.label, but_open=True)
+        visit.again_after = spans[0].span_id
+        visit.events, visit.dropped = [], 0
+
+    def _tell_unused(self, prefix: str) -> None:
+        """Tell of calls that left before their turn, which never came."""
+        for called in self._calls.of(prefix):
+            command = self._lineage.commands.get(called.key)
+            tool = getattr(command, "tool", "")
+            if tool:
+                also: Attributes = {Own.STEP: command.step, Own.STEP_STATUS: "unused"}  # type: ignore[union-attr]
+                self._spans += self._teller.attempt(
+                    called.key, tool, [called], self._root_id, self._now, also
+                )
+        self._calls.forget(prefix)
+
+    def _root(self, *, is_over: bool) -> Span:
+        about, segment = self._about, self._segment
+        attributes: Attributes = {
+            Gen.OPERATION: Op.WORKFLOW,
+            Gen.WORKFLOW: about.plan_name,
+            Gen.AGENT: about.plan_name,
+            OpenInference.KIND: Kind.CHAIN,
+            Own.SEGMENT: segment.number,
+            Own.PLAN_HASH: about.plan_hash,
+            **({Own.PLAN: about.plan_id} if about.plan_id else {}),
+        }
+        wrong, said = None, ""
+        result = self._recorder.machine.result
+        if is_over and result is not None:
+            attributes[Own.RUN_STATUS] = str(result.status)
+            if result.status is not Status.DONE:
+                wrong, said = (
+                    _wrong_end(result.status, has_budget=result.refusal is not None),
+                    result.error or "",
+                )
+        else:
+            waits = bool(self._open) and all(
+                visit.events == [] and not self._calls.of(visit.label) for visit in self._open.values()
+            )
+            attributes[Own.SEGMENT_STATUS] = "waiting" if waits else "interrupted"
+        if about.tells_content:
+            attributes |= {
+                OpenInference.INPUT: as_text(self._recorder.rules.inputs),
+                OpenInference.INPUT_TYPE: "application/json",
+            }
+            if is_over and result is not None and result.status is Status.DONE:
+                attributes[OpenInference.OUTPUT] = result.response
+        name = self._teller.named(Op.WORKFLOW, about.plan_name)
+        times = segment.start, segment.last
+        root = self._teller.span(self._root_id, "", name, times, attributes, wrong, said)
+        return replace(root, links=self._links_back())
+
+    def _links_back(self) -> tuple[Link, ...]:
+        about, number = self._about, self._segment.number
+        if number > 1:
+            before = span_id(about.run_id, number - 1)
+            return (Link(trace_id(about.run_id), before, {Own.LINK: Linked.RESUMED_FROM}),)
+        if about.parent:
+            told: Attributes = {Own.LINK: Linked.FORKED_FROM, Own.RUN: about.parent}
+            return (Link(trace_id(about.parent), span_id(about.parent, 1), told),)
+        return ()
+
+
+@dataclass(slots=True)
+class _Segment:
+    """The work of one process on a run: its number from 1, the owner's, its times."""
+
+    number: int
+    epoch: int
+    start: int
+    last: int = field(default=0)
+    is_told: bool = False
+
+    def __post_init__(self) -> None:
+        self.last = self.start
+
+
+def _wrong_end(status: Status, *, has_budget: bool) -> Wrong:
+    if has_budget:
+        return Wrong.BUDGET
+    return {Status.REFUSED: Wrong.POLICY, Status.CANCELLED: Wrong.CANCELLED}.get(status, Wrong.STEP)
+
+
+def _condition(visit: OpenVisit, *, holds: bool) -> Attributes:
+    condition = visit.step.condition
+    assert condition is not None
+    return {Own.EXPRESSION: describe_condition(condition), Own.HOLDS: holds}
+
+
+def _went(step: str, to: str, reason: str) -> Attributes:
+    return {Own.FROM: step, Own.TO: to, Own.REASON: reason}
+
+
+def _ns(seconds: float) -> int:
+    """A moment in nanoseconds, as exact as journals have it."""
+    return round(seconds * 1_000_000) * 1_000

@@ -1,0 +1,91 @@
+"""What a proof takes for granted is held against how the runtime is set up, or the plan does not start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet import Runtime, tool
+from callsheet.api.obligations import untrusted_hosts
+from callsheet.api.proving import PolicyRefused
+from callsheet.ir.labels import read_label
+from callsheet.policy.calls import Duty
+from callsheet.policy.model import Audience, Policy, SourceRule
+from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, FetchSettings
+
+FETCHES = 'S1: @FETCH_PAGE ("https://example.org/") > $p\nS2: @RESPOND ("ok")'
+LEAVES = 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WRITE_FILE ("{}", $n) > $w\nS3: @RESPOND ("ok")'
+
+
+def knowing(*hosts: str) -> Policy:
+    return Policy(audiences=(Audience(name="trusted", hosts=hosts),))
+
+
+def settings(folder: Path, **options: Any) -> BuiltinSettings:
+    return BuiltinSettings(workspace=folder, data=folder / "data", **options)
+
+
+@pytest.mark.parametrize(
+    ("known", "allowed", "left"),
+    [
+        ((), ("wiki.lan",), ["wiki.lan"]),
+        (("wiki.lan",), ("Wiki.lan.",), []),
+        (("*.lan",), ("wiki.lan", "*.deep.lan", "*.lan"), []),
+        (("wiki.lan",), ("*.lan", "*"), ["*.lan", "*"]),
+        (("10.0.0.0",), ("10.0.0.0", "10.0.0.0/8"), ["10.0.0.0/8"]),
+        (("10.0.0.0", "192.168.1.1"), ("192.168.1.1", "[::1]"), ["[::1]"]),
+    ],
+)
+def test_a_private_host_has_to_be_an_audience(
+    known: tuple[str, ...], allowed: tuple[str, ...], left: list[str]
+) -> None:
+    assert untrusted_hosts(knowing(*known), FetchSettings(allow_private_hosts=allowed)) == left
+
+
+async def test_a_plan_that_fetches_does_not_start_where_more_is_allowed(tmp_path: Path) -> None:
+    fetch = FetchSettings(allow_private_hosts=("wiki.lan",))
+    runtime = Runtime(builtins=settings(tmp_path, fetch=fetch), policy=Policy())
+    with pytest.raises(PolicyRefused) as caught:
+        await runtime.run(FETCHES)
+    assert [(d.code, d.step) for d in caught.value.diagnostics] == [("POL118", "S1")]
+    assert "wiki.lan" in caught.value.diagnostics[0].message
+    assert (await runtime.run('S1: @RESPOND ("no page")')).ok, (
+        "a plan that fetches nothing does not ask for it"
+    )
+
+
+async def test_code_does_not_start_where_it_would_reach_a_network(tmp_path: Path) -> None:
+    runtime = Runtime(builtins=settings(tmp_path, execution=ExecutionSettings(network=True)), policy=Policy())
+    with pytest.raises(PolicyRefused) as caught:
+        await runtime.run('S1: @EXEC_CODE ("print(1)", "python") > $c')
+    assert [d.code for d in caught.value.diagnostics] == ["POL010"]
+
+
+async def test_another_tool_of_the_name_is_told_of(tmp_path: Path) -> None:
+    @tool(effect="read")
+    def fetch_page(url: str) -> str:
+        return "a page"
+
+    runtime = Runtime([fetch_page], policy=Policy())
+    proof = await runtime.verify(FETCHES)
+    assert proof.ok
+    assert [(d.code, d.is_error) for d in proof.diagnostics] == [("POL119", False)]
+
+
+@pytest.mark.parametrize(
+    ("path", "records", "codes"),
+    [
+        ("out.txt", False, []),
+        ("docs/out.txt", False, ["POL120"]),
+        ("docs/out.txt", True, []),
+    ],
+)
+async def test_labels_are_not_lost(tmp_path: Path, path: str, records: bool, codes: list[str]) -> None:
+    sources = (SourceRule(kind="file", pattern="docs/**", label=read_label("T/pub")),)
+    journal = tmp_path / "runs.db" if records else None
+    runtime = Runtime(builtins=settings(tmp_path), policy=Policy(sources=sources), journal=journal)
+    proof = await runtime.verify(LEAVES.format(path))
+    assert [d.code for d in proof.diagnostics] == codes
+    assert [o.kind for o in proof.obligations] == [Duty.STORE_LABEL]

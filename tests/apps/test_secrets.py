@@ -1,0 +1,95 @@
+"""`callsheet run --secret`: where secrets are read from, and what of them is seen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.apps.conftest import Machine
+
+PLAN = 'S1: @CHAT ("login $token") > $s\nS2: @FAIL ("no $token") > $f ON_FAIL GOTO S3\nS3: @RESPOND ("fine")'
+TOKEN = "Kq9-canary-4711/xyz"
+
+
+@pytest.fixture
+def plan(machine: Machine) -> str:
+    return machine.plan(*PLAN.splitlines())
+
+
+def all_bytes(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+def test_a_secret_comes_from_the_environment_a_file_or_standard_input(
+    machine: Machine, plan: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", TOKEN)
+    (machine.folder / "token").write_text(f"{TOKEN}\n")
+    for where, given in (("env:TOKEN", None), ("file:token", None), ("-", f"{TOKEN}\n")):
+        done = machine("run", plan, "--tools", machine.tools, "--secret", f"token={where}", stdin=given)
+        assert done.exit_code == 0, done.output
+        assert done.stdout == "fine\n"
+    (machine.folder / "token").unlink()
+    for options in ((), ("--events",), ("--json",), ("--events", "--json"), ("--timeline",)):
+        shown = machine("show", "last", *options)
+        assert shown.exit_code == 0
+        assert TOKEN not in shown.output
+    assert "[sealed k:" in machine("show", "last").stdout
+    assert TOKEN.encode() not in all_bytes(machine.folder)
+
+
+def test_events_are_shown_without_their_boxes(
+    machine: Machine, plan: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", TOKEN)
+    assert machine("run", plan, "--tools", machine.tools, "--secret", "token=env:TOKEN").exit_code == 0
+    first = json.loads(machine("show", "last", "--events", "--json").stdout)[0]
+    (told,) = first["body"]["sealed"]["secrets"]
+    assert (told["kind"], told["size"], told["why"]) == ("text", len(TOKEN), "declared")
+    assert set(told) == {"digest", "kind", "size", "why"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["token=s3cr3t"], "neither env:VARIABLE nor file:PATH nor -"),
+        (["token"], "does not say where it is"),
+        (["token=env:NOT_THERE"], "no variable NOT_THERE"),
+        (["token=env:EMPTY"], "is empty"),
+        (["token=file:missing"], "cannot be read"),
+        (["token=env:TOKEN", "token=env:TOKEN"], "given twice"),
+    ],
+)
+def test_a_secret_that_cannot_be_had_is_refused(
+    machine: Machine, plan: str, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
+) -> None:
+    monkeypatch.setenv("TOKEN", TOKEN)
+    monkeypatch.setenv("EMPTY", "")
+    given = [word for option in options for word in ("--secret", option)]
+    done = machine("run", plan, "--tools", machine.tools, *given)
+    assert done.exit_code == 2
+    assert "SEC005" in done.stderr
+    assert said in done.stderr
+
+
+def test_a_name_is_given_by_one_option(machine: Machine, plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", TOKEN)
+    done = machine("run", plan, "--tools", machine.tools, "--var", "token=x", "--secret", "token=env:TOKEN")
+    assert done.exit_code == 2
+    assert "given twice" in done.stderr
+
+
+def test_of_a_short_secret_it_is_said_that_it_is_not_found_again(
+    machine: Machine, plan: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIN", "123")
+    done = machine("run", plan, "--tools", machine.tools, "--secret", "token=env:PIN")
+    assert done.exit_code == 0
+    assert "SEC006" in done.stderr
+
+
+def test_a_dry_run_needs_no_secret_and_tells_none(machine: Machine, plan: str) -> None:
+    done = machine("run", plan, "--tools", machine.tools, "--dry-run", "--secret", "token=env:NOT_THERE")
+    assert done.exit_code == 0, done.output
+    assert "[secret]" in done.output

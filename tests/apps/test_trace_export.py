@@ -1,0 +1,120 @@
+"""`callsheet trace export`: a run given to tools that show traces."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+
+import prov.model
+import pytest
+from tests.collector import Collector, attribute
+
+PLAN = ("S1: @ADD (a=1) > $a", "S2: @ADD (a=$a) > $b", 'S3: @RESPOND ("b=$b")')
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    made = Collector()
+    yield made
+    made.close()
+
+
+def run(machine, *lines, code=0):
+    plan = machine.plan(*lines)
+    assert machine("run", plan, "--tools", machine.tools, "--run-id", "r1").exit_code == code
+
+
+def test_a_run_arrives_as_a_tree_and_a_second_time_adds_nothing(machine, collector):
+    run(machine, *PLAN)
+    said = machine("trace", "export", "last", "--otlp", collector.url)
+    assert said.exit_code == 0
+    assert f"sent   to {collector.url}" in said.stdout
+    (top,) = collector.tree()[""]
+    assert collector.tree() == {"": [top], top: ["execute_tool ADD", "execute_tool ADD", "respond"]}
+    assert {attribute(span, "openinference.span.kind") for span in collector.spans.values()} == {
+        "CHAIN",
+        "TOOL",
+    }
+    assert {span["schemaUrl"] for span in collector.spans.values()} == {
+        "https://opentelemetry.io/schemas/1.41.0"
+    }
+    assert len(collector.logs) == 2
+    assert set(collector.metrics) == {"gen_ai.execute_tool.duration", "gen_ai.invoke_workflow.duration"}
+    before = dict(collector.spans), dict(collector.metrics)
+    told = machine.json("trace", "export", "r1", "--otlp", collector.url)
+    assert (told["spans"], told["sent"]["spans"], told["is_running"]) == (4, 4, False)
+    assert (collector.spans, collector.metrics) == before
+
+
+def test_values_leave_only_where_they_are_asked_for(machine, collector):
+    run(machine, 'S1: @CHAT (text="hush-hush") > $a', "S2: @RESPOND ($a)")
+    machine("trace", "export", "r1", "--otlp", collector.url, "--file", "quiet.json")
+    assert "hush-hush" not in repr(collector.spans)
+    assert "hush-hush" not in (machine.folder / "quiet.json").read_text()
+    machine("trace", "export", "r1", "--file", "loud.json", "--content")
+    assert "hush-hush" in (machine.folder / "loud.json").read_text()
+
+
+def test_the_file_holds_a_line_for_each_signal_and_is_the_same_each_time(machine):
+    run(machine, *PLAN)
+    texts = []
+    for _ in range(2):
+        assert machine("trace", "export", "r1", "--file", "out.json").exit_code == 0
+        texts.append((machine.folder / "out.json").read_bytes())
+    assert texts[0] == texts[1]
+    lines = [json.loads(line) for line in texts[0].splitlines()]
+    assert [*map(set, lines)] == [{"resourceSpans"}, {"resourceLogs"}, {"resourceMetrics"}]
+
+
+def test_nobody_there_is_said_and_nothing_is_lost(machine, collector):
+    run(machine, *PLAN)
+    collector.close()
+    refused = machine("trace", "export", "r1", "--otlp", collector.url)
+    assert refused.exit_code == 1
+    assert "TRC001" in refused.stderr
+    assert machine("trace", "export", "r1").exit_code == 0
+
+
+def test_what_is_no_collector_or_no_header_is_refused(machine):
+    run(machine, *PLAN)
+    assert "TRC003" in machine("trace", "export", "r1", "--otlp", "localhost:4318").stderr
+    header = machine("trace", "export", "r1", "--otlp", "http://localhost:1", "--header", "a=b")
+    assert (header.exit_code, "TRC004" in header.stderr) == (2, True)
+    assert machine("trace", "export", "r1", "--header", "a=env:B").exit_code == 2
+    assert machine("trace", "export", "r9").exit_code == 2
+    assert "CFG014" in machine("trace", "export", "r1", "--file", "nowhere/x.json").stderr
+
+
+def test_a_journal_that_was_changed_is_not_given_away(machine, collector):
+    run(machine, *PLAN)
+    with sqlite3.connect(machine.journal) as connection:
+        connection.execute("UPDATE events SET body = ? WHERE type = 'ok'", (b'{"value":7}',))
+    refused = machine("trace", "export", "r1", "--otlp", collector.url)
+    assert (refused.exit_code, collector.requests) == (1, [])
+    assert "CHAIN BROKEN" in refused.stderr
+
+
+def test_provenance_is_read_by_the_library_of_prov(machine):
+    plan = machine.plan("S1: @ADD (a=1) > $a", "S2: ?IF ($a > 1) THEN @ADD (a=5) > $b", 'S3: @RESPOND ("$b")')
+    assert machine("run", plan, "--tools", machine.tools, "--run-id", "r2").exit_code == 0
+    assert machine("trace", "export", "r2", "--prov", "p.json").exit_code == 0
+    document = prov.model.ProvDocument.deserialize(str(machine.folder / "p.json"))
+    assert (
+        document.get_provn()
+        == prov.model.ProvDocument.deserialize(str(machine.folder / "p.json")).get_provn()
+    )
+    said = {
+        kind: {
+            tuple(str(value) for _, value in record.formal_attributes)
+            for record in document.get_records(kind)
+        }
+        for kind in (prov.model.ProvUsage, prov.model.ProvGeneration, prov.model.ProvDerivation)
+    }
+    used = {(who, what) for who, what, _ in said[prov.model.ProvUsage]}
+    assert used == {("run:S2", "run:w1"), ("run:S3", "run:w2")}
+    made = {(what, who) for what, who, _ in said[prov.model.ProvGeneration]}
+    assert made == {("run:w1", "run:S1"), ("run:w2", "run:S2"), ("run:w3", "run:S3")}
+    # what only decided whether a step is done was used by it, and is in nothing that it made
+    assert {row[:2] for row in said[prov.model.ProvDerivation]} == {("run:w3", "run:w2")}
+    assert len(list(document.get_records(prov.model.ProvAgent))) == 2

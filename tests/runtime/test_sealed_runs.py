@@ -1,0 +1,200 @@
+"""A run with secrets goes on as any other where the key is, and nothing of them is in its files."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runtime.tools import FACTS, QUICK, plan_of, ports_for, route_to
+
+from callsheet.machine import Decision, Limits
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.runtime import recording
+from callsheet.runtime.doubt import RunOutcome, fold_run
+from callsheet.runtime.gateway import Ports, Route
+from callsheet.runtime.runs import Launch, resume_run, start_run
+from callsheet.sealing.known import Known
+from callsheet.store import Durability, Journal, JournalError
+from callsheet.store import snapshots as taking
+from callsheet.store.stand import stand_from
+from callsheet.store.vault import Vault
+
+TOKEN = "Zk7-canary/val=ue+4711"
+SECRET = {"token": TOKEN, "same": TOKEN}
+PLAN = """
+S1: @READ ("login $token") > $session
+S2: ?IF ($token == $same) THEN @WRITE ("by $session") > $done
+S3: @KEYED ("$token") > $last
+S4: @RESPOND ("ready")
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal" / "journal.db"
+
+
+def bytes_of(path: Path) -> bytes:
+    """All that stands in the journal's folder."""
+    return b"".join(file.read_bytes() for file in sorted(path.parent.rglob("*")) if file.is_file())
+
+
+class World:
+    """Tools that note what they were given, and answer with it."""
+
+    def __init__(self) -> None:
+        self.given: list[Any] = []
+        self.hangs_at = ""
+
+    @property
+    def tools(self) -> dict[str, Any]:
+        return dict.fromkeys(FACTS, Route(self._call))
+
+    async def _call(self, args: dict[str, Any], context: CallContext) -> Any:
+        if context.key == self.hangs_at:
+            await asyncio.sleep(60)
+        self.given.append(args["x"])
+        return {"echo": args["x"], "n": len(self.given)}
+
+    def ports(self, known: Known | None = None) -> Ports:
+        return Ports(route_to(self.tools), known=known or Known())
+
+
+def launched(limits: Limits = QUICK) -> Launch:
+    return Launch(FACTS, inputs=SECRET, limits=limits, source=PLAN, secret=frozenset(SECRET))
+
+
+async def run_to(world: World, journal: Journal, stop: str, launch: Launch | None = None) -> None:
+    """Run the plan until the call of this key is under way, then stop the process, as it were."""
+    world.hangs_at = stop
+    task = asyncio.create_task(start_run(plan_of(PLAN), world.ports(), launch or launched(), journal, "run"))
+    while stop not in keys_in(journal):  # noqa: ASYNC110 - what is waited for is in a file
+        await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    world.hangs_at = ""
+
+
+def keys_in(journal: Journal) -> list[str]:
+    try:
+        return [event.key or "" for event in journal.events("run") if event.type == "intent"]
+    except JournalError:
+        return []
+
+
+async def go_on(world: World, journal: Journal, **more: Any) -> RunOutcome:
+    return await resume_run(journal, "run", ports_for(world.tools), **more)
+
+
+@pytest.mark.parametrize("durability", [Durability.FULL, Durability.OFF])
+async def test_a_declared_secret_stands_nowhere_and_tools_get_it(path: Path, durability: Durability) -> None:
+    world = World()
+    with Journal.open(path, durability) as journal:
+        outcome = await start_run(plan_of(PLAN), world.ports(), launched(), journal, "run")
+        assert TOKEN.encode() not in bytes_of(path)
+    assert outcome.result is not None
+    assert outcome.result.response == "ready"
+    assert world.given[0] == f"login {TOKEN}"
+    assert outcome.result.variables["session"] == {"echo": f"login {TOKEN}", "n": 1}
+    assert TOKEN.encode() not in bytes_of(path)
+    assert b"[sealed k:" in bytes_of(path)
+
+
+@pytest.mark.parametrize("stop", ["S1.0.1", "S2.0.1", "S3.0.1"])
+@pytest.mark.parametrize("every", [None, 1])
+async def test_a_run_that_stopped_goes_on_to_the_same_end(
+    path: Path, stop: str, every: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if every is not None:  # a snapshot after each event
+        monkeypatch.setattr(recording, "POLICY", taking.Policy(1, every, 1_000_000))
+    world, whole = World(), World()
+    with Journal.open(path) as journal:
+        await run_to(world, journal, stop)
+        again = await go_on(world, journal, in_doubt=Decision.RETRY)
+    with Journal.open(path.with_name("other.db")) as other:
+        once = await start_run(plan_of(PLAN), whole.ports(), launched(), other, "run")
+    assert again.result == once.result
+    assert world.given == whole.given
+    assert TOKEN.encode() not in bytes_of(path)
+
+
+async def test_a_snapshot_is_taken_up_by_who_has_the_key_and_passed_over_by_who_looks(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "POLICY", taking.Policy(1, 1, 1_000_000))
+    with Journal.open(path) as journal:
+        await run_to(World(), journal, "S2.0.1")
+        seq = journal.last_snapshot("run")
+        assert seq is not None
+        rows = journal.events("run", seq - 1)
+        folded = stand_from(journal, "run", plan_of(PLAN), rows, opener=journal.opener("run"))
+        assert folded.machine.variables()["token"] == TOKEN
+        with pytest.raises(taking.Unfit):
+            stand_from(journal, "run", plan_of(PLAN), journal.events("run", seq - 1))
+
+
+async def test_without_the_key_a_run_is_not_taken_up_and_nothing_is_lost(path: Path, tmp_path: Path) -> None:
+    world = World()
+    vault = Vault(tmp_path / "seal.key", {})
+    with Journal.open(path, vault=vault) as journal:
+        await run_to(world, journal, "S3.0.1")
+    key = (tmp_path / "seal.key").read_text()
+    for text, code in (("", "SEC001"), ("00" * 32, "SEC002")):
+        (tmp_path / "seal.key").unlink(missing_ok=True)
+        if text:
+            (tmp_path / "seal.key").write_text(text)
+            (tmp_path / "seal.key").chmod(0o600)
+        with Journal.open(path, vault=Vault(tmp_path / "seal.key", {})) as journal:
+            with pytest.raises(JournalError) as refused:
+                await go_on(world, journal)
+            assert refused.value.diagnostics[0].code == code
+            assert fold_run(journal, "run", plan_of(PLAN)).start.inputs["token"] != TOKEN
+    (tmp_path / "seal.key").write_text(f"{'00' * 32}\n{key}")
+    with Journal.open(path, vault=Vault(tmp_path / "seal.key", {})) as journal:
+        outcome = await go_on(world, journal)
+    assert outcome.result is not None
+    assert outcome.result.response == "ready"
+
+
+async def test_a_large_value_and_an_error_with_a_secret_are_sealed(path: Path) -> None:
+    async def large(args: dict[str, Any], context: CallContext) -> Any:
+        return ("x" * 200_000 + args["x"]) * 6
+
+    async def failing(args: dict[str, Any], context: CallContext) -> Any:
+        try:
+            raise ValueError(f"no entry for {args['x']}")
+        except ValueError as error:
+            raise ToolFailed(f"it failed: {error!r}") from error
+
+    text = 'S1: @READ ($token) > $page\nS2: @WRITE ($token) > $b ON_FAIL GOTO S3\nS3: @RESPOND ("$b")'
+    tools = {"READ": large, "WRITE": failing}
+    with Journal.open(path) as journal:
+        ports = Ports(route_to(tools))
+        launch = replace(launched(), source=text)
+        outcome = await start_run(plan_of(text), ports, launch, journal, "run")
+        assert outcome.result is not None
+        assert TOKEN in outcome.result.response
+    assert TOKEN.encode() not in bytes_of(path)
+    assert any((path.with_name("journal.db.blobs")).rglob("*"))
+
+
+async def test_what_was_configured_is_sealed_wherever_it_stands(path: Path) -> None:
+    world = World()
+    with Journal.open(path) as journal:
+        ports = world.ports(Known.of([TOKEN], "configured"))
+        launch = Launch(FACTS, inputs={"a": f"x{TOKEN}y"}, limits=QUICK)
+        await start_run(plan_of('S1: @READ ("$a") > $b\nS2: @RESPOND ("$b")'), ports, launch, journal, "run")
+    assert world.given == [f"x{TOKEN}y"]
+    assert TOKEN.encode() not in bytes_of(path)
+
+
+async def test_a_secret_that_cannot_be_sealed_is_not_written(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with Journal.open(path, vault=Vault(tmp_path / "file" / "seal.key", {})) as journal:
+        with pytest.raises(JournalError) as refused:
+            await start_run(plan_of(PLAN), World().ports(), launched(), journal, "run")
+        assert refused.value.diagnostics[0].code == "SEC003"
+    assert TOKEN.encode() not in bytes_of(path)

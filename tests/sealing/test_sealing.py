@@ -1,0 +1,187 @@
+"""What is sealed comes back as it was for who has the key, and tells nobody else anything."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callsheet.sealing.finder import Finder
+from callsheet.sealing.keys import KeyRing, NotOpened, SealKey, read_key
+from callsheet.sealing.known import Known
+from callsheet.sealing.masking import mask_value
+from callsheet.sealing.opening import WrongKey, opened, shown
+from callsheet.sealing.sealer import Path, Sealer
+from callsheet.sealing.shapes import Shapes
+
+KEY = SealKey(bytes(range(32)))
+RING = KeyRing.of([KEY])
+SECRET = 'hunter2/wert+"ü'
+FINDER = Finder(Known.of([SECRET], "declared"), Shapes())
+
+texts = st.text(max_size=30) | st.sampled_from([SECRET, f"a {SECRET} b{SECRET}", "password=abcdef12", "x"])
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=12,
+)
+paths = st.sampled_from([{}, {("value",): "label"}, {("value",): "label", ("more",): "label"}])
+
+
+def encoded(body: Any) -> bytes:
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def seal(body: dict[str, Any], secret: dict[Path, str] | None = None, kind: str = "ok") -> dict[str, Any]:
+    sealer = Sealer(lambda: RING, FINDER, lambda: frozenset({"name"}))
+    sealed = sealer.sealed(kind, body, encoded(body), secret)
+    return body if sealed is None else json.loads(encoded(sealed))
+
+
+@given(values, values, paths, st.sampled_from(["ok", "snapshot"]))
+def test_what_was_sealed_is_opened_as_it_was(value: Any, more: Any, secret: Any, kind: str) -> None:
+    body = {"value": value, "more": more, "state": {"slots": [value]}}
+    sealed = seal(body, secret, kind)
+    if "sealed" in sealed:
+        sealed = opened(sealed, RING)
+    assert json.dumps(sealed) == json.dumps(body)
+
+
+@given(values, paths)
+def test_no_form_of_a_known_secret_stands_in_what_is_written(value: Any, secret: Any) -> None:
+    body = {"value": [value, SECRET, {"url": f"https://x/?t={quote(SECRET)}"}], "more": value}
+    written = encoded(seal(body, secret)).decode("utf-8", "surrogatepass")
+    forms = (SECRET, quote(SECRET), quote(SECRET, safe=""), json.dumps(SECRET)[1:-1], SECRET.encode().hex())
+    assert not any(form in written for form in forms)
+
+
+@given(st.binary(max_size=8), st.binary(max_size=8))
+def test_a_secret_within_base64_is_found_wherever_it_begins(before: bytes, after: bytes) -> None:
+    secret = "correct-horse-battery-staple"
+    text = b64encode(before + secret.encode() + after).decode()
+    found = Finder(Known.of([secret], "declared")).spans(text)
+    assert found
+    assert len(secret) <= found[0].end - found[0].start
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("use ghp_" + "a1" * 18 + " now", "ghp_" + "a1" * 18),
+        ("key AKIAIOSFODNN7EXAMPLE.", "AKIAIOSFODNN7EXAMPLE"),
+        ('{"aws_secret_access_key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}', "wJalrXUtnFEMI/K7MDENG"),
+        ("AIza" + "B" * 35, "AIza" + "B" * 35),
+        ("xoxb-123456789012-abcdefGHIJKL", "xoxb-123456789012-abcdefGHIJKL"),
+        ("sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc", "sk_live_4eC39HqLyjWDarjtT1zdp7dc"),
+        ("sk-proj-" + "a" * 40, "sk-proj-" + "a" * 40),
+        ("sk-ant-api03-" + "a" * 40, "sk-ant-api03-" + "a" * 40),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3In0.c2lnbmF0dXJl", "eyJzdWIiOiIxMjM0NTY3In0"),
+        ("-----BEGIN PRIVATE KEY-----\nMIIabc\n-----END PRIVATE KEY-----\nrest", "MIIabc"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIabc cut off", "MIIabc cut off"),
+        ("postgres://joe:tr0ub4dor@db.example/x", "tr0ub4dor"),
+        ("DB_PASSWORD=tr0ub4dor&x=1", "tr0ub4dor"),
+        ("authorization: Bearer abcdefghijklmnopqrstuv", "abcdefghijklmnopqrstuv"),
+    ],
+)
+def test_well_known_credentials_are_found_by_their_shape(text: str, secret: str) -> None:
+    for value in (text, {"log": text}, json.dumps({"log": text})):
+        body = {"value": value}
+        written = encoded(seal(body)).decode()
+        assert secret not in written, written
+        assert secret not in json.dumps(mask_value(value, FINDER))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The quick brown fox jumps over the lazy dog.",
+        "https://example.org/a_long_path_of_words/and/more?page=2&token_type=x",
+        "def an_identifier_that_is_quite_long(value): return value",
+        "user@example.org wrote to https://example.org",
+        "The password is wrong.",
+        "sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    ],
+)
+def test_ordinary_texts_are_left_alone(text: str) -> None:
+    assert seal({"value": text}) == {"value": text}
+
+
+def test_a_text_is_secret_by_the_name_that_it_stands_under() -> None:
+    sealed = seal({"value": {"user": "ada", "password": "tr0ub4dor", "token": "abc12345", "tokens": 7}})
+    assert sealed["value"]["user"] == "ada"
+    assert sealed["value"]["password"].startswith("[sealed k:")
+    assert sealed["value"]["token"].startswith("[sealed k:")
+    assert sealed["value"]["tokens"] == 7
+
+
+def test_equal_secrets_have_equal_digests_wherever_they_stand() -> None:
+    sealed = seal({"value": [SECRET, f"x {SECRET}", "password=other123"]})
+    first, second, third = ("k:" + text.split("k:")[1][:12] for text in sealed["value"])
+    assert first == second != third
+    with_another_key = Sealer(lambda: KeyRing.of([SealKey(bytes(32))]), FINDER)
+    again = with_another_key.sealed("ok", {"value": [SECRET]}, encoded({"value": [SECRET]}))
+    assert again is not None
+    assert first not in encoded(again).decode()
+
+
+def test_of_a_value_that_is_secret_by_its_label_only_what_the_plan_names_is_told() -> None:
+    value = {"name": "Ada", "s3cr3t-key": 1, "n": {"name": [True, 4.5]}}
+    sealed = seal({"value": value}, {("value",): "label"})
+    assert "Ada" not in encoded(sealed).decode()
+    assert "s3cr3t-key" not in encoded(sealed).decode()
+    assert set(sealed["value"]) == {"name"}
+    assert opened(sealed, RING)["value"] == value
+
+
+def test_a_name_in_an_object_is_sealed_with_the_object() -> None:
+    sealed = seal({"value": {"by": {SECRET: 1, "b": 2}}})
+    assert SECRET not in encoded(sealed).decode()
+    assert opened(sealed, RING)["value"] == {"by": {SECRET: 1, "b": 2}}
+
+
+def test_what_a_tool_says_is_never_taken_for_a_box() -> None:
+    box = seal({"value": SECRET})["sealed"]
+    body = {"value": {"sealed": box, "$sealed": box, "text": "[sealed k:000000000000, text, 4 characters]"}}
+    assert seal(body) == body
+
+
+def test_another_key_opens_nothing_and_says_which_was_used() -> None:
+    sealed = seal({"value": SECRET})
+    with pytest.raises(WrongKey) as wrong:
+        opened(json.loads(json.dumps(sealed)), KeyRing.of([SealKey(bytes(32))]))
+    assert wrong.value.name == KEY.name
+    sealed["sealed"]["boxes"][0][-1] = b64encode(b"something else entirely").decode()
+    with pytest.raises(NotOpened):
+        opened(sealed, RING)
+
+
+def test_an_old_key_opens_beside_a_new_one() -> None:
+    both = KeyRing.of([SealKey(bytes(32)), KEY])
+    assert opened(seal({"value": SECRET}), both)["value"] == SECRET
+
+
+def test_a_key_is_read_in_both_of_its_spellings() -> None:
+    secret = bytes(range(32))
+    assert read_key(secret.hex()).name == read_key(b64encode(secret).decode()).name == KEY.name
+    with pytest.raises(ValueError, match="64 hexadecimal digits"):
+        read_key("abc")
+
+
+def test_people_who_look_at_events_see_no_boxes() -> None:
+    sealed = seal({"value": SECRET})
+    told = shown(sealed)
+    assert told is not None
+    assert told["sealed"]["secrets"] == [
+        {"digest": KEY.digest(SECRET.encode()), "kind": "text", "size": len(SECRET), "why": "declared"}
+    ]
+
+
+def test_an_ordinary_event_is_not_searched_closely() -> None:
+    shapes = Shapes()
+    assert not shapes.may_be_in(b'{"value":"The quick brown fox jumps over the lazy dog"}')
+    assert "_any" not in vars(shapes), "no pattern was made ready"

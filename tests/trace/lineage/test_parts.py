@@ -1,0 +1,149 @@
+"""What is told from the last part of a run, or from where two runs part, is what all of their events tell."""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.plans import FACTS, INPUTS, outcome, plan_of, plan_texts, value_or_error
+from tests.trace.projection.runs import ports_of, tell
+
+from callsheet.ir import Plan
+from callsheet.machine import Compile, PlanCompiled, ToolFacts
+from callsheet.ports.calls import ToolFailed
+from callsheet.runtime import recording
+from callsheet.store import Journal, RunInfo
+from callsheet.store.snapshots import Policy
+from callsheet.trace import compared
+from callsheet.trace.aligned import Pair, RunDiff, diff_runs
+from callsheet.trace.compared import compare_runs
+from callsheet.trace.lineage.lineage import NONE, Lineage, Visit
+from callsheet.trace.lineage.record import lineage_of
+from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_told, value_at
+from callsheet.trace.lineage.windows import lineages_in
+
+SEEDS = st.integers(0, 2**32 - 1)
+_QUIET = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow)
+
+
+@pytest.fixture(autouse=True)
+def many_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "POLICY", Policy(first=1, every=3, event_bytes=1 << 60))
+    monkeypatch.setattr(compared, "_FIRST_PART", 1)
+    monkeypatch.setattr(compared, "_GROWTH", 2)
+
+
+def run_of(journal: Journal, plan: Plan, world: int, other: int = 0, share: int = 0) -> RunInfo:
+    """A run in the world of a seed; of `share` in 16 calls the outcome is that of another world."""
+
+    def seed(key: str) -> int:
+        return other if crc32(key.encode()) % 16 < share else world
+
+    def answer(name: str, key: str, _args: dict[str, Any]) -> Any:
+        succeeds, value = value_or_error(seed(key), name, key)
+        if not succeeds:
+            raise ToolFailed(str(value))
+        return value
+
+    def replan(command: Compile) -> tuple[Plan, dict[str, ToolFacts]]:
+        event = outcome(world, command)
+        if not isinstance(event, PlanCompiled):
+            raise ToolFailed("no plan")
+        return event.plan, dict(event.facts)
+
+    told = tell(journal, plan, ports_of(answer, replan), INPUTS, FACTS)
+    return journal.find_run(told.rows[0].run_id)
+
+
+def whole(journal: Journal, info: RunInfo) -> Lineage:
+    plan = journal.plan(info.plan_hash)[0]
+    return lineage_of(plan, journal.entries(info.run_id), lambda name: journal.plan(name)[0])
+
+
+def said(lineage: Lineage, graph: Graph) -> set[Any]:
+    """A slice in words that do not depend on where its lineage begins."""
+
+    def node_of(node: Node) -> Any:
+        if node.write == NONE:
+            return None
+        write = lineage.writes[node.write]
+        by = None if write.visit == NONE else place(lineage, lineage.visits[write.visit])
+        return write.name, node.path, repr(value_at(lineage, node)), write.seq, write.made, write.is_odd, by
+
+    return {
+        (node_of(node), *((f.role, f.argument, f.item, f.name, node_of(f.node)) for f in flows))
+        for node, flows in graph.items()
+    }
+
+
+def place(lineage: Lineage, visit: Visit | None) -> Any:
+    if visit is None:
+        return None
+    return visit.program, lineage.label(visit), tuple(lineage.keys_of(visit))
+
+
+@given(plan_texts(), SEEDS)
+@settings(max_examples=60, deadline=None, suppress_health_check=_QUIET)
+def test_a_slice_of_the_last_part_is_the_slice_of_the_run(journal: Journal, text: str, world: int) -> None:
+    info = run_of(journal, plan_of(text), world)
+    *parts, full = lineages_in(journal, info)
+    assert full.begins == 1
+    for part in parts:
+        assert part.visited == len(full.visits)
+        assert {n: repr(part.writes[w].value) for n, w in part.current.items()} == {
+            n: repr(full.writes[w].value) for n, w in full.current.items()
+        }
+        for name in [*part.current, "answer"]:
+            start = Node(part.write_named(name), ())
+            if start.write == NONE:
+                continue
+            for way in (backward, forward):
+                graph = way(part, start)
+                if is_told(part, graph, start, is_forward=way is forward):
+                    again = way(full, Node(full.write_named(name), ()))
+                    assert said(part, graph) == said(full, again)
+
+
+def words(old: Lineage, new: Lineage, diff: RunDiff) -> Any:
+    def pair(p: Pair) -> Any:
+        labels = (
+            p.old and (p.old.program, old.label(p.old)),
+            p.new and (p.new.program, new.label(p.new)),
+        )
+        return labels, p.what, p.follows
+
+    return repr(diff.inputs), diff.alike, [pair(p) for p in diff.differing]
+
+
+@given(plan_texts(), SEEDS, SEEDS, st.integers(0, 6))
+@settings(max_examples=100, deadline=None, suppress_health_check=_QUIET)
+def test_runs_that_are_compared_from_where_they_part_differ_as_whole_runs_do(
+    journal: Journal, text: str, world: int, other: int, share: int
+) -> None:
+    plan = plan_of(text)
+    a, b = run_of(journal, plan, world), run_of(journal, plan, world, other, share)
+    diff, old, new = compare_runs(journal, a, b)
+    one, two = whole(journal, a), whole(journal, b)
+    assert words(old, new, diff) == words(one, two, diff_runs(one, two))
+    assert diff.upto is None
+
+
+@given(plan_texts(), SEEDS, SEEDS)
+@settings(max_examples=40, deadline=None, suppress_health_check=_QUIET)
+def test_a_comparison_that_ends_early_has_the_first_difference(
+    journal: Journal, text: str, world: int, other: int
+) -> None:
+    plan = plan_of(text)
+    a, b = run_of(journal, plan, world), run_of(journal, plan, world, other, 8)
+    diff, old, new = compare_runs(journal, a, b, most=1)
+    one, two = whole(journal, a), whole(journal, b)
+    all_of_it = diff_runs(one, two)
+    if diff.upto is None:
+        assert words(old, new, diff) == words(one, two, all_of_it)
+    else:
+        assert diff.alike <= all_of_it.alike
+        first, whole_first = diff.differing[0], all_of_it.differing[0]
+        assert place(old, first.old)[:2] == place(one, whole_first.old)[:2]

@@ -1,0 +1,108 @@
+"""A browser for tests of the viewer: Chromium as the system has it, told by CALLSHEET_CHROMIUM or found.
+
+Without one the tests are skipped, with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, async_playwright
+from tests.viewer.runs import Runs
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def chromium() -> str:
+    """The browser's program; the test is skipped where there is none."""
+    named = os.environ.get("CALLSHEET_CHROMIUM")
+    found = named or next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        pytest.skip("no Chromium here: apt-get install chromium, or name one in CALLSHEET_CHROMIUM")
+    return found
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """One browser for all tests of this process."""
+    program = chromium()
+    async with async_playwright() as playwright:
+        opened = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        await opened.close()
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Runs of a journal, and their pages, made when they are first asked for."""
+    return Runs(tmp_path_factory.mktemp("runs"))
+
+
+@dataclass(slots=True)
+class Opened:
+    """A page that was opened from disk, with all that it has said and asked for."""
+
+    page: Page
+    said: list[str] = field(default_factory=list[str])
+    asked: list[str] = field(default_factory=list[str])
+
+    async def text(self, selector: str) -> str:
+        """The text of the first element, its spaces as one."""
+        return " ".join((await self.page.inner_text(selector)).split())
+
+    async def address(self) -> str:
+        """What the address says is looked at, once it has been brought up to date."""
+        await self.page.wait_for_timeout(200)
+        return await self.page.evaluate("location.hash")
+
+
+@dataclass(slots=True)
+class Opener:
+    """Opens pages of runs."""
+
+    browser: Browser
+    runs: Runs
+    opened: list[Opened] = field(default_factory=list[Opened])
+
+    async def __call__(
+        self, run: str, address: str = "", *, size: tuple[int, int] = (1440, 900), scheme: str = "light"
+    ) -> Opened:
+        """Open the report of a run."""
+        return await self.file(await self.runs.page(run), address, size=size, scheme=scheme)
+
+    async def file(
+        self, path: Path, address: str = "", *, size: tuple[int, int] = (1440, 900), scheme: str = "light"
+    ) -> Opened:
+        """Open a file."""
+        page = await self.browser.new_page(
+            viewport={"width": size[0], "height": size[1]},
+            color_scheme="dark" if scheme == "dark" else "light",
+        )
+        page.set_default_timeout(10_000)
+        made = Opened(page)
+        self.opened.append(made)
+        page.on("console", lambda message: made.said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: made.said.append(f"error: {error}"))
+        page.on("request", lambda request: made.asked.append(request.url))
+        await page.goto(path.as_uri() + address)
+        await page.wait_for_selector(".app")
+        return made
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def open_report(browser: Browser, runs: Runs) -> AsyncIterator[Opener]:
+    """Opens reports; whatever was opened has nothing to complain of and has asked nobody."""
+    opener = Opener(browser, runs)
+    yield opener
+    for opened in opener.opened:
+        await opened.page.close()
+    said = [line for opened in opener.opened for line in opened.said]
+    assert said == []
+    asked = [url for opened in opener.opened for url in opened.asked]
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []

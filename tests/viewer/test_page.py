@@ -1,0 +1,237 @@
+"""A report in a browser: it opens from disk, runs nothing that it is told, is driven by keys and links."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+from tests.viewer.conftest import Opener
+from tests.viewer.runs import HOSTILE, Runs
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+MAIN = ("dag", "waterfall", "log", "plan")
+BELOW = ("facts", "lineage", "confidence", "findings", "lctl", "cost", "diff")
+
+
+async def test_a_report_opens_from_disk_and_says_how_the_run_ended(open_report: Opener):
+    opened = await open_report("triage")
+    assert await opened.text("h1 .words") == "Failed at S9"
+    assert "likely cause S7" in await opened.text("h1")
+    assert await opened.page.title() == "triage · Failed at S9 · callsheet"
+    assert len(opened.asked) <= 2  # the file, and its empty icon
+
+
+async def test_every_part_is_drawn_and_none_complains(open_report: Opener):
+    opened = await open_report("triage")
+    for name in MAIN:
+        await opened.page.click(f"#main-tab-{name}")
+        assert await opened.text("#main-panel")
+    for name in BELOW:
+        await opened.page.click(f"#below-tab-{name}")
+        assert await opened.text("#below-panel")
+
+
+async def test_whatever_a_text_says_it_stays_a_text(open_report: Opener):
+    opened = await open_report("triage", "#var=tickets&below=lineage")
+    page = opened.page
+    for name in (*MAIN, *BELOW):
+        await page.click(f"#{'main' if name in MAIN else 'below'}-tab-{name}")
+    for step in await page.locator(".steps .step").all():
+        await step.click()
+    await page.click("#below-tab-lineage")
+    assert HOSTILE[0] in json.loads(await page.inner_text(".lineage .json.string >> nth=0"))
+    assert await page.evaluate("window.bad") is None
+    assert await page.locator("img").count() == 0
+    assert await page.locator("#callsheet script, #callsheet iframe").count() == 0
+
+
+async def test_no_script_but_its_own_can_run(open_report: Opener):
+    opened = await open_report("triage")
+    for attempt in (
+        "const s = document.createElement('script'); s.text = 'window.bad = 1'; document.body.append(s)",
+        "document.body.innerHTML = '<img src=x onerror=\"window.bad = 1\">'",
+        "fetch('https://example.test/')",
+    ):
+        await opened.page.evaluate(f"(async () => {{ {attempt} }})().catch(() => 0)")
+    await opened.page.wait_for_timeout(100)
+    assert await opened.page.evaluate("window.bad") is None
+    assert any("Content Security Policy" in line for line in opened.said)
+    opened.said.clear()
+    opened.asked.clear()
+
+
+async def test_the_keyboard_goes_through_steps_and_events(open_report: Opener):
+    opened = await open_report("triage", "#seq=10&step=S1")
+    press = opened.page.keyboard.press
+    await press("j")
+    await press("j")
+    await press("k")
+    assert (await opened.text(".pane h2")).startswith("S2")
+    await press("l")
+    await press("L")
+    await press("h")
+    assert (await opened.text(".now")).startswith("event 20/")
+    await press("g")
+    assert (await opened.text(".now")).startswith("event 1/")
+    await press("2")
+    assert await opened.page.get_attribute("#main-tab-waterfall", "aria-selected") == "true"
+    await press("c")
+    assert await opened.page.get_attribute("#below-tab-confidence", "aria-selected") == "true"
+    await press("?")
+    assert await opened.page.locator("dialog[open]").count() == 1
+    await press("Escape")
+    assert await opened.page.locator("dialog").count() == 0
+
+
+async def test_the_scrubber_shows_the_run_as_it_was(open_report: Opener):
+    opened = await open_report("triage", "#step=S9&below=facts")
+    assert "✗" in await opened.text(".steps .step:has-text('S9')")
+    scrubber = opened.page.locator("input[type=range]")
+    await scrubber.focus()
+    await scrubber.fill("2")
+    assert "○" in await opened.text(".steps .step:has-text('S9')")
+    assert "$tickets" not in await opened.text("#below-panel")
+    assert "onerror" not in await opened.text(".pane")  # what is to come is not told before
+    await opened.page.keyboard.press("ArrowRight")
+    assert (await opened.text(".now")).startswith("event 3/")
+    assert "$tickets" in await opened.text("#below-panel")
+
+
+async def test_playback_goes_to_the_end_and_stops(open_report: Opener):
+    opened = await open_report("triage", "#seq=26")
+    await opened.page.click(".play")
+    await opened.page.wait_for_selector(".play[aria-pressed=false]", timeout=20_000)
+    now = await opened.text(".now b")
+    assert f"{now}/{now.removeprefix('event ')}" in await opened.text(".now")
+
+
+async def test_a_link_restores_what_was_looked_at(open_report: Opener):
+    wanted = "#seq=21&step=S5&var=customers.1.name&tab=waterfall&below=lineage"
+    opened = await open_report("triage", wanted)
+    assert await opened.address() == wanted
+    assert (await opened.text(".pane h2")).startswith("S5")
+    assert await opened.text(".lineage h3") == "$customers.1.name event 19"
+    await opened.page.evaluate("location.hash = '#seq=3&step=S1&below=cost'")
+    await opened.page.wait_for_selector(".cost")
+    assert (await opened.text(".now")).startswith("event 3/")
+
+
+@pytest.mark.parametrize(
+    "address", ["#seq=99999&step=nope&var=nope.x", "#seq=-3", "#seq=x&tab=__proto__&below=constructor", "#%"]
+)
+async def test_a_link_that_says_what_is_not_there_harms_nothing(open_report: Opener, address: str):
+    opened = await open_report("triage", address)
+    assert await opened.page.locator(".steps .step").count() == 10
+
+
+async def test_lineage_follows_the_item_of_a_loop_back_to_its_source(open_report: Opener):
+    opened = await open_report("triage", "#var=customers.2.name&below=lineage")
+    made_of = await opened.text("section[aria-label='Made of']")
+    assert "$tickets.2.id 2" in made_of
+    assert "S1 @TICKETS" in made_of
+    reached = await opened.text("section[aria-label=Reached]")
+    assert "S9" not in reached  # it has read the name of the first customer alone
+    await opened.page.click(".lineage .key:has-text('0') >> nth=0")
+    assert "S9 @PAY" in await opened.text("section[aria-label=Reached]")
+
+
+async def test_large_numbers_keep_their_digits(open_report: Opener):
+    opened = await open_report("triage", "#var=rates&below=lineage")
+    assert "12345678901234567890" in await opened.text(".lineage")
+
+
+async def test_search_finds_values_and_goes_there(open_report: Opener):
+    opened = await open_report("triage")
+    await opened.page.keyboard.press("/")
+    await opened.page.keyboard.type("grace")
+    assert "customers" in await opened.text(".hits")
+    await opened.page.keyboard.press("Enter")
+    assert "var=customers" in await opened.address()
+
+
+async def test_a_report_beside_another_run_shows_where_they_part(open_report: Opener, runs: Runs):
+    opened = await open_report.file(await runs.page("triage", "other"), "#below=diff")
+    first = await opened.text(".pair:has-text('first')")
+    assert "S2" in first
+    assert "arguments" in first
+    sides = await opened.text(".sides")
+    assert "Oslo" in sides
+    assert "Bergen" in sides
+    assert "differs at city" in sides
+
+
+async def test_visits_of_a_loop_can_be_told_apart(open_report: Opener):
+    opened = await open_report("loop", "#step=S2@250")
+    assert "250" in await opened.text(".visits .chosen")
+    await opened.page.evaluate("location.hash = '#seq=20&step=S2'")
+    await opened.page.wait_for_function("document.querySelector('.now').textContent.includes('event 20')")
+    assert int("".join(filter(str.isdigit, await opened.text(".visits .chosen")))) < 15
+
+
+async def test_twenty_thousand_events_are_scrolled_with_few_elements(open_report: Opener):
+    opened = await open_report("long", "#tab=log&seq=1")
+    page = opened.page
+    assert await page.evaluate("document.querySelectorAll('.event').length") < 80
+    told = await page.evaluate(
+        """async () => {
+            const list = document.querySelector('.virtual.events');
+            let most = 0, drawn = 0;
+            for (let n = 0; n < 60; n++) {
+                list.scrollTop += list.scrollHeight / 60;
+                await new Promise(requestAnimationFrame);
+                await new Promise(requestAnimationFrame);
+                const rows = [...list.querySelectorAll('.event')];
+                most = Math.max(most, document.querySelectorAll('*').length);
+                const box = list.getBoundingClientRect();
+                const seen = rows.filter((row) => {
+                    const { top, bottom } = row.getBoundingClientRect();
+                    return bottom > box.top && top < box.bottom;
+                });
+                drawn += seen.length * 26 >= box.height - 26 ? 1 : 0;
+            }
+            return { most, drawn, last: list.querySelector('.event:last-child .seq').textContent };
+        }"""
+    )
+    assert told["most"] < 1_500
+    assert told["drawn"] >= 57  # in nearly all frames the whole list is covered with rows
+    assert int(told["last"]) > 20_000
+
+
+async def test_the_parts_of_a_long_run_draw_only_what_is_seen(open_report: Opener):
+    opened = await open_report("loop", "#tab=waterfall&below=confidence")
+    for name in (*MAIN, *BELOW):
+        await opened.page.click(f"#{'main' if name in MAIN else 'below'}-tab-{name}")
+        assert await opened.page.evaluate("document.querySelectorAll('*').length") < 2_500
+
+
+@pytest.mark.parametrize("width", [400, 800, 1440])
+async def test_nothing_is_wider_than_the_window(open_report: Opener, width: int):
+    opened = await open_report("triage", size=(width, 800))
+    for name in (*MAIN, *BELOW):
+        await opened.page.click(f"#{'main' if name in MAIN else 'below'}-tab-{name}")
+        assert await opened.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 400)])
+async def test_axe_finds_nothing_serious(open_report: Opener, scheme: str, width: int):
+    spec = importlib.util.find_spec("axe_playwright_python")
+    if spec is None or spec.origin is None:
+        pytest.skip("axe is not installed: pip install axe-playwright-python")
+    axe = Path(spec.origin).with_name("axe.min.js").read_text()
+    opened = await open_report("triage", "#var=customers", size=(width, 900), scheme=scheme)
+    await opened.page.evaluate(axe)
+    for main, below in zip_longest(MAIN, BELOW, fillvalue="plan"):
+        await opened.page.click(f"#main-tab-{main}")
+        await opened.page.click(f"#below-tab-{below}")
+        found = await opened.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        grave = [
+            (each["id"], node["target"], node.get("failureSummary"))
+            for each in found["violations"]
+            if each["impact"] in ("serious", "critical")
+            for node in each["nodes"][:4]
+        ]
+        assert grave == [], (main, below)

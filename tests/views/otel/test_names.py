@@ -1,0 +1,62 @@
+"""The table of names holds to the conventions, as the packages of those who write them have them."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import openinference.semconv.trace as openinference
+from opentelemetry.semconv._incubating import attributes
+from opentelemetry.semconv._incubating.attributes import (
+    error_attributes,
+    gen_ai_attributes,
+    mcp_attributes,
+    network_attributes,
+    service_attributes,
+)
+from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
+from opentelemetry.semconv.schemas import Schemas
+
+from callsheet.views.otel import names
+
+assert attributes
+NEWER = {names.Op.PLAN}
+"""Of semantic-conventions-genai 0.1.0, which has no package."""
+METRICS_ELSEWHERE = {
+    "gen_ai.execute_tool.duration",
+    "gen_ai.invoke_agent.duration",
+    "gen_ai.invoke_workflow.duration",
+}
+"""As OpenTelemetry's own instrumentations emit them; their metrics module does not have them yet."""
+
+
+def texts(*modules: ModuleType) -> set[str]:
+    return {value for module in modules for value in vars(module).values() if isinstance(value, str)}
+
+
+def test_nothing_is_made_up_under_the_names_of_others() -> None:
+    known = texts(gen_ai_attributes, mcp_attributes, network_attributes, error_attributes, service_attributes)
+    assert set(map(str, names.Gen)) <= known
+    assert set(map(str, names.Rpc)) <= known
+    assert all(str(name).startswith("callsheet.") for name in names.Own)
+    ours = {str(name) for name in names.Happening if str(name).startswith("callsheet.")}
+    assert {str(name) for name in names.Happening} - ours == {"gen_ai.evaluation.result"}
+
+
+def test_the_operations_and_providers_are_those_of_the_conventions() -> None:
+    operations = {value.value for value in gen_ai_attributes.GenAiOperationNameValues}
+    assert {str(op) for op in names.Op} - {str(op) for op in NEWER} <= operations
+    assert set(names.PROVIDERS.values()) <= {v.value for v in gen_ai_attributes.GenAiProviderNameValues}
+
+
+def test_the_names_of_openinference_are_its_own() -> None:
+    known = {v for v in vars(openinference.SpanAttributes).values() if isinstance(v, str)}
+    assert {str(name) for name in names.OpenInference} <= known
+    assert {str(kind) for kind in names.Kind} <= {v.value for v in openinference.OpenInferenceSpanKindValues}
+
+
+def test_the_metrics_and_the_schema_are_those_of_the_conventions() -> None:
+    known = texts(gen_ai_metrics) | METRICS_ELSEWHERE
+    assert {measure.name for measure in names.MEASURES} <= known
+    assert names.SCHEMA_URL in {schema.value for schema in Schemas}
+    for measure in names.MEASURES:
+        assert list(measure.bounds) == sorted(set(measure.bounds))

@@ -1,0 +1,55 @@
+"""Journals that were recorded by earlier builds, with crashes and questions in them, told as spans."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.store.test_recorded import RECORDED
+from tests.views.otel.telling import is_well_formed, steps, tell_run
+
+from callsheet.store import Journal
+from callsheet.store.archive import import_runs
+from callsheet.views.otel.model import Span
+
+
+@pytest.fixture(params=RECORDED, ids=lambda file: file.stem)
+def recorded(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "journal.db"
+    with Journal.open(path) as journal, request.param.open("rb") as lines:
+        import_runs(journal.parts, lines)
+    return path
+
+
+def runs_in(path: Path) -> list[tuple[str, int]]:
+    with Journal.open_to_read(path) as journal:
+        return [(info.run_id, info.epoch) for info in journal.runs()]
+
+
+def test_each_is_told_as_one_tree_for_each_process_that_carried_it_on(recorded: Path) -> None:
+    for run_id, epochs in runs_in(recorded):
+        told = tell_run(recorded, run_id)
+        is_well_formed(told)
+        roots = [span for span in told.spans if not span.parent_id]
+        assert len(roots) <= epochs
+        numbers = [span.attributes["callsheet.segment"] for span in roots]
+        assert numbers == list(range(1, len(roots) + 1))
+        for before, root in pairwise(roots):
+            assert is_linked(root, before, "resumed_from")
+        assert tell_run(recorded, run_id) == told
+
+
+def test_what_a_process_left_under_way_is_linked_to_what_goes_on_with_it(recorded: Path) -> None:
+    for run_id, _ in runs_in(recorded):
+        spans = steps(tell_run(recorded, run_id))
+        left = [s for s in spans if s.attributes.get("callsheet.step.status") in ("interrupted", "waiting")]
+        for span in left:
+            after = [other for other in spans if is_linked(other, span, "resumed_from")]
+            assert len(after) <= 1
+            for other in after:
+                assert other.attributes["callsheet.step.id"] == span.attributes["callsheet.step.id"]
+
+
+def is_linked(span: Span, to: Span, why: str) -> bool:
+    return any(k.span_id == to.span_id and k.attributes["callsheet.link.type"] == why for k in span.links)
