@@ -29,10 +29,12 @@ if TYPE_CHECKING:
         StepSkipped,
         StepStarted,
         StepTurned,
+        VariableEdited,
     )
     from callsheet.api.findings import Findings
     from callsheet.api.handle import RunHandle
     from callsheet.api.models import (
+        AgentAnswer,
         AgentTask,
         ChatModel,
         ModelAnswer,
@@ -91,10 +93,12 @@ _NAMES = {
         "StepSkipped",
         "StepStarted",
         "StepTurned",
+        "VariableEdited",
     ),
     "callsheet.api.findings": ("Findings",),
     "callsheet.api.handle": ("RunHandle",),
     "callsheet.api.models": (
+        "AgentAnswer",
         "AgentTask",
         "ChatModel",
         "ModelAnswer",
@@ -133,6 +137,7 @@ _NAMES = {
 _PLACES = {name: place for place, names in _NAMES.items() for name in names}
 
 __all__ = [
+    "AgentAnswer",
     "AgentTask",
     "Answer",
     "BuiltinSettings",
@@ -200,6 +205,7 @@ __all__ = [
     "TookPlace",
     "ToolFailed",
     "Usage",
+    "VariableEdited",
     "arun",
     "calc",
     "compile",

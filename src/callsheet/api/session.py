@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -72,6 +73,8 @@ from callsheet.runtime.runs import (
     run_unrecorded,
     start_run,
 )
+from callsheet.sealing.configured import configured, in_environment
+from callsheet.sealing.known import Known
 from callsheet.store import EventType, Journal
 from callsheet.store.records import Start, secret_labels
 
@@ -371,7 +374,19 @@ class Session:
         has_none = self._kit.replan is None and self._kit.planner is None
         compiler = None if has_none else self._compiler(ears)
         kit = self._kit
-        return Ports(route, kit.model, kit.agent, compiler, self._turns(), kit.workspace)
+        turns, known = self._turns(), self._credentials()
+        return Ports(
+            route, kit.model, kit.agent, compiler, turns, kit.workspace, known, blocks=kit.agent_blocks
+        )
+
+    def _credentials(self) -> Known:
+        """The credentials that were configured for the servers, and those of the environment."""
+        found = [*in_environment(os.environ)]
+        if self._kit.servers:
+            from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - only with servers
+
+            found += credentials_of(self._kit.servers)
+        return configured(found)
 
     def _turns(self) -> TurnPort | None:
         """Who answers the questions of agents that the machine drives."""

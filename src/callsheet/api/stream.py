@@ -30,6 +30,7 @@ from callsheet.api.events import (
     StepSkipped,
     StepStarted,
     StepTurned,
+    VariableEdited,
 )
 from callsheet.api.result import RunResult
 from callsheet.ir import Plan
@@ -135,7 +136,10 @@ class EventStream:
             self._more.clear()
             await self._more.wait()
         taken = self._ready.popleft()
-        return _event(self._run_id, taken) if isinstance(taken, _Heard) else taken
+        if not isinstance(taken, _Heard):
+            return taken
+        edited = taken.note.kind is NoteKind.EDITED
+        return _edited(self._run_id, taken) if edited else _event(self._run_id, taken)
 
 
 def _actions_of(plan: Plan) -> dict[str, str]:
@@ -153,10 +157,17 @@ class _Place(TypedDict):
     action: str
 
 
+def _edited(run_id: str, heard: _Heard) -> VariableEdited:
+    """The event of a variable that was set by hand."""
+    number, note, _, replayed = heard
+    said, value = note.var or "", deepcopy(note.value)
+    return VariableEdited(run_id=run_id, number=number, replayed=replayed, variable=said, value=value)
+
+
 def _event(run_id: str, heard: _Heard) -> RunEvent:
     """The event of a note; values are copied only here, so that an unread event costs nothing."""
     number, note, action, replayed = heard
-    kind, step, detail, variable, value = note
+    kind, step, detail, variable, value, _ = note
     place: _Place = {
         "run_id": run_id,
         "number": number,
@@ -187,6 +198,6 @@ def _event(run_id: str, heard: _Heard) -> RunEvent:
         case NoteKind.ASKED | NoteKind.ANSWERED:
             told = PersonAsked if kind is NoteKind.ASKED else PersonAnswered
             return told(**place, text=detail)
-        case NoteKind.ENDED | NoteKind.BEFORE:
+        case NoteKind.ENDED | NoteKind.BEFORE | NoteKind.EDITED:
             raise ValueError("the end of a run is told with its result, and the past by its own notes")
     assert_never(kind)

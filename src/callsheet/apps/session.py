@@ -22,6 +22,8 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, Plan
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.tools import Registry, Tool
+from callsheet.sealing.configured import configured, in_environment
+from callsheet.sealing.known import Known
 
 if TYPE_CHECKING:
     from callsheet.api.agents import AgentRules
@@ -137,6 +139,10 @@ class Toolbox:
     diagnostics: tuple[Diagnostic, ...] = ()
     workspace: str = ""
     """The folder of the file tools."""
+    known: Known = field(default_factory=Known)
+    """The credentials that were configured for the servers, and those of the environment."""
+    blocks: str | None = None
+    """What becomes of doubts in the LCTL blocks of agents; None hands out none."""
 
     def ports(
         self,
@@ -154,7 +160,15 @@ class Toolbox:
             tool = self.registry.get(name)
             return None if tool is None else Route(tool.handler, probe=tool.probe)
 
-        return Ports(route, model, compiler=compiler, turn=turn, workspace=self.workspace)
+        return Ports(
+            route,
+            model,
+            compiler=compiler,
+            turn=turn,
+            workspace=self.workspace,
+            known=self.known,
+            blocks=self.blocks,
+        )
 
 
 def local_tools(setup: Setup) -> Registry:
@@ -242,9 +256,10 @@ async def open_toolbox(
     registry, folder = local_tools(setup), setup.folder
     chosen = choose_servers(setup, None if plan is None else absent_tools(plan, registry, agents))
     if not chosen.configs:
-        yield Toolbox(registry, diagnostics=chosen.diagnostics, workspace=folder)
+        known, blocks = configured(in_environment(os.environ)), setup.settings.agent_blocks
+        yield Toolbox(registry, (), (), chosen.diagnostics, folder, known, blocks)
         return
-    from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - only where servers are opened
+    from callsheet.ports.mcp import McpPool, credentials_of, folder_sink  # noqa: PLC0415 - only where servers are opened
 
     sink = folder_sink(setup.data / "files")
     async with McpPool(chosen.configs, blob_sink=sink, pins=pin_keeper(setup.settings)) as pool:
@@ -255,7 +270,9 @@ async def open_toolbox(
             found = tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in found)
         origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
         found = (*chosen.diagnostics, *found)
-        yield Toolbox(registry, origins, tuple(pool.status()), found, folder)
+        known = configured((*in_environment(os.environ), *credentials_of(chosen.configs)))
+        status, blocks = tuple(pool.status()), setup.settings.agent_blocks
+        yield Toolbox(registry, origins, status, found, folder, known, blocks)
 
 
 def undertaking(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Undertaking:

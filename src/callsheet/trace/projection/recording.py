@@ -5,8 +5,9 @@ The journal is folded; what the machine tells of each step meanwhile is written 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from callsheet.ir import JSON, Call, Order, Plan, Step
 from callsheet.ir.flow import Place, uses_of
@@ -16,11 +17,14 @@ from callsheet.store.events import Event, EventType
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import fold
 from callsheet.trace.projection.record import BEFORE_ALL, Outcome, Record, Visit, Write
-from callsheet.trace.projection.shown import shown_text, shown_value
+from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text, shown_value
 
 _MOST_CUTS = 3
 _OUTCOMES = frozenset({EventType.OK, EventType.ERR, EventType.PLAN})
 _EXPIRED = "expire"
+STATED = "stated confidence"
+"""The name of the remark by which an answer tells how sure its agent says that it is, from 0 to 1."""
+_STATED = re.compile(rf"(?:^|: ){STATED}: ([0-9.]+)$")
 
 
 def record_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Record:
@@ -61,6 +65,7 @@ class _Draft:
     cast_failed: bool = False
     expired: bool = False
     cuts: list[str] = field(default_factory=list[str])
+    stated: float | None = None
 
     def visit(
         self, place: int, outcome: Outcome, tick: int, now: float, wrote: tuple[Write, ...] = ()
@@ -84,6 +89,7 @@ class _Draft:
             self.cast_failed,
             self.expired,
             tuple(self.cuts[:_MOST_CUTS]),
+            stated=self.stated,
         )
 
 
@@ -119,6 +125,7 @@ class _Scribe:
     seen: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
     numbers: dict[str, int] = field(default_factory=dict[str, int])
     compiled: Plan | None = None
+    edits: int = 0
 
     # ------------------------------------------------------------ what comes by
 
@@ -190,6 +197,8 @@ class _Scribe:
             case NoteKind.REPLANNED:
                 self._commit_members()
                 self._plan_anew(note)
+            case NoteKind.EDITED if note.var is not None:
+                self._edit(note.var, note.value)
             case NoteKind.ENDED:
                 self._end()
             case _:
@@ -280,6 +289,16 @@ class _Scribe:
         draft.detail, draft.data = f"made a new plan, {note.detail}", carried
         self._add(draft.visit(len(self.visits), Outcome.OK, self.tick, self.now, wrote))
 
+    def _edit(self, name: str, value: JSON) -> None:
+        """Somebody has set a variable by hand."""
+        self.edits += 1
+        generation = len(self.plans) - 1
+        draft = _Draft(f"edit{self.edits}", None, generation, BEFORE_ALL, self.tick, self.now)
+        draft.detail = f"set ${shown_text(name, MOST_OF_A_NAME)} by hand"
+        wrote = (self._write(name, shown_value(value)),)
+        visit = draft.visit(len(self.visits), Outcome.OK, self.tick, self.now, wrote)
+        self._add(replace(visit, is_edit=True))
+
     def _end(self) -> None:
         self._commit_members()
         for draft in self.open.values():
@@ -301,6 +320,8 @@ def _remark(draft: _Draft, note: Note) -> None:
             draft.cast_failed = True
         case NoteKind.CUT:
             draft.cuts.append(shown_text(note.detail))
+        case NoteKind.FACT if (said := _STATED.search(note.detail)) is not None:
+            draft.stated = min(float(said[1]), 1.0 if draft.stated is None else draft.stated)
         case NoteKind.ANSWERED:
             draft.expired = note.detail == _EXPIRED
         case _:
