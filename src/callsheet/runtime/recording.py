@@ -141,7 +141,7 @@ class JournalRecorder:
         A result that no journal can keep (NaN, endless nesting) becomes a failure of its call; what a
         probe found and no journal can keep leaves its call in doubt.
         """
-        if type(event) is PlanCompiled and self._writer.knows_in(_text_of(event.plan)):
+        if type(event) is PlanCompiled and self._writer.knows_in(text_of(event.plan)):
             event = Failed(event.key, _SECRET_PLAN, spent=event.spent)
         try:
             self._note(event)

@@ -17,6 +17,7 @@ from callsheet.ir import JSON, Plan
 from callsheet.machine import CallTool, Edited, Limits, Machine, RunAgent, Started
 from callsheet.machine.keys import parse_key
 from callsheet.machine.machine import Observer
+from callsheet.sealing.opening import without_boxes
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event, EventType
 from callsheet.store.records import PlanOf, Start, event_record
@@ -284,7 +285,7 @@ def _begun(
 
 def with_inputs(start: Mapping[str, Any], values: Mapping[str, JSON]) -> dict[str, Any]:
     """The body of a start whose inputs are edited."""
-    return {**start, "inputs": {**start["inputs"], **values}}
+    return without_boxes({**start, "inputs": {**start["inputs"], **values}}, values)
 
 
 def with_limits(start: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
