@@ -141,6 +141,8 @@ class Toolbox:
     """The folder of the file tools."""
     known: Known = field(default_factory=Known)
     """The credentials that were configured for the servers, and those of the environment."""
+    blocks: str | None = None
+    """What becomes of doubts in the LCTL blocks of agents; None hands out none."""
 
     def ports(
         self,
@@ -158,7 +160,15 @@ class Toolbox:
             tool = self.registry.get(name)
             return None if tool is None else Route(tool.handler, probe=tool.probe)
 
-        return Ports(route, model, compiler=compiler, turn=turn, workspace=self.workspace, known=self.known)
+        return Ports(
+            route,
+            model,
+            compiler=compiler,
+            turn=turn,
+            workspace=self.workspace,
+            known=self.known,
+            blocks=self.blocks,
+        )
 
 
 def local_tools(setup: Setup) -> Registry:
@@ -246,8 +256,8 @@ async def open_toolbox(
     registry, folder = local_tools(setup), setup.folder
     chosen = choose_servers(setup, None if plan is None else absent_tools(plan, registry, agents))
     if not chosen.configs:
-        known = configured(in_environment(os.environ))
-        yield Toolbox(registry, diagnostics=chosen.diagnostics, workspace=folder, known=known)
+        known, blocks = configured(in_environment(os.environ)), setup.settings.agent_blocks
+        yield Toolbox(registry, (), (), chosen.diagnostics, folder, known, blocks)
         return
     from callsheet.ports.mcp import McpPool, credentials_of, folder_sink  # noqa: PLC0415 - only where servers are opened
 
@@ -261,7 +271,8 @@ async def open_toolbox(
         origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
         found = (*chosen.diagnostics, *found)
         known = configured((*in_environment(os.environ), *credentials_of(chosen.configs)))
-        yield Toolbox(registry, origins, tuple(pool.status()), found, folder, known)
+        status, blocks = tuple(pool.status()), setup.settings.agent_blocks
+        yield Toolbox(registry, origins, status, found, folder, known, blocks)
 
 
 def undertaking(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Undertaking:

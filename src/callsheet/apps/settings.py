@@ -56,7 +56,8 @@ class Settings:
     `approve` names tools before each of whose calls a person is asked; one that nobody has approved within
     `approval_timeout` (a text such as `3d`), or within the time that `approval_timeout_by_tool` has for
     it, is denied. `agent_tools` are the only ones that agents
-    may call; without it those that only read, and what a step names. `policy` is what plans are held against
+    may call; without it those that only read, and what a step names. `agent_blocks` hands agents LCTL
+    blocks, and says what becomes of doubts in those that they return. `policy` is what plans are held against
     where the command says nothing else: `strict`, `workspace`, `open`, or the path of a file. `trust` says
     which tools of MCP servers may be called: those that are declared as they were when they were first seen,
     or with `pinned` those that a person has approved; `pins` is the file that both are kept in, by default
@@ -66,6 +67,7 @@ class Settings:
     on_in_doubt: Literal["ask", "fail", "retry"] = "ask"
     approve: tuple[str, ...] = ()
     agent_tools: tuple[str, ...] | None = None
+    agent_blocks: Literal["flag", "block", "review"] | None = None
     policy: str | None = None
     trust: Literal["first-use", "pinned"] = "first-use"
     pins: str | None = None

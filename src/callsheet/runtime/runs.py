@@ -6,7 +6,6 @@ person has to decide about.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
@@ -59,6 +58,7 @@ from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.ids import new_run_id
 from callsheet.store.labels import LabelStore
+from callsheet.store.leftovers import open_labels
 from callsheet.store.records import Start, secret_labels
 from callsheet.store.replay import Folded, begin
 from callsheet.store.snapshots import Posed
@@ -306,27 +306,19 @@ def _change(
         folded.take(recorder.event(Reopened()))
 
 
-def _labels(journal: Journal) -> LabelStore:
-    """The labels beside a journal; raises JournalError (JRN010) where they cannot be used."""
-    try:
-        return LabelStore.beside(journal.path)
-    except sqlite3.Error as error:
-        raise JournalError(
-            "JRN010",
-            f"the labels of files and facts beside {journal.path} cannot be used: {error}",
-            way_out="free space, or move that file (`…-labels`) away, and all that it knows with it",
-        ) from error
-
-
 @contextmanager
 def _gateway(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Generator[Gateway]:
     """The way out of a run; under a policy a guarded one."""
+    if ports.blocks is not None:
+        from callsheet.runtime.briefing import with_blocks  # noqa: PLC0415 - only where agents get blocks
+
+        ports = with_blocks(ports, journal)
     machine, enforcement = folded.machine, folded.enforcement
     facts, at_once = folded.facts, machine.limits.max_concurrency_by_tool
     if enforcement is None:
         yield Gateway(ports, run_id, facts, at_once)
         return
-    with _labels(journal) as store:
+    with open_labels(journal.path) as store:
         tasks = Tasks(tasks_of(folded), folded.book.began.get)
         guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
         yield GuardedGateway(ports, run_id, guard, facts, at_once)

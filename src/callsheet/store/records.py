@@ -9,10 +9,10 @@ facts}, each of ok, err and plan with {remarks} where there are any: {cut, kept,
 text}, and with {spent} where that is known: tokens in, out, cost, and what `Spent` has beside them unless
 that is nothing; in_doubt {reason} and {spent}, decided {decision} and {value} if that is `value`, and {by}
 where no person decided, cancel {reason}, reopen none, time_up {seconds}, limits {limits}, policy {policy,
-policy_hash}, edit {values, by, and holds where that is so},
-end {status, response, terminated, error, steps_executed, ended_at, refusal, usage, objection
-where a policy ended the run}. A body in which secrets were has {sealed}, as `sealing.sealer` tells. Under a
-policy ok has a {label} where the world told one, and plan a {context}.
+policy_hash}, edit {values, by, and holds where that is so}, end {status, response, terminated, error,
+steps_executed, ended_at, refusal, usage, objection where a policy ended the run}. A body in which secrets
+were has {sealed}, as `sealing.sealer` tells. Under a policy ok has a {label} where the world told one, and
+plan a {context}.
 """
 
 from __future__ import annotations

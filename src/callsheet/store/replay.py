@@ -237,13 +237,23 @@ def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | 
     first = next(rest, None)
     if first is None:
         raise JournalError("JRN020", "the run has no events", way_out="it was never started")
+    return fold_on(begin_with(plan, first, observer), rest, plan_of)
+
+
+def begin_with(
+    plan: Plan, first: Row, observer: Observer | None = None, body: Mapping[str, Any] | None = None
+) -> Folded:
+    """A run that has been told of its first event, of its `body` where another one is given.
+
+    Raises JournalError (JRN020) where that is no start.
+    """
     try:
-        folded = begin(plan, start_from(first.type, first.body), observer)
+        folded = begin(plan, start_from(first.type, first.body if body is None else body), observer)
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(first, error) from error
     folded.clock.tick(first)
     folded.take(Started(folded.start.inputs))
-    return fold_on(folded, rest, plan_of)
+    return folded
 
 
 def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
