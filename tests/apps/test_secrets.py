@@ -45,8 +45,8 @@ def test_events_are_shown_without_their_boxes(
     monkeypatch.setenv("TOKEN", TOKEN)
     assert machine("run", plan, "--tools", machine.tools, "--secret", "token=env:TOKEN").exit_code == 0
     first = json.loads(machine("show", "last", "--events", "--json").stdout)[0]
-    (told,) = first["body"]["sealed"]["secrets"]
-    assert (told["kind"], told["size"], told["why"]) == ("text", len(TOKEN), "declared")
+    (told,) = [row for row in first["body"]["sealed"]["secrets"] if row["why"] == "declared"]
+    assert (told["kind"], told["size"]) == ("text", len(TOKEN))
     assert set(told) == {"digest", "kind", "size", "why"}
 
 

@@ -15,7 +15,7 @@ from callsheet.sealing.finder import Finder
 from callsheet.sealing.keys import KeyRing, NotOpened, SealKey, read_key
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import mask_value
-from callsheet.sealing.opening import WrongKey, opened, shown
+from callsheet.sealing.opening import WrongKey, opened, shown, without_boxes
 from callsheet.sealing.sealer import Path, Sealer
 from callsheet.sealing.shapes import Shapes
 
@@ -170,6 +170,12 @@ def test_a_key_is_read_in_both_of_its_spellings() -> None:
     assert read_key(secret.hex()).name == read_key(b64encode(secret).decode()).name == KEY.name
     with pytest.raises(ValueError, match="64 hexadecimal digits"):
         read_key("abc")
+
+
+def test_an_input_that_is_edited_has_its_new_value() -> None:
+    sealed = seal({"inputs": {"a": SECRET, "b": SECRET}})
+    sealed["inputs"]["a"] = "new"
+    assert opened(without_boxes(sealed, ["a"]), RING)["inputs"] == {"a": "new", "b": SECRET}
 
 
 def test_people_who_look_at_events_see_no_boxes() -> None:

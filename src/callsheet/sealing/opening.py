@@ -6,7 +6,7 @@ Nothing that only looks at a run does this.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from callsheet.sealing.keys import KeyRing, NotOpened
@@ -65,6 +65,15 @@ def declared_in(start: Mapping[str, Any], sealed: Mapping[str, Any]) -> Iterator
     for path, places in sealed["at"]:
         if isinstance(places, int) and path[0] == "inputs" and boxes[places][3] in (DECLARED, LABEL):
             yield start["inputs"][path[1]]
+
+
+def without_boxes(start: dict[str, Any], inputs: Iterable[str]) -> dict[str, Any]:
+    """The body of a start in which these inputs have other values than those that were sealed."""
+    if SEALED not in start:
+        return start
+    told, others = start[SEALED], set(inputs)
+    at = [place for place in told["at"] if not (place[0][0] == "inputs" and place[0][1] in others)]
+    return {**start, SEALED: {**told, "at": at}}
 
 
 def shown(body: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -17,6 +17,7 @@ from callsheet.ir import JSON, Plan
 from callsheet.machine import CallTool, Edited, Machine, RunAgent
 from callsheet.machine.keys import parse_key
 from callsheet.machine.machine import Observer
+from callsheet.sealing.opening import without_boxes
 from callsheet.store.events import Event, EventType
 from callsheet.store.records import PlanOf, event_record
 from callsheet.store.replay import Folded, begin_with, fold_on
@@ -266,4 +267,4 @@ def calls_after(plan: Plan, events: Iterable[Event], plan_of: PlanOf, at: int) -
 
 def with_inputs(start: Mapping[str, Any], values: Mapping[str, JSON]) -> dict[str, Any]:
     """The body of a start whose inputs are edited."""
-    return {**start, "inputs": {**start["inputs"], **values}}
+    return without_boxes({**start, "inputs": {**start["inputs"], **values}}, values)
