@@ -85,15 +85,17 @@ def local(program: Program, times: int) -> Callable[[], object]:
     return on_loop(work, times)
 
 
-def journaled(plan: Plan, durability: Durability, folder: Path, times: int) -> Callable[[], object]:
-    """The local driver with a journal."""
+def journaled(
+    plan: Plan, program: Program, durability: Durability, folder: Path, times: int
+) -> Callable[[], object]:
+    """The local driver with a journal that stays open; each run is a new one, of a plan that it has."""
     journal = Journal.open(folder / f"{durability}.db", durability)
     count = 0
 
     async def work() -> object:
         nonlocal count
         count += 1
-        launch = Launch(facts=plans.FACTS, limits=LIMITS)
+        launch = Launch(facts=plans.FACTS, limits=LIMITS, program=program)
         return await start_run(plan, plans.PORTS, launch, journal, f"run-{id(plan)}-{count}")
 
     return on_loop(work, times)
@@ -134,6 +136,27 @@ def bare_append(n: int, folder: Path, synchronous: str) -> Callable[[], object]:
     return work
 
 
+def kept_by_hand(n: int, folder: Path, synchronous: str) -> Callable[[], object]:
+    """As `bare_append`, and what a run must have besides: its row and start in one transaction, its end."""
+    database = sqlite3.connect(folder / f"kept-{synchronous}.db", isolation_level=None)
+    database.execute("PRAGMA journal_mode=WAL")
+    database.execute(f"PRAGMA synchronous={synchronous}")
+    database.execute("CREATE TABLE IF NOT EXISTS runs (number INTEGER PRIMARY KEY, status TEXT)")
+    database.execute("CREATE TABLE IF NOT EXISTS log (seq INTEGER PRIMARY KEY, run INTEGER, body BLOB)")
+
+    def work() -> None:
+        for _ in range(times_of(n)):
+            database.execute("BEGIN IMMEDIATE")
+            run = database.execute("INSERT INTO runs (status) VALUES ('running')").lastrowid
+            database.execute("INSERT INTO log (run, body) VALUES (?, ?)", (run, b'{"inputs":{}}'))
+            database.execute("COMMIT")
+            for _ in range(n):
+                database.execute("INSERT INTO log (run, body) VALUES (?, ?)", (run, b'{"value":1}'))
+            database.execute("UPDATE runs SET status = 'done' WHERE number = ?", (run,))
+
+    return work
+
+
 def cases(only: set[str], sizes: tuple[int, ...], folder: Path) -> list[Case]:
     """All that is to be measured."""
     found: list[Case] = []
@@ -152,13 +175,15 @@ def cases(only: set[str], sizes: tuple[int, ...], folder: Path) -> list[Case]:
                 Case(row, "machine", units, machine_only(program, times)),
                 Case(row, "local", units, local(program, times)),
                 Case(row, "sqlite", units, bare_append(n, folder, "NORMAL")),
-                Case(row, "journal", units, journaled(plan, Durability.NORMAL, folder, times)),
+                Case(row, "kept", units, kept_by_hand(n, folder, "NORMAL")),
+                Case(row, "journal", units, journaled(plan, program, Durability.NORMAL, folder, times)),
             ]
             if n <= MOST_SYNCED:
-                run = journaled(plan, Durability.FULL, folder, times)
-                bare = bare_append(n, folder, "FULL")
+                run = journaled(plan, program, Durability.FULL, folder, times)
+                bare, kept = bare_append(n, folder, "FULL"), kept_by_hand(n, folder, "FULL")
                 found += [
                     Case(row, "sqlite, synced", units, bare, time.perf_counter),
+                    Case(row, "kept, synced", units, kept, time.perf_counter),
                     Case(row, "journal, synced", units, run, time.perf_counter),
                 ]
     for n in (LONG,) if "chain" in only and sizes == SIZES else ():
@@ -200,7 +225,8 @@ GROWING = (
 def show(best: dict[tuple[str, str], float], sizes: tuple[int, ...]) -> None:
     """Print microseconds a step, ratios and growth.
 
-    The last three columns are wall time: both sides wait for the disk at every transition.
+    `sqlite` is an append a step and nothing else, `kept` a run that is kept by hand, and the two ratios are
+    to these. The last five columns are wall time: all sides wait for the disk at every transition.
     """
     rows = list(dict.fromkeys(row for row, _ in best))
     columns = (
@@ -208,12 +234,8 @@ def show(best: dict[tuple[str, str], float], sizes: tuple[int, ...]) -> None:
         "machine",
         "local",
         "ratio",
-        "sqlite",
-        "journal",
-        "ratio",
-        "synced",
-        "journal",
-        "ratio",
+        *("sqlite", "kept", "journal", "ratio", "ratio"),
+        *("synced", "kept", "journal", "ratio", "ratio"),
     )
     print("microseconds of CPU a step; of wall time where every transition is synced")
     print(" " * 16 + "".join(name.rjust(10) for name in columns))
@@ -226,8 +248,7 @@ def show(best: dict[tuple[str, str], float], sizes: tuple[int, ...]) -> None:
         line = f"{row:16}{value['by hand']:10.2f}{value['machine']:10.2f}{value['local']:10.2f}"
         line += f"{value['local'] / value['by hand']:10.1f}"
         if "journal" in value:
-            ratio = value["journal"] / value["sqlite"]
-            line += f"{value['sqlite']:10.2f}{value['journal']:10.2f}{ratio:10.2f}{_synced(value)}"
+            line += _beside(value, "", 2) + _beside(value, ", synced", 0)
         print(line)
     for name, column in GROWING:
         points = [(n, best[f"{name} {n}", column]) for n in (*sizes, LONG) if (f"{name} {n}", column) in best]
@@ -235,9 +256,13 @@ def show(best: dict[tuple[str, str], float], sizes: tuple[int, ...]) -> None:
             print(f"{name} {column}: grows with exponent {exponent(points):.3f}")
 
 
-def _synced(value: dict[str, float]) -> str:
-    bare, journal = value.get("sqlite, synced"), value.get("journal, synced")
-    return f"{bare:10.0f}{journal:10.0f}{journal / bare:10.2f}" if bare and journal else ""
+def _beside(value: dict[str, float], which: str, digits: int) -> str:
+    """The journal beside its floors; nothing where it was not measured."""
+    if f"journal{which}" not in value:
+        return ""
+    bare, kept, journal = (value[f"{name}{which}"] for name in ("sqlite", "kept", "journal"))
+    shown = "".join(f"{micros:10.{digits}f}" for micros in (bare, kept, journal))
+    return f"{shown}{journal / bare:10.2f}{journal / kept:10.2f}"
 
 
 def main() -> None:
@@ -249,6 +274,7 @@ def main() -> None:
     parser.add_argument(
         "--only", default="chain,fan-out,foreach,text,validate", help="what to measure, with commas"
     )
+    parser.add_argument("--unsynced", action="store_true", help="leave out what waits for the disk")
     parser.add_argument("--rounds", type=int, default=0, help="rounds of all cases (default 7, quick 3)")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     given = parser.parse_args()
@@ -256,6 +282,8 @@ def main() -> None:
     print(f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.machine()}")
     with tempfile.TemporaryDirectory() as folder:
         wanted = cases(set(given.only.split(",")), sizes, Path(folder))
+        if given.unsynced:
+            wanted = [case for case in wanted if case.clock is time.process_time]
         best = measure(wanted, given.rounds or (3 if given.quick else 7))
     show(best, sizes)
     if given.out:

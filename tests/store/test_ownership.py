@@ -55,6 +55,54 @@ def test_a_run_that_is_owned_cannot_be_claimed(journal: Journal, plan: Plan) -> 
     journal.claim("r").close()
 
 
+def test_one_file_is_the_lock_of_one_run_after_another(journal: Journal, plan: Plan) -> None:
+    locks, files = place_of(journal.path).run_locks, set[int]()
+    for name in ("a", "b", "c"):
+        with journal.create_run(name, plan, "", {}) as writer:
+            writer.commit()
+            files.add((locks / f"{name}.lock").stat().st_ino)
+            assert [path.name for path in locks.glob("*.lock")] == [f"{name}.lock"]
+            with Journal.open(journal.path) as other, pytest.raises(JournalError, match="JRN004"):
+                other.claim(name)
+        with Journal.open(journal.path) as other:
+            other.claim(name).close()
+    assert len(files) == 1
+    journal.close()
+    assert list(locks.iterdir()) == []
+
+
+def test_runs_that_are_owned_together_have_a_lock_each(journal: Journal, plan: Plan) -> None:
+    writers = [journal.create_run(f"r{n}", plan, "", {}) for n in range(8)]
+    locks = place_of(journal.path).run_locks
+    assert len({path.stat().st_ino for path in locks.glob("*.lock")}) == 8
+    for writer in writers:
+        writer.close()
+    assert list(locks.glob("*.lock")) == []
+
+
+@pytest.mark.crash
+def test_the_lock_of_a_killed_owner_is_free_and_what_it_left_is_tidied(
+    journal: Journal, plan: Plan, spawn: Spawn
+) -> None:
+    child = spawn("""
+journal = Journal.open(PATH)
+with journal.create_run("a", PLAN, "", {}) as writer:
+    writer.commit()
+writer = journal.create_run("r", PLAN, "", {})
+writer.commit()
+os.kill(os.getpid(), signal.SIGKILL)
+""")
+    assert child.wait(timeout=60) == -9
+    locks = place_of(journal.path).run_locks
+    assert len(list(locks.glob("*.spare"))) == 1
+    with journal.claim("r") as writer:
+        assert writer.epoch == 2
+    with journal.create_run("s", plan, "", {}) as writer:
+        writer.commit()
+        (spare,) = locks.glob("*.spare")
+        assert spare.name.startswith(f"{os.getpid()}-")
+
+
 def test_a_run_that_is_being_begun_cannot_be_begun(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}), pytest.raises(JournalError, match="JRN004"):
         journal.create_run("r", plan, "", {})

@@ -119,6 +119,52 @@ def test_the_tail_of_a_killed_process_is_brought_in_by_whoever_looks(path: Path,
 
 
 @pytest.mark.crash
+def test_what_is_in_the_database_already_may_stand_in_a_tail_before_what_is_not(
+    path: Path, spawn: Spawn
+) -> None:
+    _killed(path, spawn, 200)
+    assert 1 < _rows(path) < 201
+    with Journal.open_to_read(path) as journal:
+        assert journal.find_run("r").events == 401
+        assert journal.verify("r") is None
+
+
+def test_a_tail_may_tell_of_a_run_that_is_gone_and_whose_number_another_has(
+    journal: Journal, plan: Plan
+) -> None:
+    copied = journal.path.with_name("copied")
+    copied.mkdir()
+    for name in ("gone", "new"):
+        with journal.create_run(name, plan, "", {}) as writer:
+            writer.commit()
+            for n in range(3):
+                writer.append(EventType.OK, key="k", body={"value": n})
+                writer.commit()
+            if name == "new":
+                for file in journal.path.parent.glob("journal.db*"):
+                    (shutil.copytree if file.is_dir() else shutil.copy)(file, copied / file.name)
+        if name == "gone":
+            journal.parts.ledger.maintain(lambda cursor: cursor.execute("DELETE FROM events"))
+            journal.parts.ledger.maintain(lambda cursor: cursor.execute("DELETE FROM runs"))
+    with Journal.open(copied / "journal.db") as left_behind:
+        assert left_behind.find_run("new").events == 4
+        assert left_behind.verify("new") is None
+
+
+def test_a_tail_of_many_runs_is_cut_from_time_to_time(journal: Journal, plan: Plan) -> None:
+    sizes: list[int] = []
+    for run in range(40):
+        with journal.create_run(f"r{run}", plan, "", {}) as writer:
+            writer.commit()
+            for n in range(20):
+                writer.append(EventType.OK, key=f"k{n}", body={"value": "x" * 800})
+                writer.commit()
+        sizes.append(_tails(journal.path)[0].stat().st_size)
+    assert 0 in sizes
+    assert max(sizes) < 300_000
+
+
+@pytest.mark.crash
 def test_who_takes_a_killed_run_over_goes_on_after_its_tail(path: Path, spawn: Spawn) -> None:
     _killed(path, spawn, 10)
     with Journal.open(path, Durability.NORMAL) as journal:

@@ -76,7 +76,7 @@ def place_of_key(key: str) -> tuple[str, int, int]:
     ('S3', 7, 2)
     """
     place, index, attempt = key.rsplit(".", 2)
-    if "/" in place or "@" in place or "%" in place:
+    if not place.isalnum() and ("/" in place or "@" in place or "%" in place):
         place = parse_key(key).step
     try:
         return place, int(index), int(attempt)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Cancelled
@@ -35,28 +33,34 @@ def cancel_asked(journal: Journal, run_id: str) -> Cancelled | None:
     return None
 
 
-@asynccontextmanager
-async def heeding(journal: Journal, run_id: str, driver: LocalDriver) -> AsyncGenerator[None]:
-    """Within this, the driver is cancelled when somebody asks for it."""
-    looking = asyncio.create_task(_look(journal, run_id, driver))
-    try:
-        yield
-    finally:
-        looking.cancel()
+class Heeding:
+    """Within this, a driver is cancelled when somebody asks for it."""
 
+    def __init__(self, journal: Journal, run_id: str, driver: LocalDriver) -> None:
+        self._journal = journal
+        self._run_id = run_id
+        self._driver = driver
+        self._timer: asyncio.TimerHandle | None = None
 
-async def _look(journal: Journal, run_id: str, driver: LocalDriver) -> None:
-    while True:
-        await asyncio.sleep(POLL)
+    def __enter__(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(POLL, self._look)
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        asked: Cancelled | None = None
         try:
-            asked = cancel_asked(journal, run_id)
+            asked = cancel_asked(self._journal, self._run_id)
         except CallsheetError as error:
             # The journal cannot be read now; the run itself will hear of it when it writes.
             _log.warning("%s: the inbox cannot be read: %s", error.diagnostics[0].code, error)
-            continue
-        if asked is not None:
-            driver.cancel(asked.reason)
-            return
+        if asked is None:
+            self.__enter__()
+        else:
+            self._driver.cancel(asked.reason)
 
 
 def cancel_now(journal: Journal, run_id: str, reason: str) -> RunOutcome | None:

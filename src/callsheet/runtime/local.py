@@ -182,7 +182,7 @@ class LocalDriver:
         machine, crew, desk, direct = self._machine, self._crew, self._desk, 0
         now = time.monotonic
         yielded = now()
-        is_watched = self._is_watched
+        is_watched, recorder = self._is_watched, self._recorder
         begin = self._gateway.begin
         if machine.is_paused:
             commands = [*commands, *await self._caught_up()]
@@ -201,7 +201,9 @@ class LocalDriver:
                     if machine.is_paused:
                         commands += await self._caught_up()
                 else:
-                    commands = await self._take([event])
+                    commands = machine.feed(event if recorder is None else recorder.event(event), SLICE)
+                    if machine.is_paused:
+                        commands += await self._caught_up()
                     unsettled = self._settle(commands)
                     if unsettled is not None:
                         await unsettled

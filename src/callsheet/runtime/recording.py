@@ -158,7 +158,7 @@ class JournalRecorder:
     def _note(self, event: Event) -> None:
         if type(event) is PlanCompiled:
             self._writer.add_plan(event.plan, text_of(event.plan))
-        if isinstance(event, Succeeded | Failed) and self._is_closed(event.key):
+        if isinstance(event, (Succeeded, Failed)) and self._is_closed(event.key):
             self._append_late(event)
             return
         kind, key, body = event_record(event)
@@ -232,8 +232,12 @@ class JournalRecorder:
             self._writer.commit()
         except JournalWriteFailed as failure:
             return self._insist(failure)
-        if self._settling is None and self._writer.has_tail:
-            self._settling = asyncio.get_running_loop().call_later(_UNSEEN, self._settle)
+        if self._settling is None:
+            if self._writer.has_tail:
+                self._settling = asyncio.get_running_loop().call_later(_UNSEEN, self._settle)
+        elif not self._writer.has_tail:
+            self._settling.cancel()
+            self._settling = None
         return None
 
     def _settle(self) -> None:

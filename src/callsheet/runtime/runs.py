@@ -37,7 +37,7 @@ from callsheet.machine.version import MACHINE_VERSION
 from callsheet.policy.model import Policy
 from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents
-from callsheet.runtime.cancelling import cancel_asked, heeding
+from callsheet.runtime.cancelling import Heeding, cancel_asked
 from callsheet.runtime.doubt import (
     Resolution,
     RunOutcome,
@@ -368,8 +368,12 @@ async def _drive(
     recorder.seconds = lambda: driver.seconds
     if watch.on_driver is not None:
         watch.on_driver(driver)
-    async with heeding(journal, writer.run_id, driver):
-        result = await driver.run(commands)
+    try:
+        with Heeding(journal, writer.run_id, driver):
+            result = await driver.run(commands)
+    finally:
+        seconds = driver.seconds
+        recorder.seconds = lambda: seconds  # no circle of references stays behind
     if result is None:
         return _stands(writer, stand(journal, writer, plan))
     result = _timed(result, driver)

@@ -29,6 +29,8 @@ Names: TypeAlias = "Callable[[], Collection[str]]"
 _SNAPSHOT = "snapshot"
 _INPUTS = "inputs"
 _WORD = re.compile(r"\w+")
+_ONE_NAME = 2
+"""The quotes in an object with one name, and no text or other name within."""
 
 
 class Sealer:
@@ -75,7 +77,8 @@ class Sealer:
         `secret` are the parts that are secret as a whole, by their place, each with the reason.
         """
         sums_up = self.has_sealed and kind == _SNAPSHOT
-        if not (secret or sums_up or (not self._is_idle and self._may_find(data))):
+        has_texts = data.count(b'"') > _ONE_NAME  # what has none, as a number has, is quickly passed over
+        if not (secret or sums_up or (has_texts and not self._is_idle and self._may_find(data))):
             return None
         copy: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass"))
         work = _Work(self._keys, self._names)

@@ -26,10 +26,10 @@ from callsheet.store.events import GENESIS, Entry, Event, EventType, Stored
 from callsheet.store.ids import check_run_id
 from callsheet.store.inbox import Letter, encode_payload
 from callsheet.store.ledger import Ledger, run_exists
-from callsheet.store.lock import RunLock
+from callsheet.store.lock import RunLock, Spares
 from callsheet.store.looking import connect_to_look
 from callsheet.store.opened import Opener
-from callsheet.store.pending import Pending, RunRow, plan_row
+from callsheet.store.pending import Pending, PlanRow, RunRow, plan_row
 from callsheet.store.place import Place, place_of
 from callsheet.store.reader import BadEvent, Reader, RunInfo, Told
 from callsheet.store.schema import Durability, prepare
@@ -72,7 +72,9 @@ class Journal:
         self._pid = os.getpid()
         self._ledger = Ledger(place, durability, clock)
         self._reader = Reader(place, connection, self._ledger.settle)
+        self._spares = Spares(place.run_locks)
         self._owned: set[str] = set()
+        self._last_plan: tuple[Plan, str, PlanRow] | None = None
         self._group: GroupWriter | None = None
         self._group_mutex = threading.Lock()
         self._is_closed = False
@@ -153,12 +155,12 @@ class Journal:
         pending.sealer = self._sealer(lambda: source)
         if known is not None:
             pending.sealer.know(known)
-        row = plan_row(plan, source)
+        row = self._plan_row(plan, source)
         pending.plans.append(row)
         pending.run = RunRow(row.plan_hash, parent, core_version, _owner(), self._clock())
         writer = self._writer(pending, self._lock(run_id))
         try:
-            if self._reader.run(run_id) is not None:
+            if self._reader.has_run(run_id):
                 raise run_exists(run_id)
             writer.append(EventType.START, body=start, secret=secret)
         except BaseException:
@@ -298,12 +300,20 @@ class Journal:
             group, self._group = self._group, None
         if group is not None:
             group.close()
+        self._spares.close()
         self._reader.close()  # first: the last connection checkpoints, and a reader cannot
         self._ledger.close()
 
+    def _plan_row(self, plan: Plan, source: str) -> PlanRow:
+        """The plan as it is stored; of one that is run again and again, what was made for the run before."""
+        kept = self._last_plan
+        if kept is None or kept[0] is not plan or kept[1] != source:
+            kept = self._last_plan = plan, source, plan_row(plan, source)
+        return kept[2]
+
     def _lock(self, run_id: str) -> RunLock:
         try:
-            return RunLock(self._place.run_locks, run_id, self._clock())
+            return RunLock(self._place.run_locks, run_id, self._clock(), self._spares)
         except OSError as error:
             raise JournalError(
                 "JRN010",

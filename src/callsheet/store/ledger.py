@@ -136,16 +136,16 @@ class Ledger:
 
     def _put_into_tail(self, pending: Pending) -> bool:
         """Let the entries that are due wait in the tail; False where they must go into the database."""
-        entries = pending.for_the_tail()
-        if entries is None or len(self._tailed) > _MOST_TAILED:
+        rows = pending.for_the_tail()
+        if rows is None or len(self._tailed) > _MOST_TAILED:
             return False
-        if not entries:
+        if not rows:
             return True
         try:
             if self._tail is None:
                 self.check_process()
                 self._tail = Tail(self._place.run_locks)
-            self._tail.append(pending.number, entries)
+            self._tail.append(pending.number, rows, pending.lines[-len(rows) :])
         except OSError:
             return False  # the database will say what is wrong with the disk
         pending.put_into_tail()
@@ -168,7 +168,8 @@ class Ledger:
 
     def _bring_in_left(self) -> None:
         """Bring in the tails of dead processes; raises what a disk or a damaged file can bring."""
-        lefts, done = left_tails(self._place.run_locks), set[Left]()
+        own = "" if self._tail is None else self._tail.path.name
+        lefts, done = left_tails(self._place.run_locks, own), set[Left]()
         try:
             for left in lefts:
                 if not os.access(self._place.database, os.W_OK):
@@ -392,7 +393,8 @@ def insert_left(cursor: sqlite3.Cursor, entries: Iterable[Kept]) -> None:
     """Insert what a tail kept and the database does not have; what does not follow from it is lost.
 
     After a loss of power the database may lack what came before, and a run that another process has
-    taken over since has gone on without it.
+    taken over since has gone on without it. Entries that are in the database may stand among them, also
+    those of a run that is gone and whose number another one has.
     """
     ends: dict[int, tuple[str, int, int, bytes] | None] = {}
     for number, row in entries:
@@ -405,7 +407,6 @@ def insert_left(cursor: sqlite3.Cursor, entries: Iterable[Kept]) -> None:
         if row[0] <= last:
             continue
         if row[1] != epoch or not fits(run_id, prev, last + 1, row):
-            ends[number] = None
             continue
         cursor.execute(_INSERT_EVENT, (number << SEQ_BITS, *row))
         ends[number] = run_id, epoch, last + row[11], row[13]

@@ -11,11 +11,13 @@ import os
 import time
 import weakref
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from callsheet.store.errors import JournalError
 
 _WAIT_SECONDS = 10.0
+_SPARE = ".spare"
+_MOST_SPARES = 4
 
 
 class Copied(Protocol):
@@ -42,18 +44,113 @@ def _let_go_in_child() -> None:
 os.register_at_fork(after_in_child=_let_go_in_child)
 
 
+class _Spare(NamedTuple):
+    path: Path
+    fd: int
+
+
+class Spares:
+    """Files that this process holds locks on and that are named for a run when it owns one.
+
+    A file that is made for a run and removed after it costs ten times what a second name for one costs.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._free: list[_Spare] = []
+        self._has_tidied = False
+        let_go_in_child(self)
+
+    def lend(self, path: Path) -> _Spare | None:
+        """A locked file that has this name too now; None where there is one of this name, or no way."""
+        try:
+            spare = self._free.pop()
+        except IndexError:
+            try:
+                spare = self._made()
+            except OSError:
+                return None
+        try:
+            os.link(spare.path, path, follow_symlinks=False)
+        except FileExistsError:
+            self._free.append(spare)
+            return None
+        except OSError:
+            os.close(spare.fd)  # somebody took it away, or files here have one name only
+            spare.path.unlink(missing_ok=True)
+            return None
+        return spare
+
+    def take_back(self, spare: _Spare) -> None:
+        """Keep a file, whose other name is gone, for the next run."""
+        if len(self._free) < _MOST_SPARES:
+            self._free.append(spare)
+        else:
+            _remove(spare)
+
+    def close(self) -> None:
+        """Remove the files."""
+        free, self._free = self._free, []
+        for spare in free:
+            _remove(spare)
+
+    def close_copy(self) -> None:
+        """Close the descriptors alone."""
+        free, self._free = self._free, []
+        for spare in free:
+            os.close(spare.fd)
+
+    def _made(self) -> _Spare:
+        if not self._has_tidied:
+            self._has_tidied = True
+            self._tidy()
+        path = self._folder / f"{os.getpid()}-{os.urandom(4).hex()}{_SPARE}"
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return _Spare(path, fd)
+
+    def _tidy(self) -> None:
+        """Remove the names that dead processes left; the locks of their runs have others."""
+        with os.scandir(self._folder) as listed:
+            names = [entry.name for entry in listed if entry.name.endswith(_SPARE)]
+        for name in names:
+            pid = name.partition("-")[0]
+            if pid.isdecimal() and not _lives(int(pid)):
+                (self._folder / name).unlink(missing_ok=True)
+
+
+def _remove(spare: _Spare) -> None:
+    spare.path.unlink(missing_ok=True)
+    os.close(spare.fd)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 class RunLock:
     """The ownership of a run, by this process and handle, from construction to `close`.
 
     Raises JournalError (JRN004) at once if another handle or process owns the run.
     """
 
-    def __init__(self, folder: Path, run_id: str, now: float) -> None:
+    def __init__(self, folder: Path, run_id: str, now: float, spares: Spares | None = None) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
         self._path = folder / f"{run_id}.lock"
-        self._fd = self._take(run_id)
+        self.is_held = True
+        """Whether this process still has the lock."""
+        self._spares = spares
+        self._spare = None if spares is None else spares.lend(self._path)
+        self._fd = self._take(run_id) if self._spare is None else self._spare.fd
         since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
-        os.ftruncate(self._fd, 0)
+        if self._spare is None:
+            os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, f"process {os.getpid()} since {since}\n".encode(), 0)
         let_go_in_child(self)
 
@@ -64,7 +161,10 @@ class RunLock:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 owner = os.pread(fd, 200, 0).decode("utf-8", "replace").strip()
+                is_owned = self._is_the_file(fd)
                 os.close(fd)
+                if not is_owned:
+                    continue  # it was freed between our open and our lock, and is another run's by now
                 raise JournalError(
                     "JRN004",
                     f"run {run_id} is owned by {owner or 'another process'}",
@@ -85,24 +185,23 @@ class RunLock:
         return os.path.samestat(named, os.fstat(fd))
 
     @property
-    def is_held(self) -> bool:
-        """Whether this process still has the lock."""
-        return self._fd >= 0
-
-    @property
     def is_named(self) -> bool:
         """Whether the lock still has its file: else somebody took it away, and another may have the run."""
-        return os.fstat(self._fd).st_nlink > 0
+        return os.fstat(self._fd).st_nlink > (self._spare is not None)
 
     def close(self) -> None:
         """Free the run; the lock file goes first, while nobody else can have it."""
         if self._fd >= 0:
             if self._is_the_file(self._fd):
                 self._path.unlink(missing_ok=True)
+            if self._spare is not None and self._spares is not None:
+                self._spares.take_back(self._spare)
+                self._fd = -1
             self.close_copy()
 
     def close_copy(self) -> None:
         """Close the descriptor alone, which frees the lock only if no other process has a copy."""
+        self.is_held = False
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)

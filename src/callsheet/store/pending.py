@@ -84,14 +84,8 @@ Row: TypeAlias = """tuple[
 """An entry as it is stored: its event's head, body and blob, then what it covers, intents and hash."""
 
 
-class _Open(NamedTuple):
-    """An entry that may still get intents."""
-
-    head: Head
-    data: bytes | None
-    blob: str | None
-    digest: bytes
-    line: bytes
+_Open: TypeAlias = "tuple[Head, bytes | None, str | None, bytes, bytes]"
+"""An entry that may still get intents: head, body, blob, the body's digest, the line that identifies it."""
 
 
 class Portion(NamedTuple):
@@ -187,7 +181,7 @@ class Pending:
         if self._open is not None:
             self.seal()
         self.last_ts = ts
-        self._open = _Open(head, data, name, digest, line)
+        self._open = head, data, name, digest, line
         self.last_seq = seq
         return seq
 
@@ -229,18 +223,16 @@ class Pending:
         """The entries due if there are only a few and nothing else is: the common case, made cheap."""
         return self.rows if 0 < len(self.rows) <= PLAIN_ROWS and self._is_plain() else None
 
-    def for_the_tail(self) -> list[tuple[Row, bytes]] | None:
-        """The entries that may wait in a tail and do not yet, each with the line that identifies it.
+    def for_the_tail(self) -> list[Row] | None:
+        """The entries that may wait in a tail and do not yet; the last of the `lines` identify them.
 
         None where a transaction is due, as it is for many entries and for a large body, which are not
         written twice.
         """
         if self.blocked is not None or not self.number or not self._is_plain():
             return None
-        first = self.tailed
-        if self.last_body[1] > _MOST_TAIL_BYTES or len(self.rows) - first > _MOST_TAIL_ROWS:
-            return None
-        return list(zip(self.rows[first:], self.lines[first:], strict=True))
+        rows = self.rows[self.tailed :]
+        return None if self.last_body[1] > _MOST_TAIL_BYTES or len(rows) > _MOST_TAIL_ROWS else rows
 
     def _is_plain(self) -> bool:
         """Whether entries are all that is due, and the end of the chain needs no noting."""

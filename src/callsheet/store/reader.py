@@ -140,6 +140,12 @@ class Reader:
         """The run of exactly this id, or None."""
         return next(iter(self._infos("WHERE run_id = ?", (run_id,))), None)
 
+    def has_run(self, run_id: str) -> bool:
+        """Whether there is a run of this id; what waits in tails is of runs that are in the database."""
+        with self._reading(settles=False):
+            found = self._connection.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        return found is not None
+
     def children(self, run_id: str) -> list[RunInfo]:
         """The runs that were forked from a run, the oldest first."""
         return self._infos(
@@ -473,8 +479,9 @@ class Reader:
         )
 
     @contextmanager
-    def _reading(self) -> Generator[None]:
-        self._settle()
+    def _reading(self, *, settles: bool = True) -> Generator[None]:
+        if settles:
+            self._settle()
         with self._mutex:
             try:
                 yield

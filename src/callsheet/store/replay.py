@@ -340,10 +340,13 @@ def note_event(book: Book, event: Event, place: Place) -> bool:
 
     Gives whether the values of the book should be pruned, once the machine has been told.
     """
+    if isinstance(event, Succeeded):
+        book.close(event.key)
+        return book.values.saw(event.value, *place)
     match event:
-        case Succeeded(key=key, value=said) | Failed(key=key, error=said):
+        case Failed(key=key, error=error):
             book.close(key)
-            return book.values.saw(said, *place)
+            return book.values.saw(error, *place)
         case PlanCompiled(plan=plan, facts=facts):
             book.plans.append((plan, plan_hash(plan), facts_to_json(facts)))
             book.facts.update(facts)

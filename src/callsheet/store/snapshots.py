@@ -85,7 +85,7 @@ class Values:
 
     def saw(self, value: JSON, seq: int, body: Mapping[str, JSON] | bytes, size: int) -> bool:
         """Note a value of the event `seq`, whose body (or its digest) is given; whether to `prune` now."""
-        if not _is_long(value):
+        if type(value) is int or not _is_long(value):
             return False
         self._known[id(value)] = _Known(value, seq, body)
         self._bytes += size
@@ -144,7 +144,7 @@ class Posed(NamedTuple):
     due: float | None
 
 
-_FIRST_TURN = "t1"
+_FIRST_TURN = "/t1"
 
 
 @dataclass(slots=True)
@@ -174,15 +174,16 @@ class Book:
     def left(self, key: str, moment: float) -> None:
         """A call has left at this wall time."""
         self.launched[key] = moment
-        talk, _, turn = key.rpartition("/")
-        if turn == _FIRST_TURN:
-            self.began.setdefault(talk, moment)
+        if key.endswith(_FIRST_TURN):
+            self.began.setdefault(key.removesuffix(_FIRST_TURN), moment)
 
     def close(self, key: str) -> None:
         """A call has its outcome: it is not under way any more."""
         self.launched.pop(key, None)
-        self.due.pop(key, None)
-        self.asked.pop(key, None)
+        if self.due:
+            self.due.pop(key, None)
+        if self.asked:
+            self.asked.pop(key, None)
 
 
 class _Kept:

@@ -27,6 +27,11 @@ _HEAD = struct.Struct(">IqqqddIIii")
 """Length of all that follows it; run number, seq, epoch; ts, mono; covers; lengths of line, body, intents."""
 _LENGTH = struct.Struct(">I")
 _HASH_BYTES = 32
+_PACK = _HEAD.pack
+_REST = _HEAD.size - _LENGTH.size + _HASH_BYTES
+"""The length of what follows an entry's length, where its texts are empty."""
+_KEPT_BYTES = 256 * 1024
+"""So much that is in the database already may stand in a tail."""
 
 
 class Kept(NamedTuple):
@@ -41,24 +46,24 @@ class Tail:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
-        self._path, self._fd = _make(folder)
+        self.path, self._fd = _make(folder)
         self._size = 0
+        self.is_empty = True
+        """Whether nothing waits in it; what is in the database already may still stand there."""
         self._is_whole = True
         let_go_in_child(self)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing waits in it."""
-        return self._size == 0
-
-    def append(self, number: int, entries: list[tuple[Row, bytes]]) -> None:
-        """Add entries of a run, each with the line that identifies it, all or none.
+    def append(self, number: int, rows: list[Row], lines: list[bytes]) -> None:
+        """Add entries of a run, with the lines that identify them, all or none.
 
         Raises OSError for a disk that does not take them.
         """
         if not self._is_whole:
             raise OSError(errno.EIO, os.strerror(errno.EIO))  # what came behind half an entry would be lost
-        data = b"".join([_packed(number, row, line) for row, line in entries])
+        if len(rows) == 1:
+            data = _packed(number, rows[0], lines[0])
+        else:
+            data = b"".join([_packed(number, *entry) for entry in zip(rows, lines, strict=True)])
         try:
             written = os.write(self._fd, data)
             if written != len(data):
@@ -69,18 +74,24 @@ class Tail:
             self._is_whole = True
             raise
         self._size += written
+        self.is_empty = False
 
     def clear(self) -> None:
-        """Forget all entries: they are in the database; raises OSError, and then forgets none."""
-        os.ftruncate(self._fd, 0)
-        self._size = 0
-        self._is_whole = True
+        """Forget all entries: they are in the database. A short file stays, as making it anew costs more.
+
+        Raises OSError, and then forgets none.
+        """
+        if self._size > _KEPT_BYTES or not self._is_whole:
+            os.ftruncate(self._fd, 0)
+            self._size = 0
+            self._is_whole = True
+        self.is_empty = True
 
     def close(self) -> None:
         """Close it; the file is removed if nothing waits in it, else left to whoever finds it."""
         if self._fd >= 0:
             if self.is_empty:
-                self._path.unlink(missing_ok=True)
+                self.path.unlink(missing_ok=True)
             self.close_copy()
 
     def close_copy(self) -> None:
@@ -110,13 +121,17 @@ class Left(NamedTuple):
         os.close(self.fd)
 
 
-def left_tails(folder: Path) -> list[Left]:
-    """The tails in a folder whose processes are dead; of those that cannot be read, none."""
+def left_tails(folder: Path, own: str = "") -> list[Left]:
+    """The tails in a folder whose processes are dead; of those that cannot be read, none.
+
+    `own` is the name of this process's, which is not looked at.
+    """
     try:
         with os.scandir(folder) as listed:
-            paths = [Path(entry.path) for entry in listed if entry.name.endswith(SUFFIX)]
+            names = [entry.name for entry in listed if entry.name.endswith(SUFFIX) and entry.name != own]
     except OSError:
         return []
+    paths = [folder / name for name in names]
     return [left for path in sorted(paths) if (left := _taken(path)) is not None]
 
 
@@ -162,22 +177,11 @@ def _taken(path: Path) -> Left | None:
 
 def _packed(number: int, row: Row, line: bytes) -> bytes:
     seq, epoch, _, _, _, _, _, ts, mono, data, _, covers, intents, hashed = row
-    body = b"%b%b%b%b" % (line, data or b"", intents or b"", hashed)
-    return (
-        _HEAD.pack(
-            _HEAD.size - _LENGTH.size + len(body),
-            number,
-            seq,
-            epoch,
-            ts,
-            mono,
-            covers,
-            len(line),
-            -1 if data is None else len(data),
-            -1 if intents is None else len(intents),
-        )
-        + body
-    )
+    line_size, size = len(line), -1 if data is None else len(data)
+    intents_size = -1 if intents is None else len(intents)
+    rest = _REST + line_size + max(size, 0) + max(intents_size, 0)
+    head = _PACK(rest, number, seq, epoch, ts, mono, covers, line_size, size, intents_size)
+    return b"%b%b%b%b%b" % (head, line, data or b"", intents or b"", hashed)
 
 
 def _unpacked(data: bytes) -> Iterator[Kept]:

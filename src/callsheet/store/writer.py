@@ -135,8 +135,8 @@ class RunWriter:
         """
         if not self._lock.is_held:
             self._refuse()
-        times = self._clock(), self._monotonic()
-        return self._pending.append(type, key, step, index, attempt, *times, body, secret)
+        ts, mono = self._clock(), self._monotonic()
+        return self._pending.append(type, key, step, index, attempt, ts, mono, body, secret)
 
     def intend(self, key: str, tool: str | None) -> int:
         """Note with the next commit that a call is about to leave; gives the event's sequence number.
@@ -229,14 +229,13 @@ class RunWriter:
         self._ledger.settle()
 
     def _begin(self) -> Pending:
-        self._ledger.check_process()
-        if not self._lock.is_held:
+        if not self._lock.is_held:  # as in a forked child
             self._refuse()
-        self._pending.seal()
-        blocked = self._pending.blocked
-        if isinstance(blocked, Fenced):
-            raise blocked
-        return self._pending
+        pending = self._pending
+        pending.seal()
+        if pending.blocked is not None and isinstance(pending.blocked, Fenced):
+            raise pending.blocked
+        return pending
 
     def _refuse(self) -> None:
         self._ledger.check_process()
