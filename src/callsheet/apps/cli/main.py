@@ -44,12 +44,12 @@ COMMANDS: dict[str, Entry] = {
     "blame": Entry(
         f"{_HERE}.asking.blame:blame", "Say where a run failed, and what likely led to it.", _RUNS
     ),
+    "trace": Entry(f"{_HERE}.trace.group:trace", "Give runs to tools that show traces: trace export.", _RUNS),
     "playback": Entry(f"{_HERE}.travel.playback:playback", "Show a run as it went; nothing is run.", _RUNS),
     "rerun": Entry(f"{_HERE}.travel.rerun:rerun", "Run a plan again from a step, as a new run.", _RUNS),
     "fork": Entry(
         f"{_HERE}.travel.fork:fork", "Go on from an event in a new run, with something edited.", _RUNS
     ),
-    "trace": Entry(f"{_HERE}.trace.group:trace", "Give runs to tools that show traces: trace export.", _RUNS),
     "report": Entry(f"{_HERE}.report:report", "Write a run as one HTML file.", _RUNS),
     "lctl": Entry(f"{_HERE}.lctl.group:lctl", "Check and draw what agents hand to one another.", _RUNS),
     "labels": Entry(
