@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from callsheet.api.findings import Findings
     from callsheet.api.handle import RunHandle
     from callsheet.api.models import (
+        AgentAnswer,
         AgentTask,
         ChatModel,
         ModelAnswer,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from callsheet.api.result import RunResult
     from callsheet.api.runtime import Runtime
     from callsheet.api.steps import StepResult
+    from callsheet.api.traveling import Played
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
     from callsheet.ir.diff import PlanDiff
@@ -97,6 +99,7 @@ _NAMES = {
     "callsheet.api.findings": ("Findings",),
     "callsheet.api.handle": ("RunHandle",),
     "callsheet.api.models": (
+        "AgentAnswer",
         "AgentTask",
         "ChatModel",
         "ModelAnswer",
@@ -113,6 +116,7 @@ _NAMES = {
     "callsheet.api.result": ("RunResult",),
     "callsheet.api.runtime": ("Runtime",),
     "callsheet.api.steps": ("StepResult",),
+    "callsheet.api.traveling": ("Played",),
     "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),
     "callsheet.ir": ("Effect",),
     "callsheet.ir.diff": ("PlanDiff",),
@@ -135,6 +139,7 @@ _NAMES = {
 _PLACES = {name: place for place, names in _NAMES.items() for name in names}
 
 __all__ = [
+    "AgentAnswer",
     "AgentTask",
     "Answer",
     "BuiltinSettings",
@@ -172,6 +177,7 @@ __all__ = [
     "PlanProposal",
     "PlanRequest",
     "PlanTools",
+    "Played",
     "Policy",
     "PolicyRefused",
     "Proof",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from callsheet.apps.cli.lctl.group import COMMANDS
+from callsheet.lctl import Fact, Work, begin, receive, write
 from lctl_blocks import ack, branch, changed, failed, hop, joined, minimal, text
 
 
@@ -150,3 +151,52 @@ def test_nothing_of_a_document_drives_the_terminal(machine):
     for name in ("check", "show", "chain", "graph", "ack"):
         result = machine("lctl", name, "bad.yaml")
         assert not {"\x1b", "\x07", "\u202e"} & set(result.stdout), name
+
+
+@pytest.fixture
+def parted(machine):
+    """A document, and two branches that went out from it and use one id for different facts."""
+    first = begin(
+        "c", Work(agent="lead", to="crew", instruction="go", action="split", facts=[Fact("F1", "start", 0.9)])
+    )
+    machine.write("lead.yaml", write(first))
+    for name, text_, value in (("web", "wants labels", 0.8), ("api", "gives data", 0.7)):
+        fact = Fact("F2", text_, value)
+        work = Work(
+            agent=name, to="lead", instruction=f"{name} done", action="built", facts=[fact], parallel=True
+        )
+        machine.write(f"{name}.yaml", write(receive(first).hand_on(work)))
+    return machine
+
+
+def test_branches_that_use_one_id_for_two_facts_are_refused_unless_one_is_renamed(parted):
+    branches = ("web.yaml", "api.yaml", "--parent", "lead.yaml", "--to", "ops")
+    refused = parted("lctl", "merge", *branches)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "M01: branches give F2 2 different texts" in refused.stderr
+    assert "--rename" in refused.stderr
+    done = parted("lctl", "merge", *branches, "--rename", "-o", "all.yaml", "--action", "joined")
+    assert done.exit_code == 0
+    assert "api.yaml: F2 is F3 in the merge" in done.stderr
+    assert parted("lctl", "check", "all.yaml").exit_code == 0
+    merged = parted.json("lctl", "merge", *branches, "--rename")
+    assert merged["handoff"]["critical_facts"] == ["F1", "F2", "F3"]
+    assert merged["chain"] == {
+        "id": "c", "step": 3, "source": "lead", "target": "ops", "parallel_merge": True,
+    }  # fmt: skip
+
+
+def test_what_branches_do_not_agree_on_is_told_and_the_lowest_holds(parted):
+    parted("lctl", "merge", "web.yaml", "api.yaml", "--parent", "lead.yaml", "--to", "ops", "--rename")
+    lower = (
+        (parted.folder / "web.yaml").read_text().replace("start, confidence: 0.9", "start, confidence: 0.5")
+    )
+    parted.write("low.yaml", lower)
+    done = parted(
+        "lctl", "merge", "low.yaml", "api.yaml", "--parent", "lead.yaml", "--to", "ops", "--rename",
+        "--instruction", "ship it",
+    )  # fmt: skip
+    assert "warning: Branches give F1 0.5, 0.9; the lowest holds" in done.stderr
+    assert "F1: {text: start, confidence: 0.5" in done.stdout
+    assert done.stdout.rstrip().endswith("instruction: ship it")
+    assert "missing option '--to'" in parted("lctl", "merge", "web.yaml", "api.yaml").stderr

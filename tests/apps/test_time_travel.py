@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 
+from callsheet.runtime.forking import Edits, fork
+from callsheet.store import Journal
+
 PLAN = (
     "S1: @ADD (a=$n) > $a",
     "S2: ?FOREACH ($i IN [$a, 7]) THEN @ADD (a=$i, b=10) > $sums",
@@ -170,3 +173,76 @@ def test_a_fork_is_whole_without_its_parent(machine):
     assert machine("runs", "export", "r2", "-o", "r2.jsonl").exit_code == 0
     assert machine("runs", "import", "r2.jsonl", "--journal", "other.db").exit_code == 0
     assert machine("rerun", "r2", "--from", "S3", "--journal", "other.db").stdout.strip() == "x"
+
+
+def test_what_was_sealed_stays_sealed_in_a_fork(machine, monkeypatch):
+    lines = ("S1: @ADD (a=1) > $a", 'S2: @NOTE (line="$a ${word}") > $b', "S3: @RESPOND ($b)")
+    monkeypatch.setenv("WORD", "opensesame")
+    result = machine(
+        "run", machine.plan(*lines), "--tools", machine.tools, "--run-id", "r1", "--secret", "word=env:WORD"
+    )
+    assert result.exit_code == 0, result.stderr
+    at = event_of(machine, "r1", "S1.0.1")
+    result = machine("fork", "r1", "--at", at, "--set", "a=5", "--run-id", "r2")
+    assert result.exit_code == 4
+    assert "opensesame" not in result.stdout + result.stderr
+    assert machine("fork", "r1", "--at", at, "--set", "a=5", "--run-id", "r2", "--yes").exit_code == 0
+    assert (
+        machine("fork", "r1", "--at", "1", "--set", "word=abracadabra", "--run-id", "r3", "--yes").exit_code
+        == 0
+    )
+    assert machine("rerun", "r3", "--from", "S2", "--run-id", "r4", "--yes").exit_code == 0
+    assert notes(machine) == ["2 opensesame", "5 opensesame", "2 abracadabra", "2 abracadabra"]
+    written = b"".join(path.read_bytes() for path in machine.journal.parent.iterdir() if path.is_file())
+    assert b"opensesame" not in written
+    assert b"abracadabra" not in written
+    assert machine("runs", "verify").exit_code == 0
+
+
+POLICY = """
+schema = 1
+[defaults]
+inputs = "T/pub"
+[tools."@LOOK"]
+returns = "U/priv"
+egress = false
+destructive = false
+[tools."@ADD"]
+egress = false
+destructive = false
+returns = "T/pub"
+[tools."@NOTE"]
+control = ["path"]
+egress = false
+destructive = false
+"""
+
+
+def test_a_fork_is_under_the_policy_of_its_parent(machine):
+    """An edited value is vouched for, as an input is; an edited step is proved as a plan is."""
+    policy = machine.write("policy.toml", POLICY)
+    lines = (
+        'S1: @LOOK (path="seen") > $where',
+        "S2: @ADD (a=1) > $a",
+        'S3: @NOTE (line="$where", path="notes.txt") > $b',
+        "S4: @RESPOND ($b)",
+    )
+    result = machine(
+        "run", machine.plan(*lines), "--tools", machine.tools, "--run-id", "r1", "--policy", policy
+    )
+    assert result.exit_code == 0, result.stderr
+    at = event_of(machine, "r1", "S2.0.1")
+    untrusted = 'S3=@NOTE (line="x", path="$where") > $b'
+    result = machine("fork", "r1", "--at", at, "--replace", untrusted, "--yes")
+    assert result.exit_code == 3, result.stderr
+    assert machine("rerun", "r1", "--from", "S3", "--run-id", "r2", "--yes").exit_code == 0
+    story = machine.json("show", "r2", "--events")
+    assert story[0]["body"]["policy_hash"] == machine.json("show", "r1", "--events")[0]["body"]["policy_hash"]
+    with Journal.open(machine.journal) as journal:
+        at = int(event_of(machine, "r1", "S1.0.1"))
+        made = fork(journal, "r1", at, Edits({"where": "elsewhere", "a": 3}))
+        monitor = made.folded.machine.monitor
+        assert monitor is not None
+        labels = {name: str(label) for name, (label, _) in monitor.variables().items()}
+    assert labels["where"] == "T/priv"  # vouched for, and read by nobody who may not read what it replaces
+    assert labels["a"] == "T/pub"

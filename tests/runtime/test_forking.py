@@ -165,7 +165,7 @@ def test_a_graph_that_is_forked_at_any_event_ends_as_its_parent(
 def test_a_rerun_of_a_graph_makes_again_what_waits_for_the_step_and_nothing_else(
     journal: Journal, plan: Plan, world: int
 ) -> None:
-    run_id, ended = ran(journal, plan, world)
+    run_id, ended = ran(journal, plan, world, replace(LIMITS, max_concurrency=16))
     begun = {event.step for event in journal.events(run_id) if event.type is EventType.INTENT}
     for step in plan.steps:
         if step.id not in begun:
@@ -173,7 +173,7 @@ def test_a_rerun_of_a_graph_makes_again_what_waits_for_the_step_and_nothing_else
         made = rerun(journal, run_id, step.id)
         simulated = simulation(made.folded.machine, world)
         assert simulated.go_on(list(made.folded.waiting.values())) == ended
-        again = {launch.command.step for launch in simulated.launched if isinstance(launch.command, CallTool)}
+        again = {one.command.step for one in simulated.launched if isinstance(one.command, CallTool)}
         assert again == {id_ for id_ in cone(plan, step.id) if id_ in begun}
 
 

@@ -60,6 +60,7 @@ class RuntimeOptions(TypedDict, total=False):
     on_approval: OnAsk | None
     on_in_doubt: Literal["ask", "fail", "retry"]
     agent_tools: Iterable[str] | None
+    agent_blocks: Literal["flag", "block", "review"] | None
     policy: Policy | str | os.PathLike[str] | None
     pinned: bool
     pins: str | os.PathLike[str] | None
@@ -92,6 +93,8 @@ class Kit:
     schedule: Literal["sequential", "auto"] | None = None
     agents: AgentRules | None = None
     """How the machine drives agents, None where it does not."""
+    agent_blocks: str | None = None
+    """What becomes of doubts in the LCTL blocks of agents; None hands out none."""
     pins: PinKeeper | None = None
     """What judges the tools of servers; None takes them as they are when they are opened."""
     workspace: str = ""

@@ -70,15 +70,30 @@ Model: TypeAlias = "str | LanguageModel | PromptFunction | ChatModel | Operation
 
 @dataclass(frozen=True, slots=True)
 class AgentTask:
-    """What `@AGENT_SOLVE` asks of an agent: a goal, further inputs, and the named arguments."""
+    """What `@AGENT_SOLVE` asks of an agent: a goal, further inputs, and the named arguments.
+
+    `lctl` is the LCTL block that says how sure the inputs are; empty unless the runtime hands out blocks.
+    """
 
     goal: str
     inputs: tuple[JSON, ...] = ()
     arguments: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    lctl: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentAnswer:
+    """What an agent may give instead of the bare value: the value, and an LCTL block about it.
+
+    Where the runtime hands out no blocks, nobody looks at it.
+    """
+
+    value: Any
+    lctl: str = ""
 
 
 Agent: TypeAlias = "Callable[[AgentTask], Any]"
-"""What `Runtime(agent=…)` takes; gives the value of the step, or an awaitable of it."""
+"""What `Runtime(agent=…)` takes; gives the value of the step or an `AgentAnswer`, or an awaitable of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +134,15 @@ def agent_port(agent: Agent) -> AgentPort:
         goal = arguments.pop("goal", None)
         if goal is None and inputs:
             goal = inputs.pop(0)
-        return to_json(await called(agent, AgentTask(to_text(goal), tuple(inputs), arguments)))
+        task = AgentTask(to_text(goal), tuple(inputs), arguments, context.handed)
+        answer = await called(agent, task)
+        value, block = (answer.value, answer.lctl) if isinstance(answer, AgentAnswer) else (answer, "")
+        if context.handed and not block and isinstance(value, str):
+            from callsheet.trace.lctl.reply import parted  # noqa: PLC0415 - only where blocks are handed out
+
+            value, block = parted(value)
+        context.returned = block
+        return to_json(value)
 
     return solve
 

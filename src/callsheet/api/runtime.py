@@ -37,13 +37,13 @@ from callsheet.api.planning import Planner, graph_planner
 from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.reach import local_registry
 from callsheet.api.replanning import replan_by
-from callsheet.api.reporting import Reporting
 from callsheet.api.result import RunResult
 from callsheet.api.resuming import Terms
 from callsheet.api.session import Ears
 from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
 from callsheet.api.tools import ToolSource, read_tools
+from callsheet.api.traveling import Traveling
 from callsheet.authoring.shapes import Shared
 from callsheet.ir import OnInDoubt, canonical_tool_name
 from callsheet.machine import Limits
@@ -54,6 +54,7 @@ from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.asking import OnAsk
 from callsheet.runtime.cancelling import PATIENCE
 from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.gateway import BLOCK_RULES
 from callsheet.runtime.inbox import answer_ahead, answer_run, inbox
 from callsheet.runtime.runs import Watch
 from callsheet.runtime.telling import lctl_of
@@ -61,7 +62,7 @@ from callsheet.store import Journal, check_run_id
 from callsheet.trace.lctl.model import DebugDocument, Handoff
 
 
-class Runtime(Reporting):
+class Runtime(Traveling):
     """Runs plans on the tools it is given, and on no others.
 
     - `tools`: functions (decorated with `@tool`, or plain: then their effect is `unsafe`),
@@ -79,6 +80,9 @@ class Runtime(Reporting):
       `OperationModel`. `agent` carries out `@AGENT_SOLVE`. `compiler` makes the plan of a
       RE-PLAN, `planner` those of `create_plan` and of graphs that have failed
       (`Limits(replans_on_failure=…)`); without them the model is asked. All may be async or not.
+    - `agent_blocks` hands `@AGENT_SOLVE` an LCTL block that says how sure its inputs are, and checks one
+      that it returns: `flag` tells doubts beside the answer, `block` fails the step for a fact below 0.40 or
+      a block that breaks a rule, `review` also for one below 0.60. It needs a journal.
     - `share_values` names the variables whose values a model that plans anew may be told, or is a function
       that says it of a name; of all others it is told names, kinds and sizes.
     - `journal`: the path of a journal, or an open `Journal`. Without one nothing is recorded,
@@ -130,10 +134,13 @@ class Runtime(Reporting):
         on_approval: OnAsk | None = None,
         schedule: Literal["sequential", "auto"] | None = None,
         agent_tools: Iterable[str] | None = None,
+        agent_blocks: Literal["flag", "block", "review"] | None = None,
         policy: PolicyLike | None = None,
         pinned: bool = False,
         pins: str | os.PathLike[str] | None = None,
     ) -> None:
+        if agent_blocks not in (None, *BLOCK_RULES):
+            raise ValueError(f"agent_blocks must be {', '.join(BLOCK_RULES[:-1])} or {BLOCK_RULES[-1]}")
         if schedule not in (None, *SCHEDULES):
             raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
         own_data = None if data is None else Path(data)
@@ -158,6 +165,7 @@ class Runtime(Reporting):
             on_ask=on_approval,
             schedule=schedule,
             agents=_agent_rules(model, agent, agent_tools),
+            agent_blocks=agent_blocks,
             pins=pin_keeper(pinned, pins),
             language=None if model is None else language_model(model),
             policy=policy_of(policy),
@@ -466,14 +474,6 @@ class Runtime(Reporting):
     def limits(self) -> Limits:
         """The limits of each run, unless it is given others."""
         return self._kit.limits
-
-    @property
-    def _is_recorded(self) -> bool:
-        return self._kit.journal is not None
-
-    def _require_journal(self) -> None:
-        if not self._is_recorded:
-            raise ValueError("this runtime has no journal to resume from: Runtime(journal=PATH)")
 
 
 def _agent_rules(model: Model | None, agent: Agent | None, tools: Iterable[str] | None) -> AgentRules | None:

@@ -53,7 +53,7 @@ class EventStream:
 
     def __init__(self, run_id: str, plan: Plan | None, *, replays: bool = False) -> None:
         self._run_id = run_id
-        self._actions = {} if plan is None else _actions_of(plan)
+        self._actions = {} if plan is None else actions_of(plan)
         self._new_plans: dict[tuple[int, str], Plan] = {}
         """By how many re-plans there were before and the step that asked."""
         self._generation = 0
@@ -68,7 +68,7 @@ class EventStream:
 
     def begin_from(self, plan: Plan, new_plans: Iterable[tuple[str, Plan]]) -> None:
         """Tell of a run that is taken up: its plan, and those that RE-PLANs got, by their keys."""
-        self._actions = _actions_of(plan)
+        self._actions = actions_of(plan)
         for key, new in new_plans:
             self.compiled(key, new)
 
@@ -90,7 +90,7 @@ class EventStream:
         self._held.append(_Heard(self._count, note, action, self._replays))
         if note.kind is NoteKind.REPLANNED:
             plan = self._new_plans.get((self._generation, note.step))
-            self._actions = {} if plan is None else _actions_of(plan)
+            self._actions = {} if plan is None else actions_of(plan)
             self._generation += 1
 
     async def release(self) -> None:
@@ -142,7 +142,7 @@ class EventStream:
         return _edited(self._run_id, taken) if edited else _event(self._run_id, taken)
 
 
-def _actions_of(plan: Plan) -> dict[str, str]:
+def actions_of(plan: Plan) -> dict[str, str]:
     """What each step does; of two steps with one id the first counts."""
     return {step.id: doing(step) for step in reversed(plan.steps)}
 
@@ -155,6 +155,14 @@ class _Place(TypedDict):
     replayed: bool
     step: str
     action: str
+
+
+def event_of_note(run_id: str, number: int, note: Note, action: str) -> RunEvent | None:
+    """What a note of the past tells, as an event; None for one that tells of no step."""
+    if note.kind in (NoteKind.ENDED, NoteKind.BEFORE):
+        return None
+    heard = _Heard(number, note, action, replayed=True)
+    return _edited(run_id, heard) if note.kind is NoteKind.EDITED else _event(run_id, heard)
 
 
 def _edited(run_id: str, heard: _Heard) -> VariableEdited:

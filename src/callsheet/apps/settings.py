@@ -19,6 +19,7 @@ from callsheet.machine.asking import approval_timeouts
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
 from callsheet.ports.models.settings import ModelSettings
+from callsheet.runtime.telemetry.target import OtelSettings
 from callsheet.sealing.shapes import Shapes, WrongPattern
 
 VARIABLE = "CALLSHEET_CONFIG"
@@ -50,13 +51,14 @@ class SecretSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The tables of the file: `[secrets]`, `[fetch]`, `[search]`, `[execution]`, `[model]`, `[limits]`, more.
+    """The tables `[secrets]`, `[fetch]`, `[search]`, `[execution]`, `[model]`, `[otel]` and more of the file.
 
     `on_in_doubt` is what becomes of calls that may have taken place, where their tools say nothing;
     `approve` names tools before each of whose calls a person is asked; one that nobody has approved within
     `approval_timeout` (a text such as `3d`), or within the time that `approval_timeout_by_tool` has for
     it, is denied. `agent_tools` are the only ones that agents
-    may call; without it those that only read, and what a step names. `policy` is what plans are held against
+    may call; without it those that only read, and what a step names. `agent_blocks` hands agents LCTL
+    blocks, and says what becomes of doubts in those that they return. `policy` is what plans are held against
     where the command says nothing else: `strict`, `workspace`, `open`, or the path of a file. `trust` says
     which tools of MCP servers may be called: those that are declared as they were when they were first seen,
     or with `pinned` those that a person has approved; `pins` is the file that both are kept in, by default
@@ -66,6 +68,7 @@ class Settings:
     on_in_doubt: Literal["ask", "fail", "retry"] = "ask"
     approve: tuple[str, ...] = ()
     agent_tools: tuple[str, ...] | None = None
+    agent_blocks: Literal["flag", "block", "review"] | None = None
     policy: str | None = None
     trust: Literal["first-use", "pinned"] = "first-use"
     pins: str | None = None
@@ -76,6 +79,7 @@ class Settings:
     search: SearchSettings = field(default_factory=SearchSettings)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
+    otel: OtelSettings = field(default_factory=OtelSettings)
     limits: Limits = field(default_factory=lambda: Limits(schedule=AUTO))
     """Those of a run whose command says nothing else; calls that only read leave early unless it is said."""
 
@@ -93,6 +97,8 @@ class Settings:
         """What tools may do, as JSON data that `read_settings` reads; a run keeps its limits itself."""
         tables = asdict(self)
         del tables["limits"]
+        if not self.otel.url:
+            del tables["otel"]
         return cast("dict[str, Any]", _listed(tables))
 
 

@@ -33,10 +33,22 @@ class CallContext:
     this `delivery` (by default this one) unless it is given. `remarks` are what has been told with
     `remark`, `spent` what was reported with `spend`. `shown` is the label of the data that a planner was
     shown for this call, None where nobody has said it. `on_late` hears of an answer that comes after
-    the call was given up.
+    the call was given up. `handed` is the LCTL block for an agent, empty where it gets none, and `returned`
+    the one that it gives back beside its answer.
     """
 
-    __slots__ = ("_delivery", "_idempotency_key", "key", "on_late", "remarks", "run_id", "shown", "spent")
+    __slots__ = (
+        "_delivery",
+        "_idempotency_key",
+        "handed",
+        "key",
+        "on_late",
+        "remarks",
+        "returned",
+        "run_id",
+        "shown",
+        "spent",
+    )
 
     def __init__(
         self,
@@ -52,6 +64,8 @@ class CallContext:
         self.remarks: tuple[Remark, ...] = ()
         self.spent: Spent | None = None
         self.shown: Label | None = None
+        self.handed = ""
+        self.returned = ""
         self._delivery = delivery or key
         self._idempotency_key = idempotency_key
         self.on_late = on_late

@@ -49,17 +49,21 @@ class EffectAhead:
     may_call: tuple[str, ...] = ()
 
 
-def effects_ahead(folded: Folded, later: Iterable[KnownCall]) -> tuple[EffectAhead, ...]:
+def effects_ahead(
+    folded: Folded, later: Iterable[KnownCall], *, has_secrets: bool = False
+) -> tuple[EffectAhead, ...]:
     """The steps that may change something when the run goes on, in the order of its plan.
 
-    `later` are calls that the parent made and the new run will make again if it goes the same way.
+    `later` are calls that the parent made and the new run will make again if it goes the same way. In a run
+    that `has_secrets` their arguments alone are told, as they stand in the journal.
     """
     machine, facts = folded.machine, folded.facts
     if machine.result is not None:
         return ()
     calls = tuple(later)
     generation = generation_of(machine)
-    known = _known_calls(folded, [c for c in calls if parse_key(c.key).generation == generation])
+    mine = [c for c in calls if parse_key(c.key).generation == generation]
+    known = _known_calls(folded, mine, has_secrets)
     found: list[EffectAhead] = []
     for number in _steps_ahead(machine):
         step = machine.program.plan.steps[number]
@@ -82,7 +86,9 @@ def _of_new_plans(facts: Mapping[str, ToolFacts], calls: Iterable[KnownCall]) ->
         yield EffectAhead(step, tool, facts.get(tool, ToolFacts()).effect, tuple(said))
 
 
-def _known_calls(folded: Folded, later: Iterable[KnownCall]) -> dict[tuple[str, str], dict[str, AheadCall]]:
+def _known_calls(
+    folded: Folded, later: Iterable[KnownCall], has_secrets: bool
+) -> dict[tuple[str, str], dict[str, AheadCall]]:
     """The calls of which the arguments are known, by step and tool, then by key."""
     doubtful, facts = folded.in_doubt(), folded.facts
     known: dict[tuple[str, str], dict[str, AheadCall]] = {}
@@ -92,12 +98,16 @@ def _known_calls(folded: Folded, later: Iterable[KnownCall]) -> dict[tuple[str, 
     for key, command in folded.waiting.items():
         if isinstance(command, CallTool | RunAgent) and not folded.effect_of(command).only_reads:
             of_step = known.setdefault((command.step, command.tool), {})
-            args = (
-                command.args if isinstance(command, CallTool) else {"inputs": command.inputs, **command.args}
-            )
-            event = of_step[key].event if key in of_step else None
-            of_step[key] = AheadCall(key, dict(args), event, key in doubtful)
+            before = of_step.get(key)
+            args = before.args if has_secrets and before is not None else _arguments(command, has_secrets)
+            of_step[key] = AheadCall(key, args, before.event if before else None, key in doubtful)
     return known
+
+
+def _arguments(command: CallTool | RunAgent, has_secrets: bool) -> Mapping[str, JSON]:
+    if has_secrets:
+        return dict.fromkeys(command.args, "…")
+    return dict(command.args) if isinstance(command, CallTool) else {"inputs": command.inputs, **command.args}
 
 
 def _steps_ahead(machine: Machine) -> Iterator[int]:

@@ -20,6 +20,8 @@ from callsheet.runtime.doubt import RunOutcome, check_version, close_run, stand
 from callsheet.runtime.effects_ahead import EffectAhead, effects_ahead
 from callsheet.runtime.recording import text_of
 from callsheet.runtime.revising import with_arguments, with_steps
+from callsheet.sealing.known import Known
+from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
 from callsheet.store import EventType, Journal, JournalError
 from callsheet.store.branch import (
     Branch,
@@ -34,7 +36,7 @@ from callsheet.store.branch import (
     with_inputs,
 )
 from callsheet.store.events import Event
-from callsheet.store.fork import hash_at, write_branch
+from callsheet.store.fork import Secrets, hash_at, write_branch
 from callsheet.store.reader import RunInfo
 from callsheet.store.records import Start, facts_to_json, policy_body
 from callsheet.store.replay import Folded
@@ -104,6 +106,10 @@ class Forking:
     branch: Branch
     text: str
     effects: tuple[EffectAhead, ...]
+    known: Known
+    """The secrets that the parent was given."""
+    secret: frozenset[str] = frozenset()
+    """The edited variables that nobody may read."""
 
     @property
     def at(self) -> int:
@@ -117,7 +123,16 @@ class Forking:
 
     def write(self, journal: Journal, run_id: str) -> None:
         """Put the new run into the journal; `resume_run` carries it on. Raises JournalError."""
-        write_branch(journal.parts, self.parent, run_id, self.branch, (self.branch.plan, self.text))
+        sealer = journal.sealer(self.text)
+        sealer.know(self.known)
+        start = Start.from_json(self.branch.start)
+        parts = inputs_at(sorted(start.secret), DECLARED)
+        if start.policy is not None and start.policy.inputs.is_secret:
+            parts = inputs_at(start.inputs, LABEL) | parts
+        edited: dict[Path, str] = {("values", name): LABEL for name in self.secret}
+        secrets = Secrets(sealer, parts, edited)
+        plan = self.branch.plan, self.text
+        write_branch(journal.parts, self.parent, run_id, self.branch, plan, secrets)
 
 
 def drafted(journal: Journal, run_id: str, edits: Edits) -> Draft:
@@ -126,10 +141,8 @@ def drafted(journal: Journal, run_id: str, edits: Edits) -> Draft:
     Raises JournalError: JRN084 for a step or an argument that is not there; CallsheetError for a text that is
     no step.
     """
-    info = journal.find_run(run_id)
-    plan = with_arguments(with_steps(journal.plan(info.plan_hash)[0], edits.steps), edits.arguments)
-    first = next(iter(journal.events(info.run_id)))
-    start = Start.from_json(first.body or {})
+    way = _Way(journal, journal.find_run(run_id))
+    plan, start = with_arguments(with_steps(way.plan, edits.steps), edits.arguments), way.first()
     policy = None if start.policy is None else start.policy.without(_changed_steps(edits))
     return Draft(plan, start, policy)
 
@@ -167,7 +180,7 @@ def fork(
     if edits.changes_plan:
         _check_same_past(before, branch(plan, way.events(at), way.plan_of, Cut(at), body).folded, edits)
     made = branch(plan, way.events(), way.plan_of, Cut(at), body, edit)
-    return way.forking(made, plan)
+    return way.forking(made, plan, _secret(before, way.first(), edits))
 
 
 def rerun(journal: Journal, run_id: str, place: str, by: str = "") -> Forking:
@@ -219,6 +232,7 @@ class _Way:
     def __init__(self, journal: Journal, parent: RunInfo) -> None:
         self._journal = journal
         self.parent = parent
+        self.opener = journal.opener(parent.run_id)
         self.plan, self.text = journal.plan(parent.plan_hash)
 
     def plan_of(self, digest: str) -> Plan:
@@ -226,26 +240,35 @@ class _Way:
         return self._journal.plan(digest)[0]
 
     def events(self, upto: int | None = None) -> Iterator[Event]:
-        """The events of the parent."""
-        for event in self._journal.events(self.parent.run_id):
+        """The events of the parent, opened: what a run does follows from its secrets too."""
+        for event in self.opener.events(self._journal.events(self.parent.run_id)):
             if upto is not None and event.seq > upto:
                 return
             yield event
 
+    def first(self) -> Start:
+        """What the parent was started with."""
+        return Start.from_json(next(self.events()).body or {})
+
     def start(self, at: int, told: Mapping[str, Any]) -> dict[str, Any]:
         """The body of the new run's start: that of the parent, and where the new one comes from."""
-        first = next(iter(self._journal.events(self.parent.run_id)))
+        first = next(self.events())
         parent = self.parent.run_id
         origin = {"run": parent, "event": at, "hash": hash_at(self._journal.parts, parent, at)}
         return {**(first.body or {}), "fork": {**origin, **told}}
 
-    def forking(self, made: Branch, plan: Plan) -> Forking:
+    def forking(self, made: Branch, plan: Plan, secret: frozenset[str] = frozenset()) -> Forking:
         """The new run with all that is to be known before it is made."""
-        kept = made.taken
-        later = calls_after(self.plan, self.events(), self.plan_of, made.at)
-        again = [call for call in later if call.seq not in kept]
+        has_secrets = self.opener.has_opened
+        rows = self._journal.events(self.parent.run_id) if has_secrets else self.events()
+        later = calls_after(
+            self.plan, rows, self.plan_of, made.at
+        )  # secrets stay closed where they are shown
+        again = [call for call in later if call.seq not in made.taken]
         text = self.text if plan_hash(plan) == self.parent.plan_hash else text_of(plan)
-        return Forking(self.parent, made, text, effects_ahead(made.folded, again))
+        effects = effects_ahead(made.folded, again, has_secrets=has_secrets)
+        known = self.opener.declared
+        return Forking(self.parent, made, text, effects, known, secret)
 
 
 # ---------------------------------------------------------------- edits
@@ -271,6 +294,17 @@ def _edit(before: Folded, last: Event, edits: Edits) -> Edited | None:
     if not edits.variables:
         return None
     return Edited(dict(edits.variables), edits.by, holds=tells_the_machine(last.type))
+
+
+def _secret(before: Folded, start: Start, edits: Edits) -> frozenset[str]:
+    """The edited variables that take the place of what nobody may read."""
+    monitor = before.machine.monitor
+    labels = {} if monitor is None else monitor.variables()
+    return frozenset(
+        name
+        for name in edits.variables
+        if name in start.secret or (name in labels and labels[name][0].is_secret)
+    )
 
 
 def _changed_steps(edits: Edits) -> set[str]:

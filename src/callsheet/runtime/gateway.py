@@ -53,6 +53,8 @@ CompilePort: TypeAlias = "Callable[[Compile, CallContext], Awaitable[tuple[Plan,
 """Makes a new, checked plan for a RE-PLAN, with the facts about its tools."""
 Late: TypeAlias = "Succeeded | Failed"
 Outcome: TypeAlias = "Succeeded | Failed | PlanCompiled | Doubted | Decided | TimerFired"
+BLOCK_RULES = ("flag", "block", "review")
+"""What may become of doubts that agents tell in LCTL blocks."""
 _T = TypeVar("_T")
 _Asking = TypeVar("_Asking", CallModel, RunAgent, AgentTurn)
 Remote: TypeAlias = "CallTool | CallModel | RunAgent | AgentTurn | Compile | Probe"
@@ -88,6 +90,8 @@ class Ports:
     """The folder of the file tools, by which the labels of its files are known; empty where it is not."""
     known: Known = field(default_factory=Known)
     """The secrets that were configured for what is reached: they are found wherever they stand."""
+    blocks: str | None = None
+    """One of `BLOCK_RULES`; None hands out no blocks."""
 
 
 _succeeded: Callable[[tuple[object, ...]], Succeeded] = partial(cast("Any", tuple).__new__, Succeeded)

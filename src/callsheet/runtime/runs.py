@@ -6,11 +6,11 @@ person has to decide about.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from secrets import token_hex
 from typing import NamedTuple
 
 from callsheet.diagnostics import CallsheetError
@@ -58,6 +58,7 @@ from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.ids import new_run_id
 from callsheet.store.labels import LabelStore
+from callsheet.store.leftovers import open_labels
 from callsheet.store.records import Start, secret_labels
 from callsheet.store.replay import Folded, begin
 from callsheet.store.snapshots import Posed
@@ -103,10 +104,10 @@ class Launch:
 
     def secret_parts(self) -> dict[Path, str]:
         """The secret parts of the body of the run's start, by their place."""
-        if self.policy is None:
-            return inputs_at(sorted(self.secret), DECLARED)
-        by_policy = self.inputs if self.policy.inputs.is_secret else ()
-        return inputs_at(by_policy, LABEL) | inputs_at(sorted(self.secret), DECLARED)
+        by_policy = self.policy is not None and self.policy.inputs.is_secret
+        labelled = inputs_at(self.inputs, LABEL) if by_policy else {}
+        pepper: dict[Path, str] = {("pepper",): _PEPPER} if self.secret else {}
+        return labelled | inputs_at(sorted(self.secret), DECLARED) | pepper
 
     def check(self, plan: Plan) -> None:
         """Raise CallsheetError (RUN050) for a plan that the policy was not held against."""
@@ -133,6 +134,7 @@ class Watch:
     from its start, where its last snapshot would do."""
 
 
+_PEPPER = "digests are made with it"
 _NOBODY = Watch()
 _ABSENT = Respondents()
 
@@ -202,6 +204,7 @@ async def start_run(
         ranks_for(journal, plan, launch.limits),
         launch.policy,
         tuple(sorted(launch.secret)),
+        token_hex(16) if launch.secret else "",
     )
     folded = begin(plan, start, watch.observer, launch.program)
     with journal.create_run(
@@ -303,27 +306,19 @@ def _change(
         folded.take(recorder.event(Reopened()))
 
 
-def _labels(journal: Journal) -> LabelStore:
-    """The labels beside a journal; raises JournalError (JRN010) where they cannot be used."""
-    try:
-        return LabelStore.beside(journal.path)
-    except sqlite3.Error as error:
-        raise JournalError(
-            "JRN010",
-            f"the labels of files and facts beside {journal.path} cannot be used: {error}",
-            way_out="free space, or move that file (`…-labels`) away, and all that it knows with it",
-        ) from error
-
-
 @contextmanager
 def _gateway(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Generator[Gateway]:
     """The way out of a run; under a policy a guarded one."""
+    if ports.blocks is not None:
+        from callsheet.runtime.briefing import with_blocks  # noqa: PLC0415 - only where agents get blocks
+
+        ports = with_blocks(ports, journal)
     machine, enforcement = folded.machine, folded.enforcement
     facts, at_once = folded.facts, machine.limits.max_concurrency_by_tool
     if enforcement is None:
         yield Gateway(ports, run_id, facts, at_once)
         return
-    with _labels(journal) as store:
+    with open_labels(journal.path) as store:
         tasks = Tasks(tasks_of(folded), folded.book.began.get)
         guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
         yield GuardedGateway(ports, run_id, guard, facts, at_once)

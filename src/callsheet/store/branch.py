@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from callsheet.ir import JSON, Plan
-from callsheet.machine import CallTool, Edited, Limits, Machine, RunAgent, Started
+from callsheet.machine import CallTool, Edited, Machine, RunAgent
 from callsheet.machine.keys import parse_key
 from callsheet.machine.machine import Observer
-from callsheet.store.errors import JournalError
 from callsheet.store.events import Event, EventType
-from callsheet.store.records import PlanOf, Start, event_record
-from callsheet.store.replay import Folded, begin, fold_on
+from callsheet.store.records import PlanOf, event_record
+from callsheet.store.replay import Folded, begin_with, fold_on
 
 _TOLD = frozenset(EventType) - {
     EventType.INTENT,
@@ -100,7 +99,7 @@ def stand_at(
             yield row
 
     rows = upto()
-    folded = _begun(plan, next(rows), observer)
+    folded = begin_with(plan, next(rows), observer)
     fold_on(folded, rows, plan_of)
     return folded, last[0]
 
@@ -111,19 +110,19 @@ def begins_at(
     """The event with which the turn of a step comes, and the run there; None where it never came."""
     rows = iter(events)
     first = next(rows)
-    folded = _begun(plan, first)
-    found = first.seq if has_begun(folded.machine, visited) else None
+    folded = begin_with(plan, first)
+    found = first.seq if hasbegin_with(folded.machine, visited) else None
 
     def until() -> Iterator[Event]:
         nonlocal found
         before = first.seq
         for row in rows:
-            if has_begun(folded.machine, visited):
+            if hasbegin_with(folded.machine, visited):
                 found = before
                 return
             before = row.seq
             yield row
-        if has_begun(folded.machine, visited):
+        if hasbegin_with(folded.machine, visited):
             found = before
 
     if found is None:
@@ -131,7 +130,7 @@ def begins_at(
     return None if found is None else (found, folded)
 
 
-def has_begun(machine: Machine, visited: Visited) -> bool:
+def hasbegin_with(machine: Machine, visited: Visited) -> bool:
     """Whether the turn of a step has come so often."""
     generation, step, visit = visited
     number = machine.program.number_of.get(step)
@@ -160,7 +159,7 @@ def branch(
     """
     rows = iter(events)
     first = next(rows)
-    folded = _begun(plan, first, body=start)
+    folded = begin_with(plan, first, body=start)
     choice = _Choice(folded, cut, edit)
     fold_on(folded, choice.rows(rows), plan_of)
     return Branch(
@@ -250,7 +249,7 @@ def calls_after(plan: Plan, events: Iterable[Event], plan_of: PlanOf, at: int) -
     """The calls of tools and agents that left after the event `at`, with their arguments."""
     found: list[KnownCall] = []
     rows = iter(events)
-    folded = _begun(plan, next(rows))
+    folded = begin_with(plan, next(rows))
 
     def noted() -> Iterator[Event]:
         for row in rows:
@@ -265,28 +264,6 @@ def calls_after(plan: Plan, events: Iterable[Event], plan_of: PlanOf, at: int) -
     return found
 
 
-def _begun(
-    plan: Plan, first: Event, observer: Observer | None = None, body: Mapping[str, Any] | None = None
-) -> Folded:
-    """A run that has been told of its start, which may have another body than is written."""
-    try:
-        if first.type is not EventType.START:
-            raise ValueError("a run begins with its start")
-        folded = begin(plan, Start.from_json(body or first.body or {}), observer)
-    except (KeyError, TypeError, ValueError) as error:
-        raise JournalError(
-            "JRN020", f"event {first.seq} ({first.type}) of run {first.run_id} cannot be read: {error!r}"
-        ) from error
-    folded.clock.tick(first)
-    folded.take(Started(folded.start.inputs))
-    return folded
-
-
 def with_inputs(start: Mapping[str, Any], values: Mapping[str, JSON]) -> dict[str, Any]:
     """The body of a start whose inputs are edited."""
     return {**start, "inputs": {**start["inputs"], **values}}
-
-
-def with_limits(start: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
-    """The body of a start with other limits."""
-    return {**start, "limits": limits.to_json()}

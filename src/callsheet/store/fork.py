@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from callsheet.ir import Plan
 from callsheet.machine import Edited
 from callsheet.machine.keys import place_of_key
+from callsheet.sealing.sealer import Path, Sealer
 from callsheet.store.archive import entries_of, run_row
 from callsheet.store.blobs import INLINE_LIMIT, ROW_LIMIT, insert_blob, write_blob_file
 from callsheet.store.branch import Branch
@@ -98,12 +99,25 @@ def hash_at(parts: Parts, run_id: str, seq: int) -> str:
     return rows[0][0].hex()
 
 
-def write_branch(parts: Parts, parent: RunInfo, run_id: str, branch: Branch, plan: tuple[Plan, str]) -> None:
+class Secrets(NamedTuple):
+    """What takes secrets out of what is written, and the parts of the start and of the edit that are such."""
+
+    sealer: Sealer
+    start: Mapping[Path, str]
+    edit: Mapping[Path, str]
+
+
+def write_branch(
+    parts: Parts, parent: RunInfo, run_id: str, branch: Branch, plan: tuple[Plan, str], secrets: Secrets
+) -> None:
     """Put the run `run_id` into the journal, which branches off from `parent`; `plan` has its text with it.
 
-    All of it is there, or nothing. No process owns it then. Raises JournalError: JRN001 for an id that is
-    none, JRN003 if there is such a run, JRN017 where the journal cannot be written.
+    All of it is there, or nothing. No process owns it then. What was sealed stays so. Raises JournalError:
+    JRN001 for an id that is none, JRN003 if there is such a run, JRN017 where the journal cannot be written,
+    SEC003 where something is secret and there can be no key.
     """
+    start = _body(EventType.START, branch.start, secrets.sealer, secrets.start)
+    edit = None if branch.edit is None else _edit_body(branch.edit, secrets)
     check_run_id(run_id)
 
     def work(cursor: sqlite3.Cursor) -> None:
@@ -111,7 +125,7 @@ def write_branch(parts: Parts, parent: RunInfo, run_id: str, branch: Branch, pla
             raise run_exists(run_id)
         now, row = parts.clock(), plan_row(*plan)
         number, _ = run_row(parts.reader, parent.run_id)
-        entries = _entries(parts, cursor, number, branch)
+        entries = _entries(parts, cursor, number, branch, start, edit)
         cursor.execute(_INSERT_PLAN, (*row, now))
         cursor.execute(
             _INSERT_RUN,
@@ -155,9 +169,23 @@ def _insert(cursor: sqlite3.Cursor, run_id: str, number: int, entries: Iterator[
     )
 
 
-def _entries(parts: Parts, cursor: sqlite3.Cursor, number: int, branch: Branch) -> Iterator[_Entry]:
-    """The entries of the new run, in order."""
-    edit, before = branch.edit, _When(1, 0.0, 0.0)
+def _body(kind: EventType, body: Mapping[str, Any], sealer: Sealer, secret: Mapping[Path, str]) -> bytes:
+    """The bytes of a body, with what is secret sealed in it."""
+    data = encode_body(kind, body)
+    sealed = sealer.sealed(kind, body, data, secret)
+    return data if sealed is None else encode_body(kind, sealed)
+
+
+def _edit_body(edit: Edited, secrets: Secrets) -> bytes:
+    kind, _, body = event_record(edit)
+    return _body(kind, body or {}, secrets.sealer, secrets.edit)
+
+
+def _entries(
+    parts: Parts, cursor: sqlite3.Cursor, number: int, branch: Branch, start: bytes, edit: bytes | None
+) -> Iterator[_Entry]:
+    """The entries of the new run, in order; its start and its edit have these bodies."""
+    before = _When(1, 0.0, 0.0)
     for seq, row in entries_of(parts.reader, number):
         epoch, kind, key, step, index, attempt, ts, mono, body, blob, _, intents, _ = row
         when = _When(epoch, ts, mono)
@@ -167,7 +195,7 @@ def _entries(parts: Parts, cursor: sqlite3.Cursor, number: int, branch: Branch) 
         left = () if intents is None else decode_intents(intents)
         kept = tuple(intent for at, intent in enumerate(left, seq + 1) if _is_taken(branch, at))
         if seq == 1:
-            yield _start_entry(parts, cursor, branch.start, when, kept)
+            yield _start_entry(parts, cursor, start, when, kept)
         elif _is_taken(branch, seq):
             yield _Entry(when, kind, (key, step, index, attempt), body, blob, kept)
         else:
@@ -181,10 +209,7 @@ def _is_taken(branch: Branch, seq: int) -> bool:
     return seq in branch.taken if seq > branch.at else seq not in branch.left_out
 
 
-def _start_entry(
-    parts: Parts, cursor: sqlite3.Cursor, start: Mapping[str, Any], when: _When, intents: Intents
-) -> _Entry:
-    data = encode_body(EventType.START, start)
+def _start_entry(parts: Parts, cursor: sqlite3.Cursor, data: bytes, when: _When, intents: Intents) -> _Entry:
     if len(data) <= INLINE_LIMIT:
         return _Entry(when, EventType.START, _NOWHERE, data, None, intents)
     name = sha256(data).hexdigest()
@@ -194,10 +219,9 @@ def _start_entry(
     return _Entry(when, EventType.START, _NOWHERE, None, name, intents)
 
 
-def _edit_entry(parts: Parts, edit: Edited, when: _When) -> _Entry:
-    kind, _, body = event_record(edit)
-    data = encode_body(kind, body or {})
-    return _Entry(when._replace(ts=parts.clock()), kind, _NOWHERE, data, None)
+def _edit_entry(parts: Parts, data: bytes, when: _When) -> _Entry:
+    # a large one stays in its row: nobody types so much
+    return _Entry(when._replace(ts=parts.clock()), EventType.EDIT, _NOWHERE, data, None)
 
 
 def _intent_entry(intent: tuple[str, str | None], when: _When) -> _Entry:

@@ -14,12 +14,12 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.doubts import doubt_json, doubt_lines, left_lines, unanswered_lines
+from callsheet.apps.cli.eventlines import event_json, event_line
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.origin import Origin, origin_of
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, seconds
 from callsheet.apps.cli.runs import INTERRUPTED, plan_name, shown_status
-from callsheet.sealing.opening import shown
 from callsheet.views.columns import cut, pad
 from callsheet.views.describe import describe_action
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from callsheet.ir import Step
     from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall
-    from callsheet.store.events import Event
     from callsheet.store.journal import Journal
     from callsheet.store.reader import BadEvent, RunInfo
 
@@ -341,24 +340,9 @@ def _show_timeline(journal: Journal, info: RunInfo, bad: BadEvent | None, *, as_
 
 
 def _show_events(journal: Journal, info: RunInfo, *, as_json: bool) -> None:
-
     events = journal.events(info.run_id, lenient=True)
     if as_json:
-        print_json([_event_json(event, iso(event.ts)) for event in events])
+        print_json([event_json(event) for event in events])
         return
     for event in events:
-        body = "" if event.body is None else preview(shown(event.body), 100)
-        click.echo(f"{event.seq:>6}  {iso(event.ts)}  {event.type:<8} {event.key or '':<12} {body}".rstrip())
-
-
-def _event_json(event: Event, time: str) -> dict[str, Any]:
-    return {
-        "seq": event.seq,
-        "time": time,
-        "type": str(event.type),
-        "key": event.key,
-        "step": event.step,
-        "epoch": event.epoch,
-        "body": shown(event.body),
-        "hash": event.hash.hex(),
-    }
+        click.echo(event_line(event))

@@ -33,6 +33,15 @@ MAX_TOKENS = 2_000
 _LONGEST_THOUGHT = 300
 _LONGEST_DESCRIPTION = 200
 
+_BLOCK = """
+Beside "finish" an answer may have "lctl": a block, as text, that says what your result rests on and how \
+sure you are of it. Take the id of the chain from the block that you got, a step one higher, and new ids:
+lctl: "3.0"
+chain: {id: …, step: …, from: you, to: caller}
+facts: {A1: {text: "what you found", confidence: 0.8}}
+instruction: what to do with it"""
+"""What the rules say where blocks are handed out."""
+
 AskTurn: TypeAlias = "Callable[[Messages, Mapping[str, Any]], Awaitable[object]]"
 """Asks a model to go on with a conversation, with an answer of a JSON schema where it can be held to one."""
 SpecOf: TypeAlias = "Callable[[str], ToolSpec | None]"
@@ -68,16 +77,19 @@ class AgentTurns:
     async def __call__(self, command: AgentTurn, context: CallContext) -> JSON:
         """The model's answer to one question: an action as data, or the text of what is none."""
         specs = [spec for name in command.allowed.tools if (spec := self._spec_of(name)) is not None]
-        prompt = turn_prompt(command, specs)
+        prompt = turn_prompt(command, specs, context.handed)
         if not command.turns:
-            context.remark(Fact("prompt", f"AGENT_SOLVE/{PROMPT_VERSION}"))
+            context.remark(Fact("prompt", f"AGENT_SOLVE/{PROMPT_VERSION}{'+lctl' if context.handed else ''}"))
         context.remark(*prompt.remarks)
         answer = text_of(await self._ask(prompt.messages, prompt.schema), context)
         if not isinstance(answer, str):
             raise ToolFailed(f"the model answered with {type(answer).__name__} instead of text")
         if len(answer) > MAX_ANSWER:
             raise ToolFailed(f"the model's answer is longer than {MAX_ANSWER:,} characters")
-        return action_in(without_marks(answer.strip(), prompt.mark), command.allowed.at_once)
+        action = action_in(without_marks(answer.strip(), prompt.mark), command.allowed.at_once)
+        if context.handed and isinstance(action, dict) and "finish" in action:
+            context.returned = to_text(action.pop("lctl", ""))
+        return action
 
 
 def action_in(answer: str, at_once: int = 1) -> JSON:
@@ -109,19 +121,23 @@ class TurnPrompt(NamedTuple):
     mark: str
 
 
-def turn_prompt(command: AgentTurn, specs: list[ToolSpec]) -> TurnPrompt:
-    """What a model is asked in a turn: the rules and tools, the goal, and what was said before."""
+def turn_prompt(command: AgentTurn, specs: list[ToolSpec], handed: str = "") -> TurnPrompt:
+    """What a model is asked in a turn: the rules and tools, the goal, and what was said before.
+
+    `handed` is the LCTL block that it gets; with one it may return one.
+    """
     goal, inputs, told = _given(command)
     results = (to_text(seen.value) for turn in command.turns for seen in turn.seen)
-    mark = mark_for([*inputs, goal, *results])
+    mark = mark_for([*inputs, goal, handed, *results])
     remarks: list[Remark] = []
     is_last = len(command.turns) + 1 >= command.allowed.turns
     task = [
+        *(["How sure the data is, as LCTL:", *marked(mark, [handed.strip()])] if handed else []),
         *marked(mark, [_cut(f"input {n}", text, remarks) for n, text in enumerate(inputs, 1)]),
         "\n".join([*told, f"Goal: {goal}"]),
     ]
     messages = [
-        {"role": "system", "content": _rules(command, specs, mark)},
+        {"role": "system", "content": _rules(command, specs, mark) + (_BLOCK if handed else "")},
         {"role": "user", "content": "\n\n".join(task)},
     ]
     for number, turn in enumerate(command.turns, 1):
@@ -135,7 +151,7 @@ def turn_prompt(command: AgentTurn, specs: list[ToolSpec]) -> TurnPrompt:
         ]
     if is_last and not command.turns:
         messages[-1]["content"] += "\nThis is your only turn: finish at once."
-    schema = action_schema([] if is_last else specs, command.allowed.at_once)
+    schema = action_schema([] if is_last else specs, command.allowed.at_once, with_block=bool(handed))
     return TurnPrompt(messages, schema, tuple(remarks), mark)
 
 
@@ -237,8 +253,8 @@ def _compact(value: JSON) -> str:
 # ---------------------------------------------------------------- the form of an answer
 
 
-def action_schema(specs: list[ToolSpec], at_once: int = 1) -> dict[str, Any]:
-    """The JSON schema of an action: a call of one of these tools, or the end."""
+def action_schema(specs: list[ToolSpec], at_once: int = 1, *, with_block: bool = False) -> dict[str, Any]:
+    """The JSON schema of an action: a call of one of these tools, or the end, perhaps with an LCTL block."""
     thought = {"type": "string", "maxLength": _LONGEST_THOUGHT}
     calls = [_call_schema(spec) for spec in specs]
     forms: list[dict[str, Any]] = [
@@ -247,7 +263,8 @@ def action_schema(specs: list[ToolSpec], at_once: int = 1) -> dict[str, Any]:
     if at_once > 1 and calls:
         several = {"type": "array", "items": {"anyOf": calls}, "minItems": 1, "maxItems": at_once}
         forms.append(_object({"thought": thought, "calls": several}, ["calls"]))
-    forms.append(_object({"thought": thought, "finish": {}}, ["finish"]))
+    block = {"lctl": {"type": "string"}} if with_block else {}
+    forms.append(_object({"thought": thought, "finish": {}, **block}, ["finish"]))
     return {"anyOf": forms}
 
 

@@ -201,6 +201,30 @@ def free_ids(document: Body, count: int = 1) -> tuple[str, ...]:
     return tuple(f"F{highest + place}" for place in range(1, count + 1))
 
 
+def new_ids(branches: Sequence[Hop]) -> list[dict[str, str]]:
+    """For each branch, other ids for the facts whose ids an earlier branch gives to different facts.
+
+    A fact that was there before the branches parted keeps its id: what they say of it is a conflict.
+    """
+    bodies, before = [hop.body for hop in branches], origins(branches)
+    known = {fact for body in before for fact in body.facts}
+    clashes = {c.fact for c in conflicts(bodies, before) if c.texts and c.fact not in known}
+    count = sum(fact in body.facts for body in bodies for fact in clashes)
+    every = {fact: Fact(fact) for body in bodies for fact in (*body.facts, *_written(body))}
+    free = iter(free_ids(Handoff(Chain(), every), count))
+    seen: set[str] = set()
+    names: list[dict[str, str]] = []
+    for body in bodies:
+        own = [fact for fact in body.facts if fact in clashes]
+        names.append({fact: next(free) for fact in own if fact in seen})
+        seen.update(own)
+    return names
+
+
+def _written(document: Body) -> Iterable[str]:
+    return (fact for entry in document.entries for fact in entry.written)
+
+
 # ---------------------------------------------------------------- parts
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from callsheet.ir import Call, CallKind, Cast, Effect, Step
 from callsheet.machine import ToolFacts
+from callsheet.trace.lctl.reply import MOST_STATED
 from callsheet.trace.projection.record import Record, Visit, Write
 
 _WEB = frozenset({"FETCH_PAGE", "WEB_SEARCH"})
@@ -59,15 +60,22 @@ def own_basis(visit: Visit, facts: Mapping[str, ToolFacts], by_tool: Mapping[str
         return PERSON if visit.is_edit else WRITTEN
     if step.action.tool in by_tool:
         return Basis(by_tool[step.action.tool], "set for this tool")
-    match step.action.kind:
+    return _of_call(visit, step, step.action, facts)
+
+
+def _of_call(visit: Visit, step: Step, call: Call, facts: Mapping[str, ToolFacts]) -> Basis:
+    match call.kind:
+        case CallKind.AGENT if visit.stated is not None:
+            most = AGENT.value if step.foreach is not None else MOST_STATED
+            return Basis(min(visit.stated, most), "an agent said so, and how sure it is")
         case CallKind.MODEL:
-            return CHECKED if _is_checked(step, step.action) else ASSUMED
+            return CHECKED if _is_checked(step, call) else ASSUMED
         case CallKind.HUMAN:
             return NOBODY if visit.expired else PERSON
-        case CallKind.TOOL if step.action.tool in _WEB:
+        case CallKind.TOOL if call.tool in _WEB:
             return WEB
         case CallKind.TOOL:
-            effect = facts.get(step.action.tool, ToolFacts()).effect
+            effect = facts.get(call.tool, ToolFacts()).effect
             return _BY_EFFECT.get(effect, DECLARED)
         case kind:
             return _BY_KIND[kind]

@@ -52,6 +52,7 @@ class Visit:
     arguments were made of, `control` those that decided whether it is done. `wrote` are in order. `started`
     and `settled` are moments of the run that can be compared, `seconds` how long it took. Of a FOREACH
     `failures` counts the items that failed. `expired` says that nobody answered its question in time.
+    `stated` is how sure an agent has said that it is, the least where it has said so several times.
     """
 
     label: str
@@ -73,6 +74,7 @@ class Visit:
     cuts: tuple[str, ...] = ()
     is_edit: bool = False
     """Whether somebody set a variable by hand."""
+    stated: float | None = None
 
     @property
     def reads(self) -> tuple[Write, ...]:

@@ -5,6 +5,7 @@ The journal is folded; what the machine tells of each step meanwhile is written 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -21,6 +22,9 @@ from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text, shown_v
 _MOST_CUTS = 3
 _OUTCOMES = frozenset({EventType.OK, EventType.ERR, EventType.PLAN})
 _EXPIRED = "expire"
+STATED = "stated confidence"
+"""The name of the remark by which an answer tells how sure its agent says that it is, from 0 to 1."""
+_STATED = re.compile(rf"(?:^|: ){STATED}: ([0-9.]+)$")
 
 
 def record_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Record:
@@ -61,6 +65,7 @@ class _Draft:
     cast_failed: bool = False
     expired: bool = False
     cuts: list[str] = field(default_factory=list[str])
+    stated: float | None = None
 
     def visit(
         self, place: int, outcome: Outcome, tick: int, now: float, wrote: tuple[Write, ...] = ()
@@ -84,6 +89,7 @@ class _Draft:
             self.cast_failed,
             self.expired,
             tuple(self.cuts[:_MOST_CUTS]),
+            stated=self.stated,
         )
 
 
@@ -314,6 +320,8 @@ def _remark(draft: _Draft, note: Note) -> None:
             draft.cast_failed = True
         case NoteKind.CUT:
             draft.cuts.append(shown_text(note.detail))
+        case NoteKind.FACT if (said := _STATED.search(note.detail)) is not None:
+            draft.stated = min(float(said[1]), 1.0 if draft.stated is None else draft.stated)
         case NoteKind.ANSWERED:
             draft.expired = note.detail == _EXPIRED
         case _:

@@ -8,8 +8,8 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.lctl.saving import save
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
-from callsheet.diagnostics import CallsheetError
 from callsheet.trace.lctl.write import to_data, write
 
 
@@ -52,17 +52,9 @@ def emit(
     text = write(document)
     with may_stay_unread():
         if output is not None:
-            _save(output, text)
+            save(output, text)
         if as_json:
             print_json(to_data(document))
         elif output is None:
             print_text(text.removesuffix("\n"))
     return Exit.OK
-
-
-def _save(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        why = f"{path} cannot be written: {error.strerror or error}"
-        raise CallsheetError.single("CFG014", why, help="name a file that can be written") from error

@@ -16,6 +16,7 @@ COMMANDS: dict[str, Entry] = {
     "graph": Entry(f"{_HERE}.look:graph", "Draw the chain as a flowchart.", _READ),
     "emit": Entry(f"{_HERE}.emit:emit", "Write a run of the journal as a document.", _WRITE),
     "ack": Entry(f"{_HERE}.ack:ack", "Write the ack of a hand-off.", _ANSWER),
+    "merge": Entry(f"{_HERE}.merge:merge", "Join the branches of a chain.", _ANSWER),
     "diff": Entry(f"{_HERE}.diff:diff", "Say what differs between two documents.", _ANSWER),
     "rules": Entry(f"{_HERE}.rules:rules", "List the rules.", _ANSWER),
 }
@@ -23,4 +24,4 @@ COMMANDS: dict[str, Entry] = {
 
 @click.group("lctl", cls=LazyCommands, entries=COMMANDS, epilog=None)
 def lctl() -> None:
-    """Write, check, acknowledge, draw and compare LCTL documents, which agents hand to one another."""
+    """Write, check, acknowledge, merge, draw and compare LCTL documents, which agents hand to one another."""

@@ -14,7 +14,7 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.views.columns import cut
 from callsheet.views.describe import describe_action
 
-_WORDS: Mapping[NoteKind, str] = {
+WORDS: Mapping[NoteKind, str] = {
     NoteKind.EARLY: "early",
     NoteKind.STARTED: "started",
     NoteKind.SKIPPED: "skipped",
@@ -30,6 +30,7 @@ _WORDS: Mapping[NoteKind, str] = {
     NoteKind.ASKED: "asks",
     NoteKind.ANSWERED: "answer",
 }
+"""What a note is called on a line; others have none."""
 
 
 def said_of(note: Note) -> str:
@@ -61,7 +62,7 @@ class PlainLines:
 
     def show(self, note: Note, took: float | None) -> None:
         """Print the note."""
-        word = _WORDS.get(note.kind)
+        word = WORDS.get(note.kind)
         if word is not None:
             begins = note.kind in (NoteKind.STARTED, NoteKind.EARLY)
             said = self._actions.get(note.step, "") if begins else said_of(note)

@@ -51,7 +51,7 @@ async def _revise(draft: Draft, model: str) -> Revision:
             labels = secret_labels(draft.policy, start.secret)
             proof = prove(plan, draft.policy, registry, inputs=start.inputs, labels=labels)
             proof = proof.under(undertaking(setup, registry, keeps_labels=True))
-            proof.raise_if_refused(None)
+            proof.raise_if_refused()
             policy = proof.policy
         on_in_doubt = OnInDoubt(setup.settings.on_in_doubt)
         facts = facts_of(plan, registry, on_in_doubt, asked.agents)

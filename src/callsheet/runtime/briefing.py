@@ -1,0 +1,124 @@
+"""Agents of a run are handed LCTL blocks, and what they return is checked on receipt.
+
+In: the ports of a run, its journal, a rule. Out: ports whose agents are told in a block how sure the values
+are that they are given. What a returned block says stands beside the answer in the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from enum import StrEnum
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON
+from callsheet.machine import AgentTurn, Fact, RunAgent, to_text
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.runtime.gateway import AgentPort, Ports, TurnPort
+from callsheet.store.journal import Journal
+from callsheet.trace.lctl.model import Handoff
+from callsheet.trace.lctl.reply import Reply, reply_to
+from callsheet.trace.lctl.write import write
+from callsheet.trace.projection.briefing import briefing_of
+from callsheet.trace.projection.recording import STATED, record_of
+
+_LONGEST = 4_000
+"""Characters of a goal in a block."""
+
+
+class BlockRule(StrEnum):
+    """What becomes of an answer whose LCTL block tells doubts."""
+
+    FLAG = "flag"
+    """They are told beside the answer."""
+    BLOCK = "block"
+    """A fact below 0.40, or a block that breaks a rule, fails the step."""
+    REVIEW = "review"
+    """So does a fact below 0.60."""
+
+
+def with_blocks(ports: Ports, journal: Journal) -> Ports:
+    """The ports as they are, or with blocks for agents where they have a rule for them."""
+    if ports.blocks is None:
+        return ports
+    desk = _Desk(journal, BlockRule(ports.blocks))
+    return replace(
+        ports,
+        agent=None if ports.agent is None else desk.agent(ports.agent),
+        turn=None if ports.turn is None else desk.turn(ports.turn),
+    )
+
+
+class _Desk:
+    """Writes blocks for agents, and receives theirs; of each visit the block is made once."""
+
+    def __init__(self, journal: Journal, rule: BlockRule) -> None:
+        self._journal = journal
+        self._rule = rule
+        self._made: dict[str, Handoff | None] = {}
+
+    def agent(self, port: AgentPort) -> AgentPort:
+        """Agents that are carried out as a whole."""
+
+        async def solve(command: RunAgent, context: CallContext) -> JSON:
+            handed = await self._hand(context, command)
+            value = await port(command, context)
+            self._receive(handed, context)
+            return value
+
+        return solve
+
+    def turn(self, port: TurnPort) -> TurnPort:
+        """Agents that the machine drives: each question has the block, and the last answer may return one."""
+
+        async def ask(command: AgentTurn, context: CallContext) -> JSON:
+            handed = await self._hand(context, command)
+            value = await port(command, context)
+            self._receive(handed, context)
+            return value
+
+        return ask
+
+    async def _hand(self, context: CallContext, command: RunAgent | AgentTurn) -> Handoff | None:
+        label = context.key.rsplit(".", 2)[0]
+        if label not in self._made:
+            self._made[label] = await asyncio.to_thread(self._briefing, context.run_id, label)
+        made = self._made[label]
+        if made is None:
+            return None
+        goal = command.args.get("goal") or next(iter(command.inputs), "")
+        handed = replace(made, instruction=to_text(goal)[:_LONGEST] or "Solve the step.")
+        context.handed = write(handed)
+        return handed
+
+    def _briefing(self, run_id: str, label: str) -> Handoff | None:
+        try:
+            plan = self._journal.plan(self._journal.find_run(run_id).plan_hash)[0]
+            record = record_of(plan, self._journal.events(run_id), lambda name: self._journal.plan(name)[0])
+        except CallsheetError:
+            return None
+        return briefing_of(record, run_id, label)
+
+    def _receive(self, handed: Handoff | None, context: CallContext) -> None:
+        if not context.returned.strip():
+            return
+        reply = reply_to(handed, context.returned)
+        context.remark(Fact("lctl", reply.describe()))
+        if reply.confidence is not None:
+            context.remark(Fact(STATED, f"{reply.confidence:g}"))
+        why = self._objection(reply)
+        if why:
+            raise ToolFailed(why)
+
+    def _objection(self, reply: Reply) -> str:
+        if self._rule is BlockRule.FLAG:
+            return ""
+        if reply.errors:
+            return f"the agent's LCTL block breaks rules: {reply.errors[0].rule} {reply.errors[0].message}"
+        if reply.blocked:
+            return (
+                f"the agent's answer rests on what it is not sure of: {', '.join(reply.blocked)} below 0.40"
+            )
+        if reply.review and self._rule is BlockRule.REVIEW:
+            return f"a person has to look at the agent's answer: {', '.join(reply.review)} below 0.60"
+        return ""

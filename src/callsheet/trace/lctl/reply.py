@@ -1,0 +1,98 @@
+"""What an agent hands back: its block checked on receipt, and how sure it says that it is.
+
+In: the block that the agent was handed, and the text of the one that it returns. Out: a `Reply`; whatever is
+wrong with the block stands in it, nothing is raised.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from callsheet.trace.lctl.check import check
+from callsheet.trace.lctl.confidence import is_blocked, is_flagged, lowest, needs_review
+from callsheet.trace.lctl.fences import CutOff, NoBlock, block_of
+from callsheet.trace.lctl.findings import Finding
+from callsheet.trace.lctl.model import Body, Handoff
+
+MOST_STATED = 0.85
+"""As sure as an agent can be of itself."""
+_NOT_LOST = frozenset({"X07", "X09", "V05"})
+"""What was handed to an agent stays with who handed it, whether the agent repeats it or not; what is below
+0.40 is told apart."""
+_FENCE_END = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*(\n|$)")
+_FENCE_START = re.compile(r"[ \t]*(`{3,}|~{3,})[^\n]*\n$")
+
+
+class Reply(NamedTuple):
+    """A block that came back. `confidence` is what its new facts are worth, at most 0.85; None without one.
+
+    `flagged`, `review` and `blocked` are facts by what they are worth; `errors` are the rules it breaks.
+    """
+
+    confidence: float | None
+    facts: int
+    flagged: tuple[str, ...]
+    review: tuple[str, ...]
+    blocked: tuple[str, ...]
+    errors: tuple[Finding, ...]
+
+    def describe(self) -> str:
+        """It in one line."""
+        if self.errors:
+            rules = ", ".join(dict.fromkeys(finding.rule for finding in self.errors))
+            return f"its block is not taken: {rules}: {self.errors[0].message}"
+        said = [f"{self.facts} fact{'' if self.facts == 1 else 's'}"]
+        for what, ids in (("flagged", self.flagged), ("to review", self.review), ("blocked", self.blocked)):
+            said += [f"{what} {', '.join(ids)}"] if ids else []
+        return "; ".join(said)
+
+
+def reply_to(handed: Handoff | None, text: str) -> Reply:
+    """Receive what an agent gives back to a hand-off.
+
+    >>> text = "lctl: '3.0'\\nchain: {id: r, step: 2, from: a, to: b}\\ninstruction: ok\\n"
+    >>> reply_to(None, text + "facts: {A1: {text: it rains, confidence: 0.97}}").confidence
+    0.85
+    """
+    report = check([text] if handed is None else [handed, text])
+    place = len(report.readings) - 1
+    document = report.documents[place]
+    errors = tuple(f for f in report.of(place) if f.is_error and f.rule not in _NOT_LOST)
+    if not isinstance(document, Body):
+        return Reply(None, 0, (), (), (), errors or (Finding("P09", place, "it is no hand-off"),))
+    values = report.hops[place].effective
+    new = [fact for fact in document.facts if handed is None or fact not in handed.facts]
+    told = lowest(values[fact] for fact in new)
+    listed = [fact for fact in document.handed_on if fact in values]
+    return Reply(
+        None if errors or told is None else min(told, MOST_STATED),
+        len(document.facts),
+        tuple(fact for fact in document.critical if fact in values and is_flagged(values[fact])),
+        tuple(fact for fact in listed if needs_review(values[fact])),
+        tuple(fact for fact in listed if is_blocked(values[fact])),
+        errors,
+    )
+
+
+def parted(text: str) -> tuple[str, str]:
+    """An answer without the fenced block that it holds, and that block; "" where it holds none.
+
+    >>> parted("It rains.\\n```yaml\\nlctl: '3.0'\\n```\\n")
+    ('It rains.', "lctl: '3.0'\\n")
+    >>> parted("It rains.")
+    ('It rains.', '')
+    """
+    if "lctl" not in text:
+        return text, ""
+    try:
+        whole = block_of(text)
+    except (CutOff, NoBlock):
+        return text, ""
+    start = len(whole) - len(whole.lstrip(" \n\t"))
+    before = text[: text.rfind("\n", 0, start) + 1]
+    opener = _FENCE_START.search(before)
+    closer = _FENCE_END.match(text, len(whole))
+    if opener is None or closer is None:  # all of the text is a document, and no answer with one in it
+        return text, ""
+    return f"{before[: opener.start()]}{text[closer.end() :]}".strip(), text[len(before) : len(whole)]

@@ -1,0 +1,191 @@
+"""Agents get an LCTL block on how sure their inputs are; what they return is checked on receipt."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from callsheet import AgentAnswer, AgentTask, ChatModel, RunStatus, Runtime, tool
+from callsheet.lctl import Fact, Handoff, Work, receive, write
+from callsheet.store import Journal
+
+PLAN = """S1: @LOOK () > $seen
+S2: @FETCH_NEWS () > $news
+S3: @AGENT_SOLVE ($seen, goal="what is it?") > $found
+S4: @RESPOND ($found)"""
+
+
+@tool(effect="read")
+def look() -> str:
+    """What is seen."""
+    return "a red door"
+
+
+@tool(effect="read")
+def fetch_news() -> str:
+    """What nobody hands to the agent."""
+    return "the secret of the house"
+
+
+def block(task: AgentTask, confidence: float, **fact: object) -> str:
+    """What an agent that follows the protocol hands back."""
+    got = receive(task.lctl)
+    found = Fact("A1", "it is a door", confidence, **fact)  # type: ignore[arg-type]
+    work = Work(
+        agent=got.document.chain.target or "",
+        to="caller",
+        instruction="go on",
+        facts=[found],
+        critical=["A1"],
+    )
+    return write(got.hand_on(work))
+
+
+def remarks(path: Path) -> list[str]:
+    with Journal.open_to_read(path) as journal:
+        told = [row.body or {} for row in journal.events("r") if row.step == "S3" and row.type == "ok"]
+    return [f"{r['fact']}: {r['text']}" for body in told for r in body.get("remarks", ()) if "fact" in r]
+
+
+def test_the_block_has_the_goal_and_the_inputs_with_what_they_are_worth_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    tasks: list[AgentTask] = []
+
+    def agent(task: AgentTask) -> str:
+        tasks.append(task)
+        return "a door"
+
+    path = tmp_path / "j.db"
+    with Runtime([look, fetch_news], agent=agent, journal=path, agent_blocks="flag") as runtime:
+        result = runtime.run_sync(PLAN, run_id="r")
+        document = runtime.lctl_sync("r")
+    assert result.response == "a door"
+    got = receive(tasks[0].lctl, agent="S3:@AGENT_SOLVE")
+    assert (got.instruction, got.document.chain.id) == ("what is it?", "r")
+    assert [(f.text, f.confidence) for f in got.facts] == [('$seen = "a red door"', 0.95)]
+    assert "secret" not in tasks[0].lctl
+    assert isinstance(document, Handoff)
+    assert document.facts["F3"].confidence == 0.60  # it has not said how sure it is
+    assert remarks(path) == []
+
+
+@pytest.mark.parametrize(("stated", "worth"), [(0.99, 0.85), (0.7, 0.7), (0.3, 0.3)])
+def test_what_an_agent_states_counts_and_is_never_more_than_085(
+    tmp_path: Path, stated: float, worth: float
+) -> None:
+    path = tmp_path / "j.db"
+
+    def agent(task: AgentTask) -> AgentAnswer:
+        return AgentAnswer("a door", block(task, stated))
+
+    with Runtime([look, fetch_news], agent=agent, journal=path, agent_blocks="flag") as runtime:
+        assert runtime.run_sync(PLAN, run_id="r").response == "a door"
+        document = runtime.lctl_sync("r")
+    assert document.facts["F3"].confidence == worth
+    assert any(said.startswith("lctl: 2 facts") for said in remarks(path))
+
+
+def test_a_block_in_the_text_of_an_answer_is_taken_out_of_it(tmp_path: Path) -> None:
+    def agent(task: AgentTask) -> str:
+        return f"It is a door.\n```yaml\n{block(task, 0.8)}```\n"
+
+    with Runtime([look, fetch_news], agent=agent, journal=tmp_path / "j.db", agent_blocks="flag") as runtime:
+        assert runtime.run_sync(PLAN, run_id="r").response == "It is a door."
+        assert runtime.lctl_sync("r").facts["F3"].confidence == 0.8
+
+
+@pytest.mark.parametrize(
+    ("rule", "stated", "status"),
+    [
+        ("flag", 0.3, RunStatus.DONE),
+        ("block", 0.5, RunStatus.DONE),
+        ("block", 0.3, RunStatus.FAILED),
+        ("review", 0.5, RunStatus.FAILED),
+        ("review", 0.7, RunStatus.DONE),
+    ],
+)
+def test_the_rule_says_what_becomes_of_doubts(
+    tmp_path: Path, rule: str, stated: float, status: RunStatus
+) -> None:
+    text = """lctl: "3.0"
+chain: {id: r, step: 9, from: "S3:@AGENT_SOLVE", to: caller}
+facts: {A1: {text: it is a door, confidence: %s}}
+instruction: go on
+"""
+    with Runtime(
+        [look, fetch_news],
+        agent=lambda task: AgentAnswer("a door", text % stated),
+        journal=tmp_path / "j.db",
+        agent_blocks=rule,  # type: ignore[arg-type]
+    ) as runtime:
+        result = runtime.run_sync(PLAN.replace("> $found", '> $found ON_FAIL TERMINATE ("no")'), run_id="r")
+    assert (result.status is RunStatus.DONE) == (status is RunStatus.DONE), result.error
+
+
+def test_a_block_that_breaks_a_rule_says_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "j.db"
+    raised = """lctl: "3.0"
+chain: {id: other, step: 9, from: a, to: caller}
+facts: {F1: {text: '$seen = "a red door"', confidence: 1.0}, A1: {text: sure, confidence: 0.8}}
+instruction: go on
+"""
+    with Runtime(
+        [look, fetch_news],
+        agent=lambda task: AgentAnswer("a door", raised),
+        journal=path,
+        agent_blocks="flag",
+    ) as runtime:
+        assert runtime.run_sync(PLAN, run_id="r").response == "a door"
+        assert runtime.lctl_sync("r").facts["F3"].confidence == 0.60
+    (said,) = remarks(path)
+    assert "not taken" in said
+    assert "X01" in said
+    assert "X13" in said
+
+
+def test_without_the_setting_agents_are_asked_as_ever(tmp_path: Path) -> None:
+    tasks: list[AgentTask] = []
+
+    def agent(task: AgentTask) -> AgentAnswer:
+        tasks.append(task)
+        return AgentAnswer("a door", "lctl: nonsense")
+
+    with Runtime([look, fetch_news], agent=agent, journal=tmp_path / "j.db") as runtime:
+        assert runtime.run_sync(PLAN, run_id="r").response == "a door"
+    assert tasks[0].lctl == ""
+    with pytest.raises(ValueError, match="agent_blocks"):
+        Runtime(agent_blocks="maybe")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rule", ["flag", None])
+def test_a_model_that_is_driven_gets_the_block_and_may_return_one(tmp_path: Path, rule: str | None) -> None:
+    asked: list[list[dict[str, str]]] = []
+    reply = """lctl: "3.0"
+chain: {id: r, step: 9, from: you, to: caller}
+facts: {A1: {text: it is a door, confidence: 0.75}}
+instruction: go on
+"""
+
+    def answer(messages: list[dict[str, str]]) -> str:
+        asked.append(messages)
+        if len(asked) == 1:
+            return json.dumps({"tool": "look", "args": {}})
+        return json.dumps({"finish": "a door", **({"lctl": reply} if rule else {})})
+
+    path = tmp_path / "j.db"
+    runtime = Runtime(
+        [look, fetch_news],
+        model=ChatModel(answer),
+        journal=path,
+        agent_blocks=rule,  # type: ignore[arg-type]
+    )
+    with runtime:
+        assert runtime.run_sync(PLAN, run_id="r").response == "a door"
+        document = runtime.lctl_sync("r")
+    told = [message["content"] for message in asked[1]]
+    assert ("How sure the data is" in told[1], '"lctl"' in told[0]) == (bool(rule), bool(rule))
+    assert document.facts["F3"].confidence == (0.75 if rule else 0.60)
+    assert ("stated confidence: 0.75" in remarks(path)) == bool(rule)
