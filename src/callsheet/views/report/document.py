@@ -33,8 +33,8 @@ class EventRow(NamedTuple):
 class StepRow(NamedTuple):
     """A step of a plan. `span` are its first and last line in the plan's text, if it stands there.
 
-    `uses` are `[role, argument, name, path, each]`: `each` is the place in the path that the item of a
-    FOREACH takes, or -1; `literals` are `[argument, value]`.
+    `uses` are `[role, argument, name, path, each, only]`: `each` is the place in the path that the item of a
+    FOREACH takes, `only` the one item that it is read for, or -1; `literals` are `[argument, value]`.
     """
 
     id: str

@@ -6,9 +6,9 @@ from bisect import bisect_right
 from typing import Any
 
 from callsheet.frontends.spelling import read_plan_text
-from callsheet.ir import Call, Plan, Ref, Respond, Step, Terminate
+from callsheet.ir import Call, ListExpr, Plan, Ref, Respond, Step, Terminate
 from callsheet.trace.lineage.lineage import Lineage
-from callsheet.trace.lineage.reads import Reads, Role, located
+from callsheet.trace.lineage.reads import Reads, Role, element
 from callsheet.views.columns import printable
 from callsheet.views.describe import (
     describe_action,
@@ -21,7 +21,7 @@ from callsheet.views.lanes import layout_of
 from callsheet.views.report.document import PlanPart, StepRow
 from callsheet.views.report.values import Values
 
-_NO_GROUP = -1
+_NO_GROUP = _ANY = -1
 _MOST_TEXT = 200_000
 """So many characters of a plan are shown."""
 
@@ -87,13 +87,17 @@ def _uses(reads: Reads) -> list[list[Any]]:
         if use.role is Role.MESSAGE:
             continue
         if use.name != reads.loop or use.role is Role.SOURCE:
-            rows.append([str(use.role), use.argument, use.name, list(use.path), -1])
+            rows.append([str(use.role), use.argument, use.name, list(use.path), _ANY, _ANY])
         elif isinstance(reads.source, Ref):
             path = [*reads.source.path, None, *use.path]
-            rows.append([str(use.role), use.argument, reads.source.name, path, len(reads.source.path)])
+            rows.append([str(use.role), use.argument, reads.source.name, path, len(reads.source.path), _ANY])
+        elif isinstance(reads.source, ListExpr):
+            for item in range(len(reads.source.items)):
+                places = dict.fromkeys(element(reads.source, item, use.path, has_members=True))
+                rows += [[str(use.role), use.argument, name, list(path), _ANY, item] for name, path in places]
         elif reads.source is not None:
-            places = dict.fromkeys(located(reads.source, ()))
-            rows += [[str(use.role), use.argument, name, list(path), -1] for name, path in places]
+            places = dict.fromkeys(element(reads.source, 0, use.path, has_members=True))
+            rows += [[str(use.role), use.argument, name, list(path), _ANY, _ANY] for name, path in places]
     return rows
 
 

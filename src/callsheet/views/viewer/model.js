@@ -194,7 +194,8 @@ export class Model {
   reads(visit, item = null) {
     const step = this.step(visit);
     const found = [];
-    for (const [role, argument, name, path, each] of step.uses) {
+    for (const [role, argument, name, path, each, only] of step.uses) {
+      if (only >= 0 && item !== null && only !== item) continue;
       if (role === "source" && item !== null) continue;
       const write = visit.versions[step.names.indexOf(name)];
       let where = path;
