@@ -37,6 +37,14 @@ def test_each_is_told_as_one_tree_for_each_process_that_carried_it_on(recorded: 
         assert numbers == list(range(1, len(roots) + 1))
         for before, root in pairwise(roots):
             assert is_linked(root, before, "resumed_from")
+        for root in roots[:-1]:
+            if "callsheet.run.status" in root.attributes:
+                continue  # it had ended, and was taken up again
+            left = {
+                s.attributes.get("callsheet.step.status") for s in told.spans if s.parent_id == root.span_id
+            }
+            waits = "waiting" in left and "interrupted" not in left
+            assert root.attributes["callsheet.segment.status"] == ("waiting" if waits else "interrupted")
         assert tell_run(recorded, run_id) == told
 
 

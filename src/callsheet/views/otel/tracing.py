@@ -365,12 +365,12 @@ class Tracer:
             segment.last = self._now
             for prefix in list(self._calls.by_visit):
                 self._tell_unused(prefix)
-        for visit in self._open.values():
-            self._interrupt(visit)
-        self._spans.append(self._root(is_over=is_over))
+        left = [self._interrupt(visit) for visit in self._open.values()]
+        waits = bool(left) and set(left) == {"waiting"}
+        self._spans.append(self._root(is_over=is_over, waits=waits))
 
-    def _interrupt(self, visit: OpenVisit) -> None:
-        """Tell of a visit up to where a process has left it; the next one goes on with it."""
+    def _interrupt(self, visit: OpenVisit) -> str:
+        """Tell of a visit up to where a process has left it, and give how; the next one goes on with it."""
         calls = self._calls.of(visit.label)
         status = "waiting" if visit.events and visit.events[-1].name == Happening.ASKED else "interrupted"
         wrong = Wrong.INTERRUPTED if any(not called.ended for called in calls) else None
@@ -382,6 +382,7 @@ class Tracer:
         self._calls.forget(visit.label, but_open=True)
         visit.again_after = spans[0].span_id
         visit.events, visit.dropped = [], 0
+        return status
 
     def _tell_unused(self, prefix: str) -> None:
         """Tell of calls that left before their turn, which never came."""
@@ -395,7 +396,7 @@ class Tracer:
                 )
         self._calls.forget(prefix)
 
-    def _root(self, *, is_over: bool) -> Span:
+    def _root(self, *, is_over: bool, waits: bool) -> Span:
         about, segment = self._about, self._segment
         attributes: Attributes = {
             Gen.OPERATION: Op.WORKFLOW,
@@ -416,9 +417,6 @@ class Tracer:
                     result.error or "",
                 )
         else:
-            waits = bool(self._open) and all(
-                visit.events == [] and not self._calls.of(visit.label) for visit in self._open.values()
-            )
             attributes[Own.SEGMENT_STATUS] = "waiting" if waits else "interrupted"
         if about.tells_content:
             attributes |= {
