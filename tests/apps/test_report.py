@@ -110,6 +110,16 @@ def test_a_run_whose_process_died_tells_what_may_have_taken_place(machine):
     assert [visit["end"] for visit in rows_of(data["visits"])] == [0]
 
 
+def test_what_was_set_by_hand_in_a_fork_is_a_fact_of_its_own(machine):
+    done_run(machine)
+    machine("fork", "r1", "--at", "3", "--set", "sum=7", "--run-id", "r2", "--yes")
+    data = data_of(machine, "r2")
+    assert data["run"]["parent"] == "r1"
+    edit = next(row for row in rows_of(data["writes"]) if row["made"] == "edit")
+    fact = next(row for row in rows_of(data["facts"]) if row["id"] == edit["fact"])
+    assert (edit["name"], data["values"][edit["value"]], fact["basis"]) == ("sum", "7", "a person said so")
+
+
 def test_a_journal_that_was_changed_is_told_of_in_the_report(machine):
     done_run(machine)
     with sqlite3.connect(machine.journal) as db:

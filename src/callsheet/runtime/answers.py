@@ -91,7 +91,8 @@ def readable(asked: Asked) -> Asked:
     secret = {name for name, told in labels.items() if read_label(told["label"]).is_secret}
     args = {name: hidden(value) if name in secret else value for name, value in asked.args.items()}
     inputs = tuple(map(hidden, asked.inputs)) if secret - args.keys() else asked.inputs
-    return asked._replace(args=args, inputs=inputs)
+    why = tuple(map(hidden, asked.why)) if secret else asked.why
+    return asked._replace(args=args, inputs=inputs, why=why)
 
 
 def pending(

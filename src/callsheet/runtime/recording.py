@@ -53,6 +53,7 @@ POLICY = Policy()
 NEVER = sys.maxsize
 CANCEL = "cancel"
 """Topic and id of the letter that asks a run's owner to cancel it; no call has such a key."""
+_SECRET_PLAN = "the new plan has a secret written in it; it can name the variable that holds it"
 _PAUSE = 0.5
 _UNSEEN = 0.05
 """Seconds after which other processes see at the latest what a run has committed, if its loop is free."""
@@ -140,6 +141,8 @@ class JournalRecorder:
         A result that no journal can keep (NaN, endless nesting) becomes a failure of its call; what a
         probe found and no journal can keep leaves its call in doubt.
         """
+        if type(event) is PlanCompiled and self._writer.knows_in(text_of(event.plan)):
+            event = Failed(event.key, _SECRET_PLAN, spent=event.spent)
         try:
             self._note(event)
         except NotStorable as error:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from secrets import token_hex
 from typing import NamedTuple
 
 from callsheet.diagnostics import CallsheetError
@@ -103,10 +104,10 @@ class Launch:
 
     def secret_parts(self) -> dict[Path, str]:
         """The secret parts of the body of the run's start, by their place."""
-        if self.policy is None:
-            return inputs_at(sorted(self.secret), DECLARED)
-        by_policy = self.inputs if self.policy.inputs.is_secret else ()
-        return inputs_at(by_policy, LABEL) | inputs_at(sorted(self.secret), DECLARED)
+        by_policy = self.policy is not None and self.policy.inputs.is_secret
+        labelled = inputs_at(self.inputs, LABEL) if by_policy else {}
+        pepper: dict[Path, str] = {("pepper",): _PEPPER} if self.secret else {}
+        return labelled | inputs_at(sorted(self.secret), DECLARED) | pepper
 
     def check(self, plan: Plan) -> None:
         """Raise CallsheetError (RUN050) for a plan that the policy was not held against."""
@@ -133,6 +134,7 @@ class Watch:
     from its start, where its last snapshot would do."""
 
 
+_PEPPER = "digests are made with it"
 _NOBODY = Watch()
 _ABSENT = Respondents()
 
@@ -202,6 +204,7 @@ async def start_run(
         ranks_for(journal, plan, launch.limits),
         launch.policy,
         tuple(sorted(launch.secret)),
+        token_hex(16) if launch.secret else "",
     )
     folded = begin(plan, start, watch.observer, launch.program)
     with journal.create_run(

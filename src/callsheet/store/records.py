@@ -1,8 +1,8 @@
 """The machine's events as journal events and back; the one place that knows both.
 
 The bodies: start {inputs, facts, limits, pins, launch, approve and approval_timeout where they name tools,
-ranks where an earlier run tells which steps are long, policy and policy_hash under a policy, secret where
-inputs were declared to be}, intent {tool}
+ranks where an earlier run tells which steps are long, policy and policy_hash under a policy, secret and
+pepper where inputs were declared to be}, intent {tool}
 or none, ok {value}, err {error, unsettled where that is so}, late {outcome: ok or err, and what that has},
 timer {due}, ask {what is asked, due}, signal {digest, verdict, value, by, note, msg_id}, plan {plan,
 facts}, each of ok, err and plan with {remarks} where there are any: {cut, kept, whole, unit} or {fact,
@@ -89,6 +89,10 @@ class Start(NamedTuple):
     """What the run is held against, where it is under a policy."""
     secret: tuple[str, ...] = ()
     """The inputs that were declared to be secret."""
+    pepper: str = ""
+    """What digests of questions are made with besides, where a secret may be asked about; a secret too."""
+    is_veiled: bool = False
+    """Whether placeholders stand in the place of secrets: for who only looks at the run."""
 
     def enforcement(self) -> Enforcement | None:
         """What holds under the run's policy; None for a run without one."""
@@ -109,6 +113,7 @@ class Start(NamedTuple):
             **({"ranks": dict(self.ranks)} if self.ranks else {}),
             **({} if self.policy is None else policy_body(self.policy)),
             **({"secret": list(self.secret)} if self.secret else {}),
+            **({"pepper": self.pepper} if self.pepper else {}),
         }
 
     @classmethod
@@ -125,6 +130,8 @@ class Start(NamedTuple):
             ranks=dict(body.get("ranks", {})),
             policy=_policy_in(body) if "policy" in body else None,
             secret=tuple(body.get("secret", ())),
+            pepper=body.get("pepper", ""),
+            is_veiled=SEALED in body,
         )
 
 

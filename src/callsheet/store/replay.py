@@ -50,6 +50,7 @@ from callsheet.machine import (
 from callsheet.machine.machine import Observer
 from callsheet.machine.snapshots import state_from_json
 from callsheet.policy.model import Policy
+from callsheet.sealing.sealer import SEALED
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
@@ -198,6 +199,13 @@ class Folded:
         """The calls in doubt that a probe is about to look for."""
         return {key: command.call for key, command in self.waiting.items() if isinstance(command, Probe)}
 
+    def adopt(self, key: str, digest: str) -> None:
+        """Take the digest of a question from the journal, where its arguments are not seen."""
+        self.machine.asking.adopt(key, digest)
+        command = self.waiting.get(key)
+        if isinstance(command, Ask):
+            self.waiting[key] = command._replace(asked=command.asked._replace(digest=digest))
+
     def take(self, event: Event) -> None:
         """Tell the machine of an event, and keep what it asks for then."""
         commands = self.machine.feed(event)
@@ -284,6 +292,7 @@ def begin(
         program = compile_plan(plan, start.facts, start.ranks)
     rules = start.approve, start.approval_timeout, start.enforcement()
     machine = Machine(program, start.limits, observer, *rules)
+    machine.asking.pepper = start.pepper
     return Folded(start, machine, Book(dict(start.facts), Values(start.inputs)))
 
 
@@ -314,6 +323,7 @@ def restored(
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, CallsheetError) as error:
         raise Unfit(f"it cannot be read: {error!r}") from error
     machine = Machine.at(state, observer, start.approve, start.approval_timeout)
+    machine.asking.pepper = start.pepper
     return Folded(start, machine, book, machine.open_commands(), clock=Clock(float(body["seconds"])))
 
 
@@ -371,6 +381,8 @@ def _note(folded: Folded, row: Row) -> None:
         case EventType.ASK:
             body = row.body or {}
             book.posed[body["digest"]] = Posed(row.ts, body["due"])
+            if folded.start.is_veiled or SEALED in body:
+                folded.adopt(key, body["digest"])
         case EventType.START:
             raise ValueError("a run has one start")
         case EventType.END:

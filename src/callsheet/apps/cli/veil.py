@@ -1,7 +1,7 @@
 """What a command shows of a run, without its secrets: progress, how it stands, what went wrong.
 
-In: notes, outcomes, errors and what tools print. Out: the same with `[secret]` in the place of secrets. On
-standard error whatever looks like a credential is masked; in the answer only what is known to be secret.
+In: notes, outcomes, errors and what tools print. Out: the same with `[secret]` in the place of secrets. In
+the answer itself only what is known to be secret is masked, elsewhere also what looks like a credential.
 """
 
 from __future__ import annotations
@@ -126,15 +126,17 @@ class Veil:
     def _result(self, result: Result) -> Result:
         if self._shows_all:
             return result
-        known = self._finder.without_shapes()
         variables = {
-            name: hidden(value) if name in result.secret else mask_value(value, known)
+            name: hidden(value) if name in result.secret else self._value(value)
             for name, value in result.variables.items()
         }
-        error = None if result.error is None else mask_text(result.error, known)
-        if error is not None and result.secret and result.objection is None and result.refusal is None:
-            error = hidden(error)  # a failure under a policy may tell of what failed
-        return replace(result, response=mask_text(result.response, known), variables=variables, error=error)
+        error, objection = result.error, result.objection
+        if objection is not None:
+            objection = objection._replace(message=mask_text(objection.message, self._finder))
+        if error is not None:  # under a policy it may tell of what failed
+            error = hidden(error) if result.secret and objection is None else mask_text(error, self._finder)
+        response = mask_text(result.response, self._finder.without_shapes())
+        return replace(result, response=response, variables=variables, error=error, objection=objection)
 
     def _doubt(self, call: DoubtfulCall) -> DoubtfulCall:
         return replace(call, args=self._value(call.args), why=mask_text(call.why, self._finder))
@@ -143,6 +145,7 @@ class Veil:
         return replace(
             ask,
             prompt=mask_text(ask.prompt, self._finder),
+            why=tuple(mask_text(reason, self._finder) for reason in ask.why),
             options=tuple(self._value(option) for option in ask.options),
             args=None if ask.args is None else self._value(ask.args),
             inputs=tuple(self._value(value) for value in ask.inputs),

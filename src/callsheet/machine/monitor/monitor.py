@@ -16,7 +16,7 @@ from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.frames import Attempt, Frame
 from callsheet.machine.keys import place_of_key
-from callsheet.machine.monitor.admitted import Admitted, Origins
+from callsheet.machine.monitor.admitted import NOTHING_SHOWN, Admitted, Origins
 from callsheet.machine.monitor.deciding import Deciding
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.origins import NONE, Extended, merged
@@ -24,7 +24,7 @@ from callsheet.machine.monitor.reads import Reads, argument_of, reads_of, writte
 from callsheet.machine.monitor.refusal import objected
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
 from callsheet.policy.builtins import fold
-from callsheet.policy.calls import Argument, CallView, Objection, Rule
+from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
 from callsheet.policy.model import Implicit, Policy
 
 _MEMORY = frozenset({"QUERY_MEMORY", "GET_WM"})
@@ -277,7 +277,8 @@ class Monitor:
         arguments = tuple([make(slots, labels) for make in reads.arguments])
         way = self.deciding.about(number)
         repeats = code.recurs and self.deciding.repeats(code)
-        call = CallView(code.id, code.tool or REPLAN, arguments, way, code.retries, False, is_asked, repeats)
+        made = code.id, code.tool or REPLAN, arguments, way, code.retries, False, is_asked, repeats
+        call = bare(CallView, made)
         origins = self._origins_at(reads.slots)
         if code.kind is _AGENT and code.loop is None:
             unseen = "the agent makes its calls by itself, so that nobody could hold them against the policy"
@@ -331,7 +332,7 @@ class Monitor:
             result = result.join(way)
         made_by = self._extended.by(origins, call.step)
         if not (is_asked or judgement.approvals):
-            return Admitted(result, sent, made_by)
+            return bare(Admitted, (result, sent, made_by, (), NOTHING_SHOWN))
         return Admitted(result, sent, made_by, judgement.approvals, self._shown(arguments, origins))
 
     def answer(self, code: StepCode, slots: list[Any]) -> None:

@@ -1,5 +1,6 @@
 // What was known after an event: every variable with what it is worth, who said it, and who used it.
 import { Confidence, VirtualList, html } from "./ui.js";
+import { origin } from "./model.js";
 import { model, pickVisit, pickWrite, seq, variable } from "./state.js";
 
 export function Facts() {
@@ -29,7 +30,7 @@ function Row({ write, isChosen }) {
     <span>${by ? html`<button class="link"
         onClick=${() => pickVisit(by.n)}>${made.label(by)}</button>${write.made === "error" ? html` <span
         class="warn">its error</span>` : ""}` : html`<span
-        class="quiet">${write.made === "plan" ? "the plan" : "given"}</span>`}</span>
+        class="quiet">${origin(write)}</span>`}</span>
     <span>${users.slice(0, 4).map((visit) => html`<button key=${visit.n} class="link"
         onClick=${() => pickVisit(visit.n)}>${made.label(visit)}</button> `)}${users.length > 4 ? `+${users.length - 4}` : ""}</span>
   </div>`;

@@ -25,7 +25,7 @@ export function Header() {
           class="words">${run.words}</span><${Cause} /></h1>
       <p
           class="what"><b>${run.goal || run.name}</b> <code>${run.id}</code> ${day(run.created)} ${clock(run.created).slice(0, 8)}${
-        run.parent ? html` · forked from <code>${run.parent}</code>` : ""
+        run.parent ? html` · from run <code>${run.parent}</code>` : ""
       }</p>
     </div>
     <dl class="sums">
@@ -132,7 +132,7 @@ export function Help() {
     <h3>Three words</h3>
     <p><b>Playback</b> goes through the journal: nothing runs. To <b>re-run from a step</b> is to do the later steps
     again, with the results before it taken from the journal. A <b>fork</b> is a new run with something changed, that
-    names this one as its parent. This page only plays back.</p>
+    names this one as its parent. This page only plays back; under <b>From here</b> a step has the commands for the others.</p>
     <h3>Confidence</h3>
     <p>The numbers are a policy of who runs callsheet, by the kind of source, and are not measured. No value is worth
     more than what it was made of. Below .70 a fact is flagged, below .60 a person should look, below .40 it is not handed on.</p>

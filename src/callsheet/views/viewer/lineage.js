@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { Confidence, argument, html } from "./ui.js";
 import { ValueBox } from "./value.js";
-import { preview } from "./model.js";
+import { origin, preview } from "./model.js";
 import { model, pickVariable, pickVisit, pickWrite, seq, variable, written } from "./state.js";
 
 const MOST = 40;
@@ -54,7 +54,7 @@ function What({ write, path }) {
 function By({ write }) {
   const made = model.value;
   if (write.visit < 0)
-    return html`<span class="origin">${write.made === "plan" ? "in the plan" : "given to the run"}</span>`;
+    return html`<span class="origin">${origin(write)}</span>`;
   const visit = made.visits[write.visit];
   return html`<span>by <button class="link"
       onClick=${() => pickVisit(visit.n)}>${made.label(visit)} ${made.step(visit).tool}</button>${write.made === "error" ? html` <span

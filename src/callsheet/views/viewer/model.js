@@ -317,6 +317,11 @@ export const plain = (text) =>
 // Whether a value is the text that stands in the place of a secret.
 export const isSealed = (value) => typeof value === "string" && /^\[sealed k:[^\]]*\]$/.test(value);
 
+const ORIGINS = { plan: "in the plan", edit: "set by hand", input: "given to the run" };
+
+// Who has set what no step has.
+export const origin = (write) => ORIGINS[write.made] || "before";
+
 // A value on one line.
 export function preview(value, most = 120) {
   if (value === undefined) return "–";
