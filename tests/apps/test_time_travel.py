@@ -246,3 +246,18 @@ def test_a_fork_is_under_the_policy_of_its_parent(machine):
         labels = {name: str(label) for name, (label, _) in monitor.variables().items()}
     assert labels["where"] == "T/priv"  # vouched for, and read by nobody who may not read what it replaces
     assert labels["a"] == "T/pub"
+
+
+def test_a_comparison_says_where_values_part_and_on_demand_what_became_slower(machine):
+    lines = ("S1: @ADD (a=$n) > $a", "S2: ?FOREACH ($i IN [1, $n]) THEN @ADD (a=$i) > $b")
+    for run, given in (("r1", "n=1"), ("r2", "n=2")):
+        done_run(machine, *lines, run_id=run, given=(given,))
+    assert "$b.1: A 2, B 3" in machine("runs", "diff", "r1", "r2").stdout
+    said = machine.json("runs", "diff", "r1", "r2", "--times", "--noise", "0.1")
+    assert {one["step"] for one in said["times"]} <= {"S1", "S2"}
+    assert said["differing"][-1]["places"] == [{"place": "$b.1", "a": 2, "b": 3, "missing": None}]
+    assert (
+        "none differs by more than 10%"
+        in machine("runs", "diff", "r1", "r1", "--times", "--noise", "10%").stdout
+    )
+    assert machine("runs", "diff", "r1", "r1", "--times", "--noise", "x").exit_code == 2

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.asking.noise import Noise
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.origin import origin_of
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text
 
 if TYPE_CHECKING:
+    from callsheet.store.journal import Journal
+    from callsheet.store.reader import RunInfo
     from callsheet.trace.aligned import Pair, RunDiff
+    from callsheet.trace.apart import Apart, Slower
     from callsheet.trace.lineage.lineage import Lineage, Visit
 
 _MOST = 20
+_MOST_PLACES = 3
 
 
 @click.command("diff")
@@ -25,15 +32,31 @@ _MOST = 20
 @click.option(
     "--all", "to_the_end", is_flag=True, help="Compare to the ends, however many differences there are."
 )
+@click.option("--times", "with_times", is_flag=True, help="Also say which steps became slower or faster.")
+@click.option(
+    "--noise",
+    type=Noise(),
+    default="20%",
+    show_default=True,
+    help="What a time may differ by without being told, a part of the longer one.",
+)
 @click.option("--exit-code", is_flag=True, help="Exit 1 if the runs differ.")
 @options.journal_path
 @options.as_json
 def diff_of_runs(
-    old: str, new: str, to_the_end: bool, exit_code: bool, journal: Path | None, as_json: bool
+    old: str,
+    new: str,
+    to_the_end: bool,
+    with_times: bool,
+    noise: float,
+    exit_code: bool,
+    journal: Path | None,
+    as_json: bool,
 ) -> int:
     """Say where the runs A and B first part, and what follows from that.
 
-    Steps are paired by their ids and visits, what is left over by tool and arguments. Times do not count.
+    Steps are paired by their ids and visits, what is left over by tool and arguments. Times do not count;
+    --times tells of them apart from that.
     """
     from callsheet.trace.compared import compare_runs  # noqa: PLC0415 - brings the store
 
@@ -41,12 +64,20 @@ def diff_of_runs(
         a, b = opened.find_run(old), opened.find_run(new)
         found, one, other = compare_runs(opened, a, b, None if to_the_end or as_json else _MOST)
         origins = [origin_of(next(iter(opened.events(info.run_id))).body) for info in (a, b)]
+        apart = _times(opened, a, b, noise) if with_times else None
     is_same_plan = a.plan_hash == b.plan_hash
     differs = bool(found.inputs or found.differing)
     with may_stay_unread():
         if as_json:
-            told = {"a": a.run_id, "b": b.run_id, "same_plan": is_same_plan, "equal": not differs}
+            told: dict[str, Any] = {
+                "a": a.run_id,
+                "b": b.run_id,
+                "same_plan": is_same_plan,
+                "equal": not differs,
+            }
             froms = [None if origin is None else origin.to_json() for origin in origins]
+            if apart is not None:
+                told["times"] = [one._asdict() for one in apart]
             print_json({**told, "from": {"a": froms[0], "b": froms[1]}, **_json(one, other, found)})
         else:
             print_text(
@@ -56,7 +87,21 @@ def diff_of_runs(
                 if origin is not None:
                     print_text(f"{name} is    {origin.describe()}")
             _print(one, other, found)
+            if apart is not None:
+                _print_times(apart, noise)
     return Exit.FAILED if exit_code and differs else Exit.OK
+
+
+def _times(journal: Journal, a: RunInfo, b: RunInfo, noise: float) -> list[Slower]:
+    from callsheet.apps.cli.asking.times import times_apart  # noqa: PLC0415 - brings the store
+
+    return times_apart(journal, a, b, noise)
+
+
+def _print_times(apart: list[Slower], noise: float) -> None:
+    from callsheet.apps.cli.asking.times import print_times  # noqa: PLC0415 - as above
+
+    print_times(apart, noise)
 
 
 def _print(old: Lineage, new: Lineage, found: RunDiff) -> None:
@@ -90,6 +135,8 @@ def _print_pair(old: Lineage, new: Lineage, pair: Pair, head: str) -> None:
     if pair.old is not None and pair.new is not None:
         print_text(f"        A {_said(old, pair.old)}")
         print_text(f"        B {_said(new, pair.new)}")
+        for line in _places(old, pair.old, new, pair.new):
+            print_text(f"        {line}")
 
 
 def _said(lineage: Lineage, visit: Visit) -> str:
@@ -101,6 +148,28 @@ def _said(lineage: Lineage, visit: Visit) -> str:
         return f"${lineage.writes[written].name} = {preview(lineage.writes[written].value)}"
     failure = next((f.error for f in lineage.failures if f.visit == visit.id), None)
     return f"failed: {preview(failure)}" if failure is not None else "done"
+
+
+def _apart(old: Lineage, one: Visit, new: Lineage, other: Visit) -> list[tuple[str, Apart]]:
+    """The places at which the values part that two visits have put into one variable; the first ones."""
+    from callsheet.trace.apart import parts  # noqa: PLC0415 - not for --help
+
+    mine, theirs = old.write_of.get(one.id), new.write_of.get(other.id)
+    if mine is None or theirs is None or old.writes[mine].name != new.writes[theirs].name:
+        return []
+    found = islice(parts(old.writes[mine].value, new.writes[theirs].value), _MOST)
+    name = old.writes[mine].name
+    return [(".".join([f"${name}", *map(str, part.path)]), part) for part in found if part.path]
+
+
+def _places(old: Lineage, one: Visit, new: Lineage, other: Visit) -> Iterator[str]:
+    found = _apart(old, one, new, other)
+    for name, part in found[:_MOST_PLACES]:
+        mine = "nothing" if part.missing == "a" else preview(part.old)
+        theirs = "nothing" if part.missing == "b" else preview(part.new)
+        yield f"{name}: A {mine}, B {theirs}"
+    if len(found) > _MOST_PLACES:
+        yield "and more places"
 
 
 def _json(old: Lineage, new: Lineage, found: RunDiff) -> dict[str, Any]:
@@ -119,6 +188,12 @@ def _pair_json(old: Lineage, new: Lineage, pair: Pair) -> dict[str, Any]:
         "follows": pair.follows,
         "a": _visit_json(old, pair.old),
         "b": _visit_json(new, pair.new),
+        "places": []
+        if pair.old is None or pair.new is None
+        else [
+            {"place": name, "a": part.old, "b": part.new, "missing": part.missing or None}
+            for name, part in _apart(old, pair.old, new, pair.new)
+        ],
     }
 
 

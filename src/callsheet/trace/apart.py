@@ -1,0 +1,83 @@
+"""Where two values part, and which steps took longer: what a comparison of runs says beside its pairs.
+
+In: two values, or the times of two runs. Out: places in values, or steps, those that matter most first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+from callsheet.ir import JSON
+
+Path: TypeAlias = "tuple[str | int, ...]"
+LEAST = 0.01
+"""Seconds that no step has to be told of that took so much more or less."""
+
+
+class Apart(NamedTuple):
+    """A place in two values at which they part; what is not there in one of them is `missing` there."""
+
+    path: Path
+    old: JSON
+    new: JSON
+    missing: str = ""
+    """`a` or `b` where one has nothing there."""
+
+
+class Slower(NamedTuple):
+    """A visit of a step that took longer in one of two runs, in seconds."""
+
+    step: str
+    visit: int
+    old: float
+    new: float
+
+
+def parts(old: JSON, new: JSON) -> Iterator[Apart]:
+    """The places at which two values part, in the order of the first; a list is compared by position.
+
+    >>> [(p.path, p.old, p.new) for p in parts({"a": [1, 2]}, {"a": [1, 3]})]
+    [(('a', 1), 2, 3)]
+    """
+    stack: list[Apart] = [Apart((), old, new)]
+    while stack:
+        here = stack.pop()
+        path, one, other, missing = here
+        if missing or type(one) is not type(other) or not isinstance(one, dict | list):
+            if missing or one != other or type(one) is not type(other):
+                yield here
+        elif isinstance(one, list) and isinstance(other, list):
+            most = max(len(one), len(other))
+            stack += [_at(path, at, one, other) for at in range(most - 1, -1, -1)]
+        elif isinstance(one, dict) and isinstance(other, dict):
+            names = [*one, *(name for name in other if name not in one)]
+            stack += [
+                Apart(
+                    (*path, name),
+                    one.get(name),
+                    other.get(name),
+                    "a" if name not in one else "b" if name not in other else "",
+                )
+                for name in reversed(names)
+            ]
+
+
+def _at(path: Path, at: int, one: list[JSON], other: list[JSON]) -> Apart:
+    missing = "a" if at >= len(one) else "b" if at >= len(other) else ""
+    return Apart(
+        (*path, at), one[at] if at < len(one) else None, other[at] if at < len(other) else None, missing
+    )
+
+
+def slower(
+    old: Mapping[tuple[str, int], float], new: Mapping[tuple[str, int], float], noise: float
+) -> list[Slower]:
+    """The visits of steps whose times differ by more than a part `noise` of the longer, the most first.
+
+    >>> slower({("S1", 1): 1.0, ("S2", 1): 1.0}, {("S1", 1): 1.1, ("S2", 1): 3.0}, 0.2)
+    [Slower(step='S2', visit=1, old=1.0, new=3.0)]
+    """
+    both = [Slower(*place, old[place], new[place]) for place in old if place in new]
+    found = [s for s in both if abs(s.new - s.old) > max(LEAST, noise * max(s.old, s.new))]
+    return sorted(found, key=lambda s: -abs(s.new - s.old))
