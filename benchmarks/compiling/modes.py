@@ -19,6 +19,7 @@ from callsheet.ports.models.prompts import Messages
 from callsheet.ports.tools import ToolSpec
 
 MAX_TOKENS = 400
+"""Of an answer that nothing holds, which may go on for ever; one that is held gets what compiling gives."""
 
 
 class Made(NamedTuple):
@@ -50,7 +51,8 @@ async def constrained(model: LanguageModel, goal: Goal) -> Made:
     shapes = [ToolShape(tool.name, tool.parameters) for tool in goal.tools]
     options = ExportOptions(form=Form.CANONICAL, max_steps=12, operations=OFFERED)
     grammar = Constraint(Syntax.LARK, plan_lark(shapes, options), "plan")
-    return await _asked(model, conversation(DOCUMENTED, goal.tools, goal.goal), grammar)
+    messages = conversation(DOCUMENTED, goal.tools, goal.goal)
+    return await _asked(model, messages, grammar, Options().max_tokens)
 
 
 async def compiled(model: LanguageModel, goal: Goal) -> Made:
@@ -116,10 +118,13 @@ async def _compiled(model: LanguageModel, goal: Goal, options: Options) -> Made:
 
 
 async def _asked(
-    model: LanguageModel, messages: list[dict[str, str]], constraint: Constraint | None = None
+    model: LanguageModel,
+    messages: list[dict[str, str]],
+    constraint: Constraint | None = None,
+    most: int | None = MAX_TOKENS,
 ) -> Made:
     try:
-        answer = await model.complete(messages, constraint, max_tokens=MAX_TOKENS)
+        answer = await model.complete(messages, constraint, max_tokens=most)
     except ModelFailed as error:
         return Made("", failed=f"{error.kind}: {error}")
     usage = answer.usage

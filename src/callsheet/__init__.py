@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         StepSkipped,
         StepStarted,
         StepTurned,
+        VariableEdited,
     )
     from callsheet.api.findings import Findings
     from callsheet.api.handle import RunHandle
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from callsheet.api.result import RunResult
     from callsheet.api.runtime import Runtime
     from callsheet.api.steps import StepResult
+    from callsheet.api.traveling import Played
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
     from callsheet.ir.diff import PlanDiff
@@ -92,6 +94,7 @@ _NAMES = {
         "StepSkipped",
         "StepStarted",
         "StepTurned",
+        "VariableEdited",
     ),
     "callsheet.api.findings": ("Findings",),
     "callsheet.api.handle": ("RunHandle",),
@@ -113,6 +116,7 @@ _NAMES = {
     "callsheet.api.result": ("RunResult",),
     "callsheet.api.runtime": ("Runtime",),
     "callsheet.api.steps": ("StepResult",),
+    "callsheet.api.traveling": ("Played",),
     "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),
     "callsheet.ir": ("Effect",),
     "callsheet.ir.diff": ("PlanDiff",),
@@ -173,6 +177,7 @@ __all__ = [
     "PlanProposal",
     "PlanRequest",
     "PlanTools",
+    "Played",
     "Policy",
     "PolicyRefused",
     "Proof",
@@ -203,6 +208,7 @@ __all__ = [
     "TookPlace",
     "ToolFailed",
     "Usage",
+    "VariableEdited",
     "arun",
     "calc",
     "compile",

@@ -14,6 +14,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from callsheet.apps.cli.main import main
+from local_models import model_file
+
+__all__ = ["model_file"]
 
 TOOLS = '''
 """Tools of the tests."""

@@ -76,3 +76,42 @@ def test_doctor_says_which_models_are_here(machine, folder):
         "found": "smollm2-135m",
         "help": None,
     }
+
+
+def test_a_fetched_model_is_asked_where_none_is_configured(machine, folder):
+    folder.mkdir()
+    (folder / "qwen2.5-coder-0.5b.gguf").write_bytes(b"no model at all")
+    taken = "no model is configured; local:qwen2.5-coder-0.5b is on this machine and is taken\n"
+    for command in (("compile", "Add one and two"), ("compare-react", "Add one and two")):
+        said = machine(*command, "--tools", "tools.py")
+        assert said.exit_code == 2
+        assert said.stderr.startswith(taken)
+        assert "MDL023" in said.stderr
+    machine.write("asks.ltp", 'S1: @LLM_SUMMARIZE ("x") > $s\nS2: @RESPOND ($s)\n')
+    assert machine("run", "asks.ltp").stderr.startswith(taken)
+    assert "RUN010" not in machine("check", "asks.ltp").stderr
+    items = {item["name"]: item["found"] for item in machine.json("doctor")["items"]}
+    assert items["model"] == "none is configured: local:qwen2.5-coder-0.5b is taken (not asked)"
+
+
+def test_a_step_is_carried_out_by_the_model_that_was_fetched(machine, folder, model_file):
+    folder.mkdir()
+    (folder / "smollm2-135m.gguf").symlink_to(model_file)
+    machine.write(
+        "asks.ltp", 'S1: @LLM_EVALUATE ("x", condition="a letter") > $s\nS2: @RESPOND ("so:", $s)\n'
+    )
+    done = machine("run", "asks.ltp")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith("so:")
+    assert done.stderr.startswith("no model is configured; local:smollm2-135m is on this machine")
+
+
+def test_a_fetched_model_is_left_alone_where_another_is_named_or_none_is_needed(machine, folder):
+    folder.mkdir()
+    (folder / "qwen2.5-coder-0.5b.gguf").write_bytes(b"no model at all")
+    machine.write("model.py", "def ask(messages):\n    return 'S1: @respond (\"3\")'\n")
+    machine.write("plain.ltp", 'S1: @RESPOND ("3")\n')
+    assert machine("compile", "Say 3", "--model", "model.py:ask").exit_code == 0
+    run = machine("run", "plain.ltp")
+    assert (run.exit_code, run.stdout) == (0, "3\n")
+    assert "is taken" not in run.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 
 
 def done_run(machine, *lines, run_id="r1"):
@@ -30,6 +31,13 @@ def test_the_file_is_named_after_the_run_and_is_the_users_own(machine):
     path = machine.folder / "r1.html"
     assert path.stat().st_mode & 0o077 == 0
     assert [file.name for file in machine.folder.glob(".r1*")] == []
+
+
+def test_the_same_run_gives_the_same_bytes(machine):
+    done_run(machine)
+    machine("report", "r1", "-o", "a.html")
+    machine("report", "r1", "-o", "b.html")
+    assert (machine.folder / "a.html").read_bytes() == (machine.folder / "b.html").read_bytes()
 
 
 def test_it_may_go_to_standard_output(machine):
@@ -68,3 +76,57 @@ def test_a_file_that_cannot_be_written_is_said(machine):
 def test_an_unknown_run_is_said(machine):
     done_run(machine)
     assert "JRN002" in machine("report", "r9").stderr
+
+
+def data_of(machine, run: str) -> dict:
+    """The data in the report of a run, whatever its exit status."""
+    machine("report", run, "-o", "x.html")
+    page = (machine.folder / "x.html").read_text()
+    return json.loads(page.split('id="callsheet-data">', 1)[1].split("</script>", 1)[0])
+
+
+def rows_of(table: dict) -> list[dict]:
+    return [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+
+
+def test_a_run_that_waits_tells_what_it_is_asked(machine):
+    plan = machine.plan('S1: @NOTE ("hello $n") > $note', "S2: @RESPOND ($note)")
+    line = ("--tools", machine.tools, "--var", "n=Ada", "--run-id", "r1", "--approve", "note")
+    assert machine("run", plan, *line).exit_code == 4
+    data = data_of(machine, "r1")
+    assert data["run"]["words"] == "Waits for a person"
+    (ask,) = data["asks"]
+    assert (ask["key"], ask["kind"], ask["tool"]) == ("S1.0.1", "approval", "NOTE")
+    assert "hello Ada" in data["values"][ask["given"]]
+    assert [visit["outcome"] for visit in rows_of(data["visits"])] == ["open"]
+
+
+def test_a_run_whose_process_died_tells_what_may_have_taken_place(machine):
+    plan = machine.plan('S1: @DIE (marker="m") > $alive', "S2: @RESPOND ($alive)")
+    machine.shell("run", plan, "--tools", machine.tools, "--run-id", "r1")
+    data = data_of(machine, "r1")
+    assert data["run"]["status"] == "interrupted"
+    assert [(call["key"], call["tool"]) for call in data["doubts"]] == [("S1.0.1", "DIE")]
+    assert [visit["end"] for visit in rows_of(data["visits"])] == [0]
+
+
+def test_what_was_set_by_hand_in_a_fork_is_a_fact_of_its_own(machine):
+    done_run(machine)
+    machine("fork", "r1", "--at", "3", "--set", "sum=7", "--run-id", "r2", "--yes")
+    data = data_of(machine, "r2")
+    assert data["run"]["parent"] == "r1"
+    edit = next(row for row in rows_of(data["writes"]) if row["made"] == "edit")
+    fact = next(row for row in rows_of(data["facts"]) if row["id"] == edit["fact"])
+    assert (edit["name"], data["values"][edit["value"]], fact["basis"]) == ("sum", "7", "a person said so")
+
+
+def test_a_journal_that_was_changed_is_told_of_in_the_report(machine):
+    done_run(machine)
+    with sqlite3.connect(machine.journal) as db:
+        db.execute("UPDATE events SET ts = ts + 1 WHERE type = 'ok'")
+    result = machine("report", "r1")
+    assert result.exit_code == 1
+    assert "CHAIN BROKEN at event 3" in result.stderr
+    data = data_of(machine, "r1")
+    assert (data["run"]["chain"]["ok"], data["run"]["chain"]["seq"]) == (False, 3)
+    assert any(row["code"] == "JRN012" for row in rows_of(data["findings"]))

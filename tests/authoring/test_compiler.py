@@ -303,6 +303,16 @@ def test_a_constraint_that_is_refused_is_left_out_and_that_is_told() -> None:
     assert any(isinstance(r, Fact) and "refused" in r.text for r in draft.accounting.remarks)
 
 
+def test_the_same_goal_tools_and_answers_give_the_same_text_and_the_same_questions() -> None:
+    models = [Scripted([WRONG, GOOD], accepts=[Syntax.LARK]) for _ in range(2)]
+    one, other = (drafted(model).plan for model in models)
+    assert one is not None
+    assert other is not None
+    assert format_plan(one) == format_plan(other)
+    assert models[0].asked == models[1].asked
+    assert models[0].constraints == models[1].constraints
+
+
 def test_a_plan_that_its_grammar_does_not_allow_is_used_and_told() -> None:
     """It passes the checks, so it is as good as any; but its server holds nothing to grammars."""
     loose = GOOD.replace("S3: @respond", "S3: respond")

@@ -16,6 +16,8 @@ from tests.conformance.form import BadCase
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.frontends.dag import parse_dag
 from callsheet.frontends.ltp import parse
+from callsheet.frontends.micro import parse_micro
+from callsheet.frontends.values.result import ParseResult
 from callsheet.ir import Plan
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label, read_label
 from callsheet.passes.verify import verify
@@ -119,10 +121,17 @@ def refusals(case: SecurityCase) -> list[str]:
 def read_plan(plan: Any) -> tuple[Plan | None, list[Diagnostic]]:
     """The plan of a case, and the errors in its text."""
     try:
-        found = parse(plan) if isinstance(plan, str) else parse_dag(json.dumps(plan))
+        found = _parsed(plan)
     except CallsheetError as error:
         return None, list(error.diagnostics)
     return found.plan, [d for d in found.diagnostics if d.severity is Severity.ERROR]
+
+
+def _parsed(plan: Any) -> ParseResult:
+    """LTP text, a graph of steps, or `{"micro": text}`."""
+    if isinstance(plan, str):
+        return parse(plan)
+    return parse_micro(plan["micro"]) if plan.keys() == {"micro"} else parse_dag(json.dumps(plan))
 
 
 def policy_of(overrides: Mapping[str, Any]) -> Policy:

@@ -1,4 +1,4 @@
-"""Every case of `cases/security.jsonl`: what must be refused is, and what is harmless is not."""
+"""Every case of `cases/security*.jsonl`: what must be refused is, and what is harmless is not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 from tests.conformance.security import SecurityCase, differences, read_security_cases
 
-CASES = read_security_cases(Path(__file__).with_name("cases") / "security.jsonl")
+FOLDER = Path(__file__).with_name("cases")
+CASES = [
+    *read_security_cases(FOLDER / "security.jsonl"),
+    *read_security_cases(FOLDER / "security_combined.jsonl"),
+]
+"""The cases of one idea each, then those that put several together."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

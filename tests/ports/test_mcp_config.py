@@ -1,5 +1,6 @@
 """The servers' configuration: what clients write is read, what is wrong is shown at its place."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -300,3 +301,24 @@ def test_a_name_that_a_plan_cannot_write_gives_way_to_the_qualified_one(given_na
     spec = spec_of(PLAIN, {"name": given_name, "inputSchema": {}})
     assert (spec.name, spec.executor, spec.origin) == (name, given_name, "mcp:s")
     assert qualified_name("9-lives", "a") == "MCP_9_LIVES__A"
+
+
+@pytest.mark.parametrize(
+    ("url", "is_told"),
+    [
+        ("http://wiki.lan/mcp", True),
+        ("http://127.0.0.1.evil.example/mcp", True),
+        ("http://[2001:db8::1]/mcp", True),
+        ("https://wiki.lan/mcp", False),
+        ("http://localhost:8080/mcp", False),
+        ("http://127.0.0.7/mcp", False),
+        ("http://[::1]/mcp", False),
+    ],
+)
+def test_headers_in_the_clear_are_told(url: str, is_told: bool) -> None:
+    text = json.dumps({"mcpServers": {"wiki": {"url": url, "headers": {"Authorization": "Bearer x"}}}})
+    (*found,) = parse_config(Source("mcp.json", text), Path()).warnings
+    assert [d.code for d in found] == (["TOL026"] if is_told else [])
+    assert all("Bearer" not in d.message for d in found)
+    bare = parse_config(Source("mcp.json", json.dumps({"mcpServers": {"wiki": {"url": url}}})), Path())
+    assert bare.warnings == ()

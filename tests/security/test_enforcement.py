@@ -14,7 +14,7 @@ from tests.security.world import FACTS, POLICY, World
 
 from callsheet.api.plan import Plan
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import JSON, plan_hash
+from callsheet.ir import JSON, Effect, plan_hash
 from callsheet.ir.labels import LITERAL, Label, read_label
 from callsheet.machine import PolicyRefusal, Status, ToolFacts
 from callsheet.machine.program import Loop
@@ -55,6 +55,20 @@ async def test_private_data_never_reaches_the_outside_whatever_the_plan_says(wor
     assert (found.step, found.tool, found.rule, found.argument) == ("S2", "WEB_SEARCH", "flow", "query")
     assert (found.label, found.flow) == ("U/priv", ("S1", "S2"))
     assert world.journal.find_run("run").status is RunStatus.REFUSED
+
+
+@pytest.mark.parametrize("text", ["http://[", "https://a:99999/", "data:text/html,x", "https://\ud800/", ""])
+@pytest.mark.parametrize("then", ["", " ON_FAIL GOTO S3"])
+async def test_a_malformed_address_that_data_makes_ends_the_run_by_its_rule(
+    world: World, text: str, then: str
+) -> None:
+    fetched: list[Any] = []
+    world.tools["FETCH_PAGE"] = fetched.append
+    world.tools["WEB_SEARCH"] = lambda args: text
+    plan = f'S1: @WEB_SEARCH ("x") > $u\nS2: @FETCH_PAGE ($u) > $p{then}\nS3: @RESPOND ("done")'
+    facts = {"FETCH_PAGE": ToolFacts(Effect.READ, ("url",))}
+    found = refusal(await world.run(plan, facts=facts))
+    assert (found.step, found.rule, found.argument, fetched) == ("S2", "address", "url", [])
 
 
 async def test_public_data_passes(world: World) -> None:

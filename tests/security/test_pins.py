@@ -105,13 +105,40 @@ def test_a_tool_that_comes_later_waits_for_approval_and_the_others_do_not(user, 
 
 def test_a_server_that_calls_itself_something_else_is_not_called(user, changeling, tools):
     assert user("run", user.plan(PLAN)).exit_code == 0
-    changeling.declare(*tools, version="2")
-    assert user("run", user.plan(PLAN)).exit_code == 0
     changeling.declare(*tools, name="impostor")
     said = user("run", user.plan(PLAN))
     assert said.exit_code == 3
     assert "calls itself something else than before" in said.stderr
-    assert "~ calls itself impostor 2, was changeling 1" in user("trust", "diff").stdout
+    assert "~ calls itself impostor 1, was changeling 1" in user("trust", "diff").stdout
+
+
+def test_another_version_is_said_once_and_kept(user, changeling, tools):
+    assert user("run", user.plan(PLAN)).exit_code == 0
+    changeling.declare(*tools, version="2\u200b")
+    said = user("run", user.plan(PLAN))
+    assert said.exit_code == 0
+    assert "TOL025: the MCP server 'hall' says that it is version 2<U+200B>, and was 1 when" in said.stderr
+    assert "TOL025" not in user("run", user.plan(PLAN)).stderr
+    assert user.json("trust", "list")["servers"][0]["reported"]["version"] == "2\u200b"
+
+
+def test_another_version_with_another_tool_is_not_kept(user, changeling, tools):
+    user("run", user.plan(PLAN))
+    look, send = tools
+    changeling.declare(changed(look, description="other"), send, version="2")
+    assert "TOL025" in user("run", user.plan(PLAN)).stderr
+    assert user.json("trust", "list")["servers"][0]["reported"]["version"] == "1"
+
+
+def test_under_pinned_another_version_is_said_until_somebody_approves(user, changeling, tools):
+    user("run", user.plan(PLAN))
+    assert user("trust", "approve", "hall", "--yes").exit_code == 0
+    changeling.declare(*tools, version="2")
+    for _ in range(2):
+        said = user("run", "--pinned", user.plan(PLAN))
+        assert (said.exit_code, "TOL025" in said.stderr) == (0, True)
+    assert user("trust", "approve", "hall", "--yes").exit_code == 0
+    assert "TOL025" not in user("run", "--pinned", user.plan(PLAN)).stderr
 
 
 def test_the_difference_is_told_to_people_with_all_that_cannot_be_seen(user, changeling, tools):

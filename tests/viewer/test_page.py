@@ -44,6 +44,7 @@ async def test_whatever_a_text_says_it_stays_a_text(open_report: Opener):
         await step.click()
     await page.click("#below-tab-lineage")
     assert HOSTILE[0] in json.loads(await page.inner_text(".lineage .json.string >> nth=0"))
+    assert "\u202e" not in await page.inner_text("body")  # it would turn the order of what is read
     assert await page.evaluate("window.bad") is None
     assert await page.locator("img").count() == 0
     assert await page.locator("#callsheet script, #callsheet iframe").count() == 0
@@ -168,7 +169,7 @@ async def test_visits_of_a_loop_can_be_told_apart(open_report: Opener):
     opened = await open_report("loop", "#step=S2@250")
     assert "250" in await opened.text(".visits .chosen")
     await opened.page.evaluate("location.hash = '#seq=20&step=S2'")
-    await opened.page.wait_for_function("document.querySelector('.now').textContent.includes('event 20')")
+    await opened.page.locator(".now", has_text="event 20/").wait_for()
     assert int("".join(filter(str.isdigit, await opened.text(".visits .chosen")))) < 15
 
 

@@ -113,6 +113,14 @@ class Replanned(_StepEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VariableEdited(_Event):
+    """A run that was forked has a variable that somebody has set; `value` is a copy."""
+
+    variable: str
+    value: JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallInDoubt(_StepEvent):
     """A call left and gave no answer; the run waits until it is decided what becomes of it."""
 
@@ -154,6 +162,7 @@ RunEvent: TypeAlias = (
     | CastFailed
     | StepRemarked
     | Replanned
+    | VariableEdited
     | CallInDoubt
     | PersonAsked
     | PersonAnswered

@@ -37,13 +37,13 @@ from callsheet.api.planning import Planner, graph_planner
 from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.reach import local_registry
 from callsheet.api.replanning import replan_by
-from callsheet.api.reporting import Reporting
 from callsheet.api.result import RunResult
 from callsheet.api.resuming import Terms
 from callsheet.api.session import Ears
 from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
 from callsheet.api.tools import ToolSource, read_tools
+from callsheet.api.traveling import Traveling
 from callsheet.authoring.shapes import Shared
 from callsheet.ir import OnInDoubt, canonical_tool_name
 from callsheet.machine import Limits
@@ -62,7 +62,7 @@ from callsheet.store import Journal, check_run_id
 from callsheet.trace.lctl.model import DebugDocument, Handoff
 
 
-class Runtime(Reporting):
+class Runtime(Traveling):
     """Runs plans on the tools it is given, and on no others.
 
     - `tools`: functions (decorated with `@tool`, or plain: then their effect is `unsafe`),
@@ -480,14 +480,6 @@ class Runtime(Reporting):
     def limits(self) -> Limits:
         """The limits of each run, unless it is given others."""
         return self._kit.limits
-
-    @property
-    def _is_recorded(self) -> bool:
-        return self._kit.journal is not None
-
-    def _require_journal(self) -> None:
-        if not self._is_recorded:
-            raise ValueError("this runtime has no journal to resume from: Runtime(journal=PATH)")
 
 
 def _agent_rules(model: Model | None, agent: Agent | None, tools: Iterable[str] | None) -> AgentRules | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -63,6 +64,7 @@ from callsheet.ports.tools import Registry
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
+from callsheet.runtime.forking import Draft, Revision
 from callsheet.runtime.gateway import CompilePort, Ports, Route, TurnPort
 from callsheet.runtime.runs import (
     Launch,
@@ -72,6 +74,8 @@ from callsheet.runtime.runs import (
     run_unrecorded,
     start_run,
 )
+from callsheet.sealing.configured import configured, in_environment
+from callsheet.sealing.known import Known
 from callsheet.store import EventType, Journal
 from callsheet.store.records import Start, secret_labels
 
@@ -300,6 +304,20 @@ class Session:
         kit = self._kit
         return Undertaking(self._registry, kit.fetch, kit.execution, keeps_labels=kit.journal is not None)
 
+    async def revise(self, draft: Draft) -> Revision:
+        """What is known of the tools of an edited plan; raises PlanError and PolicyRefused."""
+        plan, start = Plan(draft.plan), draft.start
+        (await self.examine(plan, start.inputs)).raise_for_errors()
+        policy = None
+        if draft.policy is not None:
+            labels = secret_labels(draft.policy, start.secret)
+            proof = prove(plan.ir, draft.policy, self._registry, inputs=start.inputs, labels=labels)
+            proof = proof.under(self._undertaking())
+            proof.raise_if_refused(plan.source)
+            policy = proof.policy
+        facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt, self._kit.agents)
+        return Revision(plan.ir, facts, pins_of(plan.ir, self._registry, self._kit.agents), policy)
+
     def find(self, text: str) -> str:
         """The id of a run of the journal, from its beginning or `last`; raises JournalError (JRN002)."""
         assert self.journal is not None
@@ -371,8 +389,19 @@ class Session:
         has_none = self._kit.replan is None and self._kit.planner is None
         compiler = None if has_none else self._compiler(ears)
         kit = self._kit
-        turns = self._turns()
-        return Ports(route, kit.model, kit.agent, compiler, turns, kit.workspace, blocks=kit.agent_blocks)
+        turns, known = self._turns(), self._credentials()
+        return Ports(
+            route, kit.model, kit.agent, compiler, turns, kit.workspace, known, blocks=kit.agent_blocks
+        )
+
+    def _credentials(self) -> Known:
+        """The credentials that were configured for the servers, and those of the environment."""
+        found = [*in_environment(os.environ)]
+        if self._kit.servers:
+            from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - only with servers
+
+            found += credentials_of(self._kit.servers)
+        return configured(found)
 
     def _turns(self) -> TurnPort | None:
         """Who answers the questions of agents that the machine drives."""

@@ -30,6 +30,7 @@ from callsheet.api.events import (
     StepSkipped,
     StepStarted,
     StepTurned,
+    VariableEdited,
 )
 from callsheet.api.result import RunResult
 from callsheet.ir import Plan
@@ -52,7 +53,7 @@ class EventStream:
 
     def __init__(self, run_id: str, plan: Plan | None, *, replays: bool = False) -> None:
         self._run_id = run_id
-        self._actions = {} if plan is None else _actions_of(plan)
+        self._actions = {} if plan is None else actions_of(plan)
         self._new_plans: dict[tuple[int, str], Plan] = {}
         """By how many re-plans there were before and the step that asked."""
         self._generation = 0
@@ -67,7 +68,7 @@ class EventStream:
 
     def begin_from(self, plan: Plan, new_plans: Iterable[tuple[str, Plan]]) -> None:
         """Tell of a run that is taken up: its plan, and those that RE-PLANs got, by their keys."""
-        self._actions = _actions_of(plan)
+        self._actions = actions_of(plan)
         for key, new in new_plans:
             self.compiled(key, new)
 
@@ -89,7 +90,7 @@ class EventStream:
         self._held.append(_Heard(self._count, note, action, self._replays))
         if note.kind is NoteKind.REPLANNED:
             plan = self._new_plans.get((self._generation, note.step))
-            self._actions = {} if plan is None else _actions_of(plan)
+            self._actions = {} if plan is None else actions_of(plan)
             self._generation += 1
 
     async def release(self) -> None:
@@ -135,10 +136,13 @@ class EventStream:
             self._more.clear()
             await self._more.wait()
         taken = self._ready.popleft()
-        return _event(self._run_id, taken) if isinstance(taken, _Heard) else taken
+        if not isinstance(taken, _Heard):
+            return taken
+        edited = taken.note.kind is NoteKind.EDITED
+        return _edited(self._run_id, taken) if edited else _event(self._run_id, taken)
 
 
-def _actions_of(plan: Plan) -> dict[str, str]:
+def actions_of(plan: Plan) -> dict[str, str]:
     """What each step does; of two steps with one id the first counts."""
     return {step.id: doing(step) for step in reversed(plan.steps)}
 
@@ -153,10 +157,25 @@ class _Place(TypedDict):
     action: str
 
 
+def event_of_note(run_id: str, number: int, note: Note, action: str) -> RunEvent | None:
+    """What a note of the past tells, as an event; None for one that tells of no step."""
+    if note.kind in (NoteKind.ENDED, NoteKind.BEFORE):
+        return None
+    heard = _Heard(number, note, action, replayed=True)
+    return _edited(run_id, heard) if note.kind is NoteKind.EDITED else _event(run_id, heard)
+
+
+def _edited(run_id: str, heard: _Heard) -> VariableEdited:
+    """The event of a variable that was set by hand."""
+    number, note, _, replayed = heard
+    said, value = note.var or "", deepcopy(note.value)
+    return VariableEdited(run_id=run_id, number=number, replayed=replayed, variable=said, value=value)
+
+
 def _event(run_id: str, heard: _Heard) -> RunEvent:
     """The event of a note; values are copied only here, so that an unread event costs nothing."""
     number, note, action, replayed = heard
-    kind, step, detail, variable, value = note
+    kind, step, detail, variable, value, _ = note
     place: _Place = {
         "run_id": run_id,
         "number": number,
@@ -187,6 +206,6 @@ def _event(run_id: str, heard: _Heard) -> RunEvent:
         case NoteKind.ASKED | NoteKind.ANSWERED:
             told = PersonAsked if kind is NoteKind.ASKED else PersonAnswered
             return told(**place, text=detail)
-        case NoteKind.ENDED | NoteKind.BEFORE:
+        case NoteKind.ENDED | NoteKind.BEFORE | NoteKind.EDITED:
             raise ValueError("the end of a run is told with its result, and the past by its own notes")
     assert_never(kind)

@@ -14,7 +14,7 @@ from callsheet.api.compiling import Compiled, CompileFailed, compiled, draft_for
 from callsheet.api.language import language_model
 from callsheet.api.proving import objections_by, prove
 from callsheet.api.reach import pin_lookup, pins_for_library
-from callsheet.apps.models import model_of
+from callsheet.apps.models import model_of, with_fetched
 from callsheet.apps.session import Setup, open_toolbox
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.diagnostics import CallsheetError, Diagnostic
@@ -27,7 +27,7 @@ from callsheet.store.library.goals import GoalMatch, find_by_goal
 
 _WAY_OUT = (
     "name one: --model provider:model, CALLSHEET_MODEL, or [model] in config.toml; "
-    "without a key: callsheet models get qwen2.5-coder-0.5b, then --model local:qwen2.5-coder-0.5b; "
+    "without a key: `callsheet models get qwen2.5-coder-0.5b`, which is then asked where no other is named; "
     "`callsheet compile --prompt GOAL` prints what to ask by hand"
 )
 
@@ -94,12 +94,13 @@ async def compiled_for(
     library: PlanLibrary | None,
     takes: Callable[[Kept], bool],
     policy: Policy | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Made:
     """A plan for a goal: of the library if it has one, else a new one.
 
     A plan for the very goal is taken; one for a goal that is near is taken if `takes` says so. No model
-    is opened for either. What the `policy` refuses counts as wrong in a new plan; of a kept one it raises
-    PolicyRefused.
+    is opened for either. Where none is configured, a local one that was fetched is asked, and `say` is told.
+    What the `policy` refuses counts as wrong in a new plan; of a kept one it raises PolicyRefused.
     """
     async with open_toolbox(setup) as toolbox:
         registry = toolbox.registry
@@ -109,7 +110,7 @@ async def compiled_for(
                 prove(kept.plan, policy, registry).raise_if_refused()
             if kept is not None:
                 return Made(kept, None, toolbox.diagnostics, pins_for_library(kept.plan, registry))
-        model = language_of(setup)
+        model = language_of(with_fetched(setup, say))
         request = Request(goal, offered(registry), context)
         verify = None if policy is None else objections_by(policy, registry, ())
         draft = await draft_for(request, model, registry, ALL_MEANS, verify=verify)
@@ -161,7 +162,7 @@ async def prompt_of(goal: str, context: str, setup: Setup) -> list[dict[str, str
     """What the model of a setup would be asked, or any model that takes plain text where there is none."""
     from callsheet.authoring.compiler.compile import prompt_for  # noqa: PLC0415 - brings grammars
 
-    given = model_of(setup)
+    given = model_of(with_fetched(setup, lambda _: None))
     model = None if given is None else language_model(given)
     accepts = () if model is None else tuple(model.accepts)
     async with open_toolbox(setup) as toolbox:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from callsheet import __version__
-from callsheet.apps.session import Setup, choose_servers, pin_keeper
+from callsheet.apps.session import Setup, choose_servers, fetched_model, pin_keeper
 from callsheet.apps.settings import settings_path
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ports.builtin import isolation
@@ -139,6 +139,9 @@ async def _model(setup: Setup) -> list[Item]:
     except CallsheetError as error:
         return [_of(d, "model") for d in error.diagnostics]
     if model is None:
+        local = fetched_model()
+        if local is not None:
+            return [Item("model", "ok", f"none is configured: {local} is taken (not asked)")]
         help_text = "set `model` in [model] of config.toml, CALLSHEET_MODEL, or pass --model"
         return [Item("model", "note", "none is configured; only steps that ask one need it", help_text)]
     if not isinstance(model, LanguageModel):

@@ -19,7 +19,7 @@ from callsheet.api.models import ChatModel, Model, called, model_port
 from callsheet.api.planning import GraphPlanner, graph_planner
 from callsheet.api.reach import facts_of, spec_lookup
 from callsheet.api.replanning import Replan, replan_by
-from callsheet.apps.session import Setup
+from callsheet.apps.session import Setup, fetched_model
 from callsheet.apps.settings import load_settings
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Call, CallKind, OnInDoubt, Order
@@ -46,7 +46,7 @@ def model_of(setup: Setup) -> Model | None:
     """The model of a setup; None where there is none. Raises CallsheetError for one that cannot be used."""
     if is_function(setup.model):
         return ChatModel(_function(setup.model))
-    if not setup.model and not setup.settings.model.is_set:
+    if not setup.names_model:
         return None
     return open_model(setup.model, setup.settings.model)
 
@@ -54,6 +54,20 @@ def model_of(setup: Setup) -> Model | None:
 def is_function(named: str) -> bool:
     """Whether a model is named as a function of a Python file."""
     return named.rpartition(":")[0].endswith(".py")
+
+
+def with_fetched(setup: Setup, say: Callable[[str], None], plan: Steps | None = None) -> Setup:
+    """The setup with a local model that was fetched, where none is configured; `say` is told so.
+
+    Of a `plan` only where a step of it asks a model.
+    """
+    if setup.names_model or (plan is not None and not _asks(plan)):
+        return setup
+    local = fetched_model()
+    if local is None:
+        return setup
+    say(f"no model is configured; {local} is on this machine and is taken")
+    return replace(setup, model=local)
 
 
 def required_model(setup: Setup) -> Model:
@@ -79,7 +93,7 @@ def carried_on(setup: Setup, model: str) -> Setup:
     """
     if model:
         return replace(setup, model=model)
-    if setup.model or setup.settings.model.is_set:
+    if setup.names_model:
         return setup
     settings = replace(setup.settings, model=load_settings().model)
     return replace(setup, settings=settings, model=named_model("", os.environ))

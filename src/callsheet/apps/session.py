@@ -22,6 +22,8 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, Plan
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.tools import Registry, Tool
+from callsheet.sealing.configured import configured, in_environment
+from callsheet.sealing.known import Known
 
 if TYPE_CHECKING:
     from callsheet.api.agents import AgentRules
@@ -50,9 +52,14 @@ class Setup:
     """The model in place of the configured one: `provider:model`, an address, or `FILE.py:FUNCTION`."""
 
     @property
+    def names_model(self) -> bool:
+        """Whether a model is named or configured."""
+        return bool(self.model) or self.settings.model.is_set
+
+    @property
     def means(self) -> Means:
-        """What a plan can ask for besides tools, as far as it is configured."""
-        has_model = bool(self.model) or self.settings.model.is_set
+        """What a plan can ask for besides tools: where no model is named, a local one that was fetched."""
+        has_model = self.names_model or fetched_model() is not None
         return Means(model=has_model, agent=has_model, compiler=has_model)
 
     @property
@@ -111,6 +118,13 @@ class Setup:
         )
 
 
+def fetched_model() -> str | None:
+    """The model of this machine that is taken where none is named; None where none was fetched."""
+    from callsheet.ports.models.local import look  # noqa: PLC0415 - only where none is named
+
+    return look().default
+
+
 @dataclass(frozen=True, slots=True)
 class Toolbox:
     """Tools that can be called now.
@@ -125,6 +139,8 @@ class Toolbox:
     diagnostics: tuple[Diagnostic, ...] = ()
     workspace: str = ""
     """The folder of the file tools."""
+    known: Known = field(default_factory=Known)
+    """The credentials that were configured for the servers, and those of the environment."""
     blocks: str | None = None
     """What becomes of doubts in the LCTL blocks of agents; None hands out none."""
 
@@ -144,7 +160,15 @@ class Toolbox:
             tool = self.registry.get(name)
             return None if tool is None else Route(tool.handler, probe=tool.probe)
 
-        return Ports(route, model, None, compiler, turn, self.workspace, blocks=self.blocks)
+        return Ports(
+            route,
+            model,
+            compiler=compiler,
+            turn=turn,
+            workspace=self.workspace,
+            known=self.known,
+            blocks=self.blocks,
+        )
 
 
 def local_tools(setup: Setup) -> Registry:
@@ -232,10 +256,10 @@ async def open_toolbox(
     registry, folder = local_tools(setup), setup.folder
     chosen = choose_servers(setup, None if plan is None else absent_tools(plan, registry, agents))
     if not chosen.configs:
-        blocks = setup.settings.agent_blocks
-        yield Toolbox(registry, diagnostics=chosen.diagnostics, workspace=folder, blocks=blocks)
+        known, blocks = configured(in_environment(os.environ)), setup.settings.agent_blocks
+        yield Toolbox(registry, (), (), chosen.diagnostics, folder, known, blocks)
         return
-    from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - only where servers are opened
+    from callsheet.ports.mcp import McpPool, credentials_of, folder_sink  # noqa: PLC0415 - only where servers are opened
 
     sink = folder_sink(setup.data / "files")
     async with McpPool(chosen.configs, blob_sink=sink, pins=pin_keeper(setup.settings)) as pool:
@@ -246,7 +270,9 @@ async def open_toolbox(
             found = tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in found)
         origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
         found = (*chosen.diagnostics, *found)
-        yield Toolbox(registry, origins, tuple(pool.status()), found, folder, setup.settings.agent_blocks)
+        known = configured((*in_environment(os.environ), *credentials_of(chosen.configs)))
+        status, blocks = tuple(pool.status()), setup.settings.agent_blocks
+        yield Toolbox(registry, origins, status, found, folder, known, blocks)
 
 
 def undertaking(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Undertaking:

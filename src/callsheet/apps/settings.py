@@ -19,6 +19,7 @@ from callsheet.machine.asking import approval_timeouts
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
 from callsheet.ports.models.settings import ModelSettings
+from callsheet.sealing.shapes import Shapes, WrongPattern
 
 VARIABLE = "CALLSHEET_CONFIG"
 """Names the configuration file in place of the one in the user's configuration folder."""
@@ -27,8 +28,29 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SecretSettings:
+    """The table `[secrets]`: what is taken for a secret because of what it looks like.
+
+    `patterns` says whether anything is; `more` are patterns of the user's own, by name, in the syntax of RE2.
+    Raises WrongPattern for one that cannot be read.
+    """
+
+    patterns: bool = True
+    more: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        if self.more:
+            Shapes(self.more).check()
+
+    @property
+    def shapes(self) -> Shapes | None:
+        """What is looked for; None where nothing is."""
+        return Shapes(self.more) if self.patterns else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The tables of the file: `[fetch]`, `[search]`, `[execution]`, `[model]`, `[limits]`; and the rest.
+    """The tables of the file: `[secrets]`, `[fetch]`, `[search]`, `[execution]`, `[model]`, `[limits]`, more.
 
     `on_in_doubt` is what becomes of calls that may have taken place, where their tools say nothing;
     `approve` names tools before each of whose calls a person is asked; one that nobody has approved within
@@ -51,6 +73,7 @@ class Settings:
     pins: str | None = None
     approval_timeout: str | None = None
     approval_timeout_by_tool: Mapping[str, str] = field(default_factory=dict[str, str])
+    secrets: SecretSettings = field(default_factory=SecretSettings)
     fetch: FetchSettings = field(default_factory=FetchSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
@@ -134,6 +157,9 @@ def _read(kind: type[_T], data: object, where: str, path: str) -> _T:
         values[key] = _value(hints[key], value, where, name)
     try:
         return kind(**values)
+    except WrongPattern as error:
+        message = f"the configuration {where}: {path}.more.{error.name}: {error}"
+        raise CallsheetError.single("SEC007", message, help="patterns are those of RE2") from error
     except ValueError as error:
         raise _wrong(where, f"{path}: {error}" if path else str(error)) from error
 

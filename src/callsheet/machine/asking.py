@@ -78,7 +78,7 @@ class Asking:
     `timeouts` say by tool for how many seconds there is time for it; the name "" stands for all others.
     """
 
-    __slots__ = ("_counts", "_open", "_plan", "_rules", "_timeouts")
+    __slots__ = ("_counts", "_open", "_plan", "_rules", "_timeouts", "pepper")
 
     def __init__(self, rules: Iterable[str] = (), timeouts: Mapping[str, float] | None = None) -> None:
         self._rules = tuple(rules)
@@ -86,6 +86,8 @@ class Asking:
         self._open: dict[str, tuple[Attempt, Asked]] = {}
         self._counts: dict[str, int] = {}
         self._plan: tuple[Program, str] | None = None
+        self.pepper = ""
+        """What digests are made with besides, so that nobody can guess secret arguments by them."""
 
     def gated(self, program: Program) -> frozenset[int]:
         """The numbers of the steps whose calls need a yes."""
@@ -104,7 +106,7 @@ class Asking:
         if asked is None:
             return None
         count = self._counts[key] = self._counts.get(key, 0) + 1
-        asked = asked._replace(digest=_digest(key, count, self._hash_of(program), asked))
+        asked = asked._replace(digest=_digest(key, count, self._hash_of(program), asked, self.pepper))
         self._open[key] = attempt, asked
         return asked
 
@@ -129,6 +131,12 @@ class Asking:
     def withdraw(self, key: str) -> None:
         """What is asked under this key is asked no more."""
         self._open.pop(key, None)
+
+    def adopt(self, key: str, digest: str) -> None:
+        """What is asked under this key has this digest: for who looks at a run, and sees no secrets."""
+        found = self._open.get(key)
+        if found is not None:
+            self._open[key] = found[0], found[1]._replace(digest=digest)
 
     def is_open(self, key: str) -> bool:
         """Whether something is asked under this key."""
@@ -210,13 +218,14 @@ def _is_same(rule: str, tool: str) -> bool:
     return rule.endswith(f"__{tool}") or tool.endswith(f"__{rule}")
 
 
-def _digest(key: str, count: int, plan: str, asked: Asked) -> str:
+def _digest(key: str, count: int, plan: str, asked: Asked, pepper: str) -> str:
     """A hash of all that is shown to who answers, and of which asking of this key it is."""
     told = asked._asdict()
     for name, default in (("timeout", None), ("why", ())) if isinstance(asked, Approval) else ():
         if told[name] == default:
             del told[name]
     shown = {"key": key, "count": count, "plan": plan, "asked": told}
+    shown |= {"pepper": pepper} if pepper else {}
     try:
         text = json.dumps(shown, sort_keys=True, separators=(",", ":"), default=repr)
     except (ValueError, TypeError, RecursionError):

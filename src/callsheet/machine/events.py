@@ -157,7 +157,19 @@ class PolicyChanged(NamedTuple):
     policy: Policy
 
 
+class Edited(NamedTuple):
+    """Somebody has set these variables, in a run that was forked from another.
+
+    With `holds` they stand against what the next event sets as well: they take its place before anything
+    follows from it.
+    """
+
+    values: Mapping[str, JSON]
+    by: str = ""
+    holds: bool = False
+
+
 Event: TypeAlias = """
     Started | Succeeded | Failed | TimerFired | PlanCompiled | Doubted | Decided | Answered | Cancelled
-    | TimeUp | LimitsChanged | PolicyChanged | Reopened
+    | TimeUp | LimitsChanged | PolicyChanged | Reopened | Edited
 """

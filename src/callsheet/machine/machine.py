@@ -23,6 +23,7 @@ from callsheet.machine.events import (
     Cancelled,
     Decided,
     Doubted,
+    Edited,
     Event,
     Failed,
     LimitsChanged,
@@ -95,6 +96,8 @@ class Machine(Run):
                 self._HANDLERS[type(event)](self, event, out)
         except RefusedByPolicy as refused:
             self._refuse(refused, out)
+        if self.edits is not None and type(event) is not Edited:
+            self.hold_edits()  # nothing followed from the event
         if self.ahead is not None:
             self.ahead.arrive(event)
             self._run_ahead(out, since)
@@ -272,6 +275,13 @@ class Machine(Run):
             self.monitor.change(event.policy)
             judge_again(self, self.monitor, out)
 
+    def _on_edited(self, event: Edited, out: list[Command]) -> None:
+        if self.ahead is not None:
+            self.ahead.drop(self.budget)  # what has left before its turn was made of what was there before
+        self.edit(event.values, tells=not event.holds)
+        if event.holds:
+            self.edits = event.values
+
     def _refuse(self, refused: RefusedByPolicy, out: list[Command]) -> None:
         """End the run for its policy; what has been asked for at this event has not left, and never will."""
         objection = refused.refusal
@@ -315,4 +325,5 @@ class Machine(Run):
         TimeUp: _on_time_up,
         LimitsChanged: _on_limits_changed,
         PolicyChanged: _on_policy_changed,
+        Edited: _on_edited,
     }

@@ -28,6 +28,8 @@ class NoteKind(StrEnum):
     JUMPED = "jumped"
     CAST_FAILED = "cast_failed"
     REPLANNED = "replanned"
+    EDITED = "edited"
+    """Somebody has set the variable `var`, in a run that was forked; it is of no step."""
     CUT = "cut"
     """Something that went into a call or came out of it is shorter than it was."""
     FACT = "fact"
@@ -50,3 +52,5 @@ class Note(NamedTuple):
     detail: str = ""
     var: str | None = None
     value: JSON = None
+    is_secret: bool = False
+    """Whether nobody may read what it tells, by the labels of a policy."""

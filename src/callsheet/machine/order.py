@@ -22,6 +22,8 @@ from callsheet.machine.values import to_text
 
 def advance(run: Run, out: list[Command]) -> None:
     """Start steps until one has to be waited for, the run ends, or it pauses."""
+    if run.edits is not None:
+        run.hold_edits()
     if run.schedule is not None:
         _start_ready(run, run.schedule, out)
         return

@@ -42,7 +42,8 @@ def store(run: Run, frame: Frame) -> None:
         run.last = value
     if observer is not None and not (frame.failed and frame.items is None):
         var = run.program.names[slot] if slot != NOWHERE else None
-        observer(Note(NoteKind.FINISHED, code.id, "", var, value))
+        is_secret = run.monitor is not None and slot != NOWHERE and run.monitor.labels[slot].is_secret
+        observer(Note(NoteKind.FINISHED, code.id, "", var, value, is_secret))
 
 
 def _gathered(run: Run, frame: Frame) -> list[JSON]:
@@ -85,5 +86,7 @@ def _cast(run: Run, code: StepCode, value: JSON) -> JSON:
     assert code.cast is not None
     made, fits = cast_value(code.cast, value)
     if not fits and run.observer is not None:
-        run.observer(Note(NoteKind.CAST_FAILED, code.id, f"not a value for :{code.cast}", None, value))
+        is_secret = run.monitor is not None and run.monitor.labels[code.out_slot].is_secret
+        detail = f"not a value for :{code.cast}"
+        run.observer(Note(NoteKind.CAST_FAILED, code.id, detail, None, value, is_secret))
     return made

@@ -46,3 +46,5 @@ class Result:
     """What the policy refused, where that ended the run."""
     usage: Usage = field(default_factory=Usage, compare=False, repr=False)
     """What the run has used: no part of what it led to, so that equal results are equal."""
+    secret: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    """The variables that nobody may read, by the labels of a policy."""

@@ -49,7 +49,7 @@ class Run:
     asked of a planner when a graph had failed, which has been asked `plans_asked` times. `left` is how many
     steps and items may be done before a pause, `unfilled` the FOREACH that a pause has broken off. `ahead`
     has what leaves before its turn, None where nothing can. `monitor` is what a policy sees of the run, None
-    in a run without one.
+    in a run without one. `edits` are the variables that stand against what the present event sets.
     """
 
     __slots__ = (
@@ -59,6 +59,7 @@ class Run:
         "attempts",
         "budget",
         "compiling",
+        "edits",
         "gated",
         "generation",
         "group",
@@ -109,6 +110,7 @@ class Run:
         self.is_paused = False
         """Whether there is more to do before the next event."""
         self.unfilled: Frame | None = None
+        self.edits: Mapping[str, JSON] | None = None
         self.monitor = None if enforcement is None else Monitor(enforcement)
         self.load(program)
 
@@ -178,7 +180,10 @@ class Run:
     def tell(self, kind: NoteKind, step: str, text: str = "") -> None:
         """Tell the observer, if there is one."""
         if self.observer is not None:
-            self.observer(Note(kind, step, text))
+            self.observer(Note(kind, step, text, is_secret=self._tells_secrets(step)))
+
+    def _tells_secrets(self, step: str) -> bool:
+        return self.monitor is not None and self.monitor.holds_secrets_of(step)
 
     def note_beside(self, step: str, event: Succeeded | Failed | PlanCompiled, head: str = "") -> None:
         """Count what a call has spent, and tell the observer what else stands beside its outcome."""
@@ -188,7 +193,7 @@ class Run:
             return
         for remark in event.remarks:
             kind = NoteKind.CUT if isinstance(remark, Cut) else NoteKind.FACT
-            self.observer(Note(kind, step, head + describe_remark(remark)))
+            self.tell(kind, step, head + describe_remark(remark))
 
     def has_room(self, frame: Frame, refusal: Refusal | None) -> bool:
         """Whether nothing was refused; else the frame starts nothing more, and the run fails behind it."""
@@ -199,14 +204,33 @@ class Run:
         frame.control = failure(frame.code, refusal.describe(), refusal)
         return False
 
+    def edit(self, values: Mapping[str, JSON], *, tells: bool) -> None:
+        """Set variables as a person wants them, and tell the observer."""
+        self.scope.take_over(values)
+        if self.monitor is not None:
+            self.monitor.edited(values)
+        if self.observer is not None and tells:
+            for name, value in values.items():
+                self.observer(Note(NoteKind.EDITED, "", "", name, value))
+
+    def hold_edits(self) -> None:
+        """Set what was edited in the place of what the present event has set."""
+        edits, self.edits = self.edits or {}, None
+        now = self.scope.to_dict()
+        for name, value in edits.items():
+            if self.last is not None and now.get(name) is self.last:
+                self.last = value  # a plan without an answer of its own answers with it
+        self.edit(edits, tells=True)
+
     def finish(self, end: End, out: list[Command], objection: PolicyRefusal | None = None) -> None:
         """The run has ended, perhaps because of an objection of its policy."""
         if self.ahead is not None:
             self.ahead.drop(self.budget)
         status, response, terminated, error, ended_at, refusal = end
         variables, steps, usage = self.scope.to_dict(), self.budget.steps, self.budget.usage()
+        secret = frozenset[str]() if self.monitor is None else self.monitor.secret_variables()
         self.result = final = Result(
-            status, response, variables, steps, terminated, error, ended_at, refusal, objection, usage
+            status, response, variables, steps, terminated, error, ended_at, refusal, objection, usage, secret
         )
         self.tell(NoteKind.ENDED, final.ended_at or "", final.status)
         out.append(Finish(final))

@@ -6,10 +6,18 @@ other difference, so that what is checked at each call is what was proved.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.ir.labels import LITERAL, Label
+
+bare: Callable[..., Any] = cast("Any", tuple).__new__
+"""Makes a named tuple of a tuple with all its fields, in a third of the time: each call makes several.
+
+>>> bare(Hole, ("a", LITERAL, "text")) == Hole("a", LITERAL, "text")
+True
+"""
 
 
 class Hole(NamedTuple):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from callsheet.ir.labels import LITERAL, TRUSTED, USER, Label
 from callsheet.policy.audiences import NOBODY_KNOWN
 from callsheet.policy.builtins import PathUse, Reach, Traits, fold
-from callsheet.policy.calls import CallView, Judgement
+from callsheet.policy.calls import CallView, Judgement, bare
 from callsheet.policy.links import hosts_named
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
@@ -49,7 +49,7 @@ class Judge:
     def judge(self, call: CallView) -> Judgement:
         """What the policy says of a call, the label of its result included.
 
-        >>> from callsheet.policy.calls import Argument
+        >>> from callsheet.policy.calls import Argument, bare
         >>> call = CallView("S1", "FETCH_PAGE", (Argument("url", ("http://localhost/",)),))
         >>> [objection.rule.value for objection in Judge(Policy()).judge(call).objections]
         ['address']
@@ -57,12 +57,12 @@ class Judge:
         prepared = self.prepared(call.tool)
         result = self._result(prepared, call)
         if not prepared.checks:
-            return Judgement(result=result)
+            return bare(Judgement, ((), (), (), result))
         notes = Notes()
         for check in prepared.checks:
             check(call, notes)
         if notes.is_empty:
-            return Judgement(result=result)
+            return bare(Judgement, ((), (), (), result))
         return Judgement(tuple(notes.objections), tuple(notes.approvals), tuple(notes.obligations), result)
 
     def result(self, call: CallView) -> Label:

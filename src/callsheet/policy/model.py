@@ -5,7 +5,7 @@ Immutable. `policy.reading` makes it of a file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -153,6 +153,11 @@ class Policy:
     max_steps: int | None = None
     max_calls: int | None = None
     max_retries: int | None = None
+
+    def without(self, steps: Iterable[str]) -> Policy:
+        """The policy without what it says of these steps: they are not what it was said of any more."""
+        gone = frozenset(steps)
+        return replace(self, approved=self.approved - gone, declassify=self.declassify - gone)
 
     def without_steps(self) -> Policy:
         """The policy without what it says of single steps, which was meant for one plan."""

@@ -62,6 +62,17 @@ def readings_of(path: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((path, bare, folded, unquote(path))))
 
 
+def walked(path: str) -> str:
+    """A reading of a normal path with its `.` and `..` carried out.
+
+    >>> walked("docs/../notes.txt"), walked("/var/log/x")
+    ('notes.txt', '/var/log/x')
+    """
+    if "." not in path:
+        return path
+    return ("/" if path.startswith("/") else "") + _walk(path, None)
+
+
 def file_key(path: str) -> str:
     """What two spellings of one file have in common, also where case does not count."""
     return unicodedata.normalize("NFKC", path).casefold()

@@ -7,16 +7,31 @@ and in any case; others for exactly what they name.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TypeAlias
 
-from callsheet.ir.labels import UNKNOWN, Label
+from callsheet.ir.labels import UNKNOWN, Label, join
 from callsheet.policy.addresses import AllowedHosts
 from callsheet.policy.builtins import PUBLIC_WORLD, fold
 from callsheet.policy.globs import covers, matches
 from callsheet.policy.model import Policy
-from callsheet.policy.paths import readings_of
+from callsheet.policy.paths import readings_of, walked
 
 OTHERS = "*"
 """In the place of a tool's name: all that the policy does not describe."""
+
+
+_Rules: TypeAlias = "list[tuple[str, Label]]"
+
+
+def _named(rules: _Rules, path: str, readings: tuple[str, ...]) -> Label:
+    """The label that the first fitting rule gives a path, of which these are all readings."""
+    for pattern, label in rules:
+        if label.is_secret:
+            if any(covers(pattern, reading) for reading in readings):
+                return label
+        elif matches(pattern, path):
+            return label
+    return UNKNOWN
 
 
 class Sources:
@@ -34,14 +49,12 @@ class Sources:
         self.file = lru_cache(maxsize=4_096)(self._file)
 
     def _file(self, path: str, on_host: bool = False) -> Label:
-        """The label of a file by its normal path; what nobody has named is private and untrusted."""
-        for pattern, label in self._host_files if on_host else self._files:
-            if label.is_secret:
-                if any(covers(pattern, reading) for reading in readings_of(path)):
-                    return label
-            elif matches(pattern, path):
-                return label
-        return UNKNOWN
+        """The label of a file by its normal path, whichever way some system may read it.
+
+        What nobody has named is private and untrusted.
+        """
+        rules, readings = self._host_files if on_host else self._files, readings_of(path)
+        return join([_named(rules, walked(reading), readings) for reading in readings])
 
     def tool(self, tool: str) -> Label | None:
         """The label that the policy gives to what a tool returns, None if it says nothing."""

@@ -13,10 +13,12 @@ from typing import Any, Literal, cast
 
 from callsheet.ir import JSON, DictExpr, ListExpr, Value
 from callsheet.ir import Literal as Scalar
+from callsheet.ir.labels import read_label
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Answered, Approval, Ask, Question, Verdict
 from callsheet.machine.asking import Asked
 from callsheet.passes.schema import misfits
+from callsheet.sealing.masking import hidden
 from callsheet.store.inbox import Letter
 from callsheet.store.replay import Posed
 
@@ -79,6 +81,18 @@ class PendingAsk:
     is_answered: bool = False
     why: tuple[str, ...] = ()
     labels: Mapping[str, JSON] | None = None
+
+
+def readable(asked: Asked) -> Asked:
+    """What is asked, without the arguments that nobody may read by their labels."""
+    if not isinstance(asked, Approval):
+        return asked
+    labels = cast("Mapping[str, Mapping[str, str]]", asked.labels)
+    secret = {name for name, told in labels.items() if read_label(told["label"]).is_secret}
+    args = {name: hidden(value) if name in secret else value for name, value in asked.args.items()}
+    inputs = tuple(map(hidden, asked.inputs)) if secret - args.keys() else asked.inputs
+    why = tuple(map(hidden, asked.why)) if secret else asked.why
+    return asked._replace(args=args, inputs=inputs, why=why)
 
 
 def pending(

@@ -7,7 +7,7 @@ down. No tool is called here and no server opened.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -33,7 +33,7 @@ from callsheet.machine.version import MACHINE_VERSION
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.sealing.known import Known
-from callsheet.sealing.sealer import DECLARED
+from callsheet.sealing.masking import hidden
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.replay import Folded, fold
 from callsheet.store.stand import stand_of
@@ -95,19 +95,21 @@ def stand(
     observer: Observer | None = None,
     *,
     from_start: bool = False,
+    on_declared: Callable[[Known], None] | None = None,
 ) -> Folded:
     """The run as it stands; one whose events are not those that were written is marked as corrupt.
 
-    With `from_start` the observer hears all that happened. Raises JournalError: JRN012 for such a run,
+    With `from_start` the observer hears all that happened; before that `on_declared` hears of the secrets
+    that the run was given. Raises JournalError: JRN012 for such a run,
     JRN022 for one that another version of the machine has begun.
     """
-    _check_version(journal, writer.run_id)
+    check_version(journal, writer.run_id)
     is_whole = observer is not None and from_start
-    opener = journal.opener(writer.run_id)
+    opener = journal.opener(writer.run_id, on_declared)
     stands = stand_of(journal, writer.run_id, plan, observer, from_start=is_whole, opener=opener)
     if isinstance(stands, Folded):
         if opener.has_opened:
-            writer.go_on(Known.of(opener.declared, DECLARED))
+            writer.go_on(opener.declared)
         return stands
     writer.set_status(RunStatus.CORRUPT)
     writer.commit()
@@ -118,7 +120,7 @@ def stand(
     )
 
 
-def _check_version(journal: Journal, run_id: str) -> None:
+def check_version(journal: Journal, run_id: str) -> None:
     """Refuse a run whose events may mean something else to this machine than to that which wrote them."""
     version = journal.find_run(run_id).core_version
     if version not in ("", MACHINE_VERSION):
@@ -151,7 +153,8 @@ def _unanswered(folded: Folded, key: str, call: CallModel | AgentTurn | Compile)
     is_plan = isinstance(call, Compile)
     args: dict[str, JSON] = {"reason": call.reason} if is_plan else {"inputs": call.inputs, **call.args}
     tool = REPLAN if is_plan else call.tool
-    return DoubtfulCall(key, call.step, tool, args, folded.launched[key], item, attempt, folded.asked[key])
+    args, why = _readable(folded, key, args, folded.asked[key])
+    return DoubtfulCall(key, call.step, tool, args, folded.launched[key], item, attempt, why)
 
 
 def _undecided(folded: Folded) -> dict[str, CallTool | RunAgent]:
@@ -169,7 +172,17 @@ def _doubtful(folded: Folded, key: str, call: CallTool | RunAgent) -> DoubtfulCa
     _, item, attempt = place_of_key(key)
     args = {"inputs": call.inputs, **call.args} if isinstance(call, RunAgent) else dict(call.args)
     why = folded.asked.get(key) or (INTERRUPTED if folded.machine.result is None else _GIVEN_UP)
+    args, why = _readable(folded, key, args, why)
     return DoubtfulCall(key, call.step, call.tool, args, folded.launched[key], item, attempt, why)
+
+
+def _readable(folded: Folded, key: str, args: dict[str, JSON], why: str) -> tuple[dict[str, JSON], str]:
+    """Arguments and reason of a call as people may see them: nothing that is secret by its label."""
+    monitor = folded.machine.monitor
+    admitted = None if monitor is None else monitor.calls.get(key)
+    if admitted is None or not (admitted.sent.is_secret or admitted.result.is_secret):
+        return args, why
+    return {name: hidden(value) for name, value in args.items()}, hidden(why)
 
 
 def settle_doubts(folded: Folded, recorder: JournalRecorder, verdict: Resolution | None) -> None:

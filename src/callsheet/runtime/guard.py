@@ -34,7 +34,7 @@ from callsheet.runtime.capabilities import Call, TokenRefused
 from callsheet.runtime.gateway import Gateway, Outcome, Ports, Remote
 from callsheet.runtime.places import ANYWHERE, Kept, kept_by, read_by
 from callsheet.runtime.tokens import NO_TASKS, Task, Tasks, Tokens
-from callsheet.store.labels import EVERYWHERE, LabelStore, Writing
+from callsheet.store.labels import EVERYWHERE, LabelStore, Writing, notes_of
 
 Reverify: TypeAlias = "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label], CallsheetError | None]"
 """What a policy says against a new plan, by the labels of the variables and of what its planner was told."""
@@ -97,7 +97,7 @@ class GuardedGateway(Gateway):
         super().__init__(ports, run_id, facts, at_once)
         self._guard = guard
         self._root = ports.workspace
-        self._notes = f"run {run_id}"
+        self._notes = notes_of(run_id)
         self._sources = Sources(guard.policy)
         self._tokens = Tokens(guard.policy, run_id, guard.plan, guard.tasks, guard.clock)
 
@@ -175,16 +175,16 @@ class GuardedGateway(Gateway):
 
     def _leaving(self, kept: Kept, label: Label | None) -> Writing | None:
         """Note what a call is about to leave behind, before it leaves."""
-        store, taken = self._guard.labels, label or LITERAL
+        store, taken, run = self._guard.labels, label or LITERAL, self._run_id
         if kept.facts:
-            store.add("", kept.facts, taken)
+            store.add("", kept.facts, taken, run)
             return None
         if kept.path == ANYWHERE:
-            store.add(self._root, (EVERYWHERE,), taken)
+            store.add(self._root, (EVERYWHERE,), taken, run)
             return None
         if kept.note is not None:
-            return store.begin(self._notes, kept.note, taken)
-        return store.begin(self._root, kept.path, taken)
+            return store.begin(self._notes, kept.note, taken, run)
+        return store.begin(self._root, kept.path, taken, run)
 
     def _has_left(self, kept: Kept, writing: Writing, outcome: Outcome) -> None:
         """What a call has written is there; a call of which nobody knows keeps its place marked."""

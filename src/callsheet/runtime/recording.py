@@ -53,12 +53,14 @@ POLICY = Policy()
 NEVER = sys.maxsize
 CANCEL = "cancel"
 """Topic and id of the letter that asks a run's owner to cancel it; no call has such a key."""
+_SECRET_PLAN = "the new plan has a secret written in it; it can name the variable that holds it"
 _PAUSE = 0.5
 _UNSEEN = 0.05
 """Seconds after which other processes see at the latest what a run has committed, if its loop is free."""
 
 
-def _text_of(plan: Plan) -> str:
+def text_of(plan: Plan) -> str:
+    """The text of a plan that nobody has written."""
     return format_dag(plan) if plan.order is Order.DAG else format_plan(plan)
 
 
@@ -139,6 +141,8 @@ class JournalRecorder:
         A result that no journal can keep (NaN, endless nesting) becomes a failure of its call; what a
         probe found and no journal can keep leaves its call in doubt.
         """
+        if type(event) is PlanCompiled and self._writer.knows_in(text_of(event.plan)):
+            event = Failed(event.key, _SECRET_PLAN, spent=event.spent)
         try:
             self._note(event)
         except NotStorable as error:
@@ -153,7 +157,7 @@ class JournalRecorder:
 
     def _note(self, event: Event) -> None:
         if type(event) is PlanCompiled:
-            self._writer.add_plan(event.plan, _text_of(event.plan))
+            self._writer.add_plan(event.plan, text_of(event.plan))
         if isinstance(event, Succeeded | Failed) and self._is_closed(event.key):
             self._append_late(event)
             return

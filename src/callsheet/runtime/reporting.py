@@ -27,7 +27,7 @@ from callsheet.store.reader import RunInfo
 from callsheet.views.report.build import Recorded, Showing, Waits, document_of
 from callsheet.views.report.bundle import bundle
 from callsheet.views.report.document import Document
-from callsheet.views.report.page import page_of
+from callsheet.views.report.page import page_of, served_page
 
 MADE_BY = f"callsheet {__version__}"
 INTERRUPTED = "interrupted"
@@ -69,6 +69,12 @@ def report_page(document: Document) -> str:
     viewer = the_viewer()
     title = f"{document.run['id']} · {document.run['words']} · callsheet"
     return page_of(document.to_json(), title, viewer.script, viewer.style)
+
+
+def viewer_page(title: str, documents: str, events: str = "") -> str:
+    """The viewer as a page of a server; `documents` and `events` are as those of `served_page`."""
+    viewer = the_viewer()
+    return served_page(title, viewer.script, viewer.style, documents, events)
 
 
 def save_page(path: Path, page: str) -> Path:
@@ -141,7 +147,10 @@ def _plans(journal: Journal, info: RunInfo, rows: list[Event]) -> dict[str, tupl
 
 def _name(info: RunInfo, rows: list[Event]) -> str:
     launch: dict[str, Any] = ((rows[0].body or {}).get("launch") or {}) if rows else {}
-    return info.title or info.plan_id or str(launch.get("plan") or info.plan_hash[:12])
+    file = str(launch.get("plan") or "")
+    return (
+        info.title or info.plan_id or (f"plan {info.plan_hash[:12]}" if file in ("", "<plan>", "-") else file)
+    )
 
 
 def _doubts(

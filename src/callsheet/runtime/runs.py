@@ -6,11 +6,11 @@ person has to decide about.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from secrets import token_hex
 from typing import NamedTuple
 
 from callsheet.diagnostics import CallsheetError
@@ -35,7 +35,7 @@ from callsheet.machine import (
 from callsheet.machine.machine import Observer
 from callsheet.machine.version import MACHINE_VERSION
 from callsheet.policy.model import Policy
-from callsheet.runtime.answers import PendingAsk, pending
+from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.cancelling import cancel_asked, heeding
 from callsheet.runtime.doubt import (
@@ -58,6 +58,7 @@ from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.ids import new_run_id
 from callsheet.store.labels import LabelStore
+from callsheet.store.leftovers import open_labels
 from callsheet.store.records import Start, secret_labels
 from callsheet.store.replay import Folded, begin
 from callsheet.store.snapshots import Posed
@@ -103,10 +104,10 @@ class Launch:
 
     def secret_parts(self) -> dict[Path, str]:
         """The secret parts of the body of the run's start, by their place."""
-        if self.policy is None:
-            return inputs_at(sorted(self.secret), DECLARED)
-        by_policy = self.inputs if self.policy.inputs.is_secret else ()
-        return inputs_at(by_policy, LABEL) | inputs_at(sorted(self.secret), DECLARED)
+        by_policy = self.policy is not None and self.policy.inputs.is_secret
+        labelled = inputs_at(self.inputs, LABEL) if by_policy else {}
+        pepper: dict[Path, str] = {("pepper",): _PEPPER} if self.secret else {}
+        return labelled | inputs_at(sorted(self.secret), DECLARED) | pepper
 
     def check(self, plan: Plan) -> None:
         """Raise CallsheetError (RUN050) for a plan that the policy was not held against."""
@@ -126,11 +127,14 @@ class Watch:
     after_batch: Callable[[], Awaitable[None]] | None = None
     on_driver: Callable[[LocalDriver], None] | None = None
     """Is given the driver before the run goes on, to be able to cancel it."""
+    on_declared: Callable[[Known], None] | None = None
+    """Hears, when a run is resumed, of the secrets that it was given, before anything else is told."""
     hears_all: bool = True
     """Whether the observer of a resumed run hears of all that has happened; a long run is then folded
     from its start, where its last snapshot would do."""
 
 
+_PEPPER = "digests are made with it"
 _NOBODY = Watch()
 _ABSENT = Respondents()
 
@@ -200,6 +204,7 @@ async def start_run(
         ranks_for(journal, plan, launch.limits),
         launch.policy,
         tuple(sorted(launch.secret)),
+        token_hex(16) if launch.secret else "",
     )
     folded = begin(plan, start, watch.observer, launch.program)
     with journal.create_run(
@@ -247,7 +252,8 @@ async def resume_run(
     """
     plan = _plan_of(journal, run_id)
     with journal.claim(run_id) as writer:
-        folded = stand(journal, writer, plan, watch.observer, from_start=watch.hears_all)
+        hears_all, on_declared = watch.hears_all, watch.on_declared
+        folded = stand(journal, writer, plan, watch.observer, from_start=hears_all, on_declared=on_declared)
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
             return _ended(journal, writer, folded)
@@ -300,18 +306,6 @@ def _change(
         folded.take(recorder.event(Reopened()))
 
 
-def _labels(journal: Journal) -> LabelStore:
-    """The labels beside a journal; raises JournalError (JRN010) where they cannot be used."""
-    try:
-        return LabelStore.beside(journal.path)
-    except sqlite3.Error as error:
-        raise JournalError(
-            "JRN010",
-            f"the labels of files and facts beside {journal.path} cannot be used: {error}",
-            way_out="free space, or move that file (`…-labels`) away, and all that it knows with it",
-        ) from error
-
-
 @contextmanager
 def _gateway(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Generator[Gateway]:
     """The way out of a run; under a policy a guarded one."""
@@ -324,7 +318,7 @@ def _gateway(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> Gen
     if enforcement is None:
         yield Gateway(ports, run_id, facts, at_once)
         return
-    with _labels(journal) as store:
+    with open_labels(journal.path) as store:
         tasks = Tasks(tasks_of(folded), folded.book.began.get)
         guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
         yield GuardedGateway(ports, run_id, guard, facts, at_once)
@@ -402,7 +396,7 @@ def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:
     for key, command in folded.waiting.items():
         if isinstance(command, Ask):
             posed = folded.posed.get(command.asked.digest) or Posed(time.time(), None)
-            waiting.append(pending(writer.run_id, key, command.step, command.asked, posed))
+            waiting.append(pending(writer.run_id, key, command.step, readable(command.asked), posed))
     if doubtful:
         writer.set_status(RunStatus.IN_DOUBT)
     elif unanswered and not waiting:

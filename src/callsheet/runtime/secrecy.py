@@ -21,6 +21,7 @@ from callsheet.machine import (
     Machine,
     PlanCompiled,
     Result,
+    Status,
     Succeeded,
 )
 from callsheet.machine.monitor.monitor import Monitor
@@ -62,14 +63,21 @@ class Secrecy:
             label = cast("Mapping[str, Any]", told).get("label") if isinstance(told, dict) else None
             if label is not None and read_label(str(label)).is_secret:
                 found[("args", name) if name in ask.asked.args else ("inputs",)] = LABEL
-        return found
+        return found | {("why",): LABEL} if found else found
 
     def of_end(self, result: Result, *, has_sealed: bool) -> Mapping[Path, str]:
         """The secret parts of how the run ended: an answer is judged before it is one, an error is not.
 
         `has_sealed` says that something of the run was secret, so that its error may be.
         """
-        return {("error",): LABEL} if has_sealed and result.error is not None else _NONE
+        if not has_sealed:
+            return _NONE
+        found: dict[Path, str] = {} if result.error is None else {("error",): LABEL}
+        if result.status is not Status.DONE:
+            found[("response",)] = LABEL
+        if result.objection is not None:
+            found |= {("objection", name): LABEL for name in ("message", "help")}
+        return found
 
     def _gives_secrets(self, key: str, label: Label | None = None) -> bool:
         admitted = self._monitor.calls.get(key)

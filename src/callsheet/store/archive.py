@@ -3,7 +3,8 @@
 The file is JSON Lines. Of each run, in this order: a line `{"callsheet": "run", "version": 1,
 "run": {…}}` with the run's row; a line for each plan; a line for each large value; a line for
 each entry of its journal, as it is stored; and `{"end": {"entries": n, "sha256": …}}` over the bytes of
-all its lines before. Bytes are text where they are UTF-8, else `{"base64": …}`.
+all its lines before. Bytes are text where they are UTF-8, else `{"base64": …}`. Behind a run that has left
+labelled files or facts stands `{"callsheet": "labels", "run": id, "labels": [[root, name, label], …]}`.
 
 An import checks all of it before anything is there: digests, plans, values, the whole chain.
 """
@@ -15,6 +16,7 @@ import sqlite3
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.store.blobs import CODEC, DROPPED, ROW_LIMIT, BlobDropped, read_blob, write_blob_file
@@ -22,6 +24,8 @@ from callsheet.store.errors import JournalError
 from callsheet.store.events import GENESIS, EventType, decode_body, decode_intents
 from callsheet.store.ids import check_run_id
 from callsheet.store.journal import Parts
+from callsheet.store.labels import Noted
+from callsheet.store.leftovers import KIND, lines_of_labels, read_labels, take_labels
 from callsheet.store.reader import BadEvent, Reader
 from callsheet.store.schema import SEQ_BITS
 from callsheet.store.writer import RunStatus
@@ -73,7 +77,8 @@ def export_run(parts: Parts, run_id: str) -> Iterator[bytes]:
             way_out=f"`callsheet runs salvage {run_id}` exports the events before it",
         )
     number, run = run_row(reader, run_id)
-    return lines_of(parts, Source(run, entries_of(reader, number)))
+    told = lines_of(parts, Source(run, entries_of(reader, number)))
+    return chain(told, lines_of_labels(parts.place.database, run_id))
 
 
 def run_row(reader: Reader, run_id: str) -> tuple[int, dict[str, Any]]:
@@ -175,10 +180,13 @@ def import_runs(parts: Parts, lines: Iterable[bytes]) -> list[Imported]:
 
     def work(cursor: sqlite3.Cursor) -> list[Imported]:
         taken: list[Imported] = []
+        labels: list[tuple[str, list[Noted]]] = []
         intake: _Intake | None = None
         for number, data in enumerate(lines, 1):
             try:
-                if intake is None:
+                if intake is None and taken and (said := _object(data)).get("callsheet") == KIND:
+                    labels.append(read_labels(said))
+                elif intake is None:
                     intake = _Intake(parts, cursor, data)
                 elif intake.take(data):
                     taken.append(intake.end())
@@ -189,6 +197,7 @@ def import_runs(parts: Parts, lines: Iterable[bytes]) -> list[Imported]:
             raise _damaged("it ends in the middle of a run")
         if not taken:
             raise _damaged("it holds no run")
+        take_labels(parts.place.database, labels)  # before any of the runs is there
         return taken
 
     return parts.ledger.maintain(work)

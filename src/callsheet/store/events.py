@@ -56,6 +56,8 @@ class EventType(StrEnum):
     TIME_UP = "time_up"
     LIMITS = "limits"
     POLICY = "policy"
+    EDIT = "edit"
+    """Variables that were set in a fork; they hold from the next event on, or at once."""
     SNAPSHOT = "snapshot"
     END = "end"
 

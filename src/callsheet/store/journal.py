@@ -220,6 +220,10 @@ class Journal:
         """The runs, the newest first, at most `limit`, of one `status` if given."""
         return self._reader.runs(limit, status)
 
+    def children(self, run_id: str) -> list[RunInfo]:
+        """The runs that were forked from a run, the oldest first."""
+        return self._reader.children(run_id)
+
     def find_run(self, text: str) -> RunInfo:
         """The run of this id, of the only id that starts so, or for `last` the newest.
 
@@ -271,9 +275,16 @@ class Journal:
         """
         return self._reader.bodies(run_id, seqs)
 
-    def opener(self, run_id: str) -> Opener:
-        """What opens the secrets of a run, for one who carries it on."""
-        return Opener(self._vault, run_id)
+    def opener(self, run_id: str, on_declared: Callable[[Known], None] | None = None) -> Opener:
+        """What opens the secrets of a run, for one who carries it on.
+
+        `on_declared` hears of those that the run was given as soon as they are known.
+        """
+        return Opener(self._vault, run_id, on_declared)
+
+    def sealer(self, plan: str) -> Sealer:
+        """What takes secrets out of the bodies of a run of a plan with this text."""
+        return self._sealer(lambda: plan)
 
     def _sealer(self, plan: Callable[[], str]) -> Sealer:
         return Sealer(self._vault.sealing, self._finder, lambda: names_in(plan()))

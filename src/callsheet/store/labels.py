@@ -18,6 +18,8 @@ from callsheet.ir.labels import LITERAL, Label, join, read_label
 
 EVERYWHERE = ""
 """The name of a whole workspace: what may have been written anywhere in it."""
+NOTES = "run "
+"""How the roots of notes begin."""
 _TABLE = """
 CREATE TABLE IF NOT EXISTS label (
     root TEXT NOT NULL, name TEXT NOT NULL, label TEXT NOT NULL,
@@ -25,9 +27,26 @@ CREATE TABLE IF NOT EXISTS label (
     PRIMARY KEY (root, name)
 ) WITHOUT ROWID
 """
+_LEFT = """
+CREATE TABLE IF NOT EXISTS left_by (
+    run TEXT NOT NULL, root TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (run, root, name)
+) WITHOUT ROWID
+"""
 _PATIENCE = 10.0
 """Seconds that another process may take for its own write."""
 _AT_ONCE = 500
+
+
+class Noted(NamedTuple):
+    """The label of a place. `root` is a folder for files, empty for facts, `run ID` for the notes of a run.
+
+    `name` is the normal path of a file, empty for what may stand anywhere in the folder, the digest of a
+    fact, or the key of a note.
+    """
+
+    root: str
+    name: str
+    label: Label
 
 
 class Writing(NamedTuple):
@@ -49,11 +68,17 @@ class LabelStore:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         connection.execute(_TABLE)
+        connection.execute(_LEFT)
+
+    @staticmethod
+    def path_beside(journal: Path) -> Path:
+        """The file of the store that belongs to a journal."""
+        return journal.with_name(f"{journal.name}-labels")
 
     @classmethod
     def beside(cls, journal: Path) -> Self:
         """The store that belongs to the journal in this file; it is made if need be."""
-        path = journal.with_name(f"{journal.name}-labels")
+        path = cls.path_beside(journal)
         connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute("PRAGMA synchronous = FULL")
@@ -64,9 +89,11 @@ class LabelStore:
         """A store that ends with the process."""
         return cls(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
 
-    def begin(self, root: str, name: str, label: Label) -> Writing:
-        """Something of this label is about to be written to a place; durable when this returns."""
+    def begin(self, root: str, name: str, label: Label, run: str = "") -> Writing:
+        """Something of this label is about to be written to a place by a run; durable when this returns."""
         with _Change(self._connection) as connection:
+            if run:
+                connection.execute("INSERT OR IGNORE INTO left_by VALUES (?, ?, ?)", (run, root, name))
             row = connection.execute(
                 "SELECT label, open, writes FROM label WHERE root = ? AND name = ?", (root, name)
             ).fetchone()
@@ -91,12 +118,42 @@ class LabelStore:
                 )
             connection.execute("UPDATE label SET open = open - 1 WHERE root = ? AND name = ?", place)
 
-    def add(self, root: str, names: Iterable[str], label: Label) -> None:
+    def add(self, root: str, names: Iterable[str], label: Label, run: str = "") -> None:
         """Something of this label may stand at these places from now on; durable when this returns."""
         for name in names:
             known = self.of(root, (name,))
             if known is None or not label.flows_to(known):
-                self.end(self.begin(root, name, label), replaced=False)
+                self.end(self.begin(root, name, label, run), replaced=False)
+
+    def entries(self, run: str = "") -> list[Noted]:
+        """All that is noted, or what a run has left, by place."""
+        where, given = "", ()
+        if run:
+            where = " JOIN left_by USING (root, name) WHERE left_by.run = ?"
+            given = (run,)
+        rows = self._connection.execute(
+            f"SELECT root, name, label FROM label{where} ORDER BY root, name", given
+        )
+        return [Noted(root, name, read_label(label)) for root, name, label in rows]
+
+    def put(self, root: str, name: str, label: Label) -> None:
+        """A person says what the label of a place is, whatever it was."""
+        with _Change(self._connection) as connection:
+            connection.execute(
+                "INSERT INTO label (root, name, label) VALUES (?, ?, ?)"
+                " ON CONFLICT DO UPDATE SET label = excluded.label, writes = writes + 1",
+                (root, name, str(label)),
+            )
+
+    def forget(self, root: str, name: str) -> bool:
+        """Let go of what is noted of a place; whether there was anything but a write under way."""
+        with _Change(self._connection) as connection:
+            found = connection.execute(
+                "DELETE FROM label WHERE root = ? AND name = ? AND open = 0", (root, name)
+            )
+            if found.rowcount:
+                connection.execute("DELETE FROM left_by WHERE root = ? AND name = ?", (root, name))
+        return found.rowcount > 0
 
     def of(self, root: str, names: Iterable[str]) -> Label | None:
         """The join of what is known of these places; None where nothing is known of any."""
@@ -146,6 +203,11 @@ class _Change:
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._connection.execute("ROLLBACK" if kind is not None else "COMMIT")
+
+
+def notes_of(run_id: str) -> str:
+    """The root under which the notes of a run are kept."""
+    return f"{NOTES}{run_id}"
 
 
 def fact_name(text: str) -> str:

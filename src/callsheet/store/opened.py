@@ -6,14 +6,15 @@ asked for with the first sealed value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 from callsheet.sealing.keys import KeyRing, NotOpened
+from callsheet.sealing.known import Known
 from callsheet.sealing.opening import WrongKey, declared_in, is_sealed, opened
-from callsheet.sealing.sealer import SEALED
+from callsheet.sealing.sealer import DECLARED, SEALED
 from callsheet.store.events import Event, EventType, decode_body, encode_body
 from callsheet.store.vault import Vault, not_opened
 
@@ -24,12 +25,13 @@ class Opener:
     `has_opened` says that something was sealed; `declared` are the secrets that the run was given.
     """
 
-    def __init__(self, vault: Vault, run_id: str) -> None:
+    def __init__(self, vault: Vault, run_id: str, on_declared: Callable[[Known], None] | None = None) -> None:
+        self._on_declared = on_declared
         self._vault = vault
         self._run_id = run_id
         self._keys: KeyRing | None = None
         self.has_opened = False
-        self.declared: list[Any] = []
+        self.declared = Known()
 
     def events(self, rows: Iterable[Event]) -> Iterator[Event]:
         """The rows, opened. Raises JournalError: SEC001 to SEC004."""
@@ -57,5 +59,7 @@ class Opener:
         except (WrongKey, NotOpened) as error:
             raise not_opened(self._run_id, seq, error) from error
         if kind == EventType.START:
-            self.declared += declared_in(body, told)
+            self.declared = Known.of(declared_in(body, told), DECLARED)
+            if self._on_declared is not None:
+                self._on_declared(self.declared)
         return body

@@ -47,7 +47,7 @@ _COVERS = 11
 _RUNS = f"""
 SELECT run_id, status, runs.plan_hash, plans.id, plans.title, parent_run, owner, runs.epoch, wake_at,
        runs.created, updated, COALESCE(last.id + last.covers - 1 - (number << {SEQ_BITS}), 0), last.hash,
-       last.ts, core_version
+       last.ts, core_version, forked_at
 FROM runs JOIN plans USING (plan_hash)
 LEFT JOIN events AS last ON last.id = (
     SELECT max(id) FROM events WHERE id > number << {SEQ_BITS} AND id < (number + 1) << {SEQ_BITS}
@@ -96,6 +96,8 @@ class RunInfo(NamedTuple):
     events: int
     head_hash: bytes | None
     core_version: str
+    forked_at: int | None = None
+    """Of a run that was forked: the event of its parent up to which it has that run's events."""
 
 
 class BadEvent(NamedTuple):
@@ -137,6 +139,12 @@ class Reader:
     def run(self, run_id: str) -> RunInfo | None:
         """The run of exactly this id, or None."""
         return next(iter(self._infos("WHERE run_id = ?", (run_id,))), None)
+
+    def children(self, run_id: str) -> list[RunInfo]:
+        """The runs that were forked from a run, the oldest first."""
+        return self._infos(
+            "WHERE parent_run = ? AND forked_at IS NOT NULL ORDER BY runs.created, number", (run_id,)
+        )
 
     def find_run(self, text: str) -> RunInfo:
         """The run of this id, of the only id that starts so, or for `last` the newest.
@@ -493,7 +501,7 @@ _STATUSES = frozenset(RunStatus)
 
 def _info(row: tuple[Any, ...]) -> RunInfo:
     run_id, status, plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated, *last = row
-    events, head_hash, last_ts, core_version = last
+    events, head_hash, last_ts, core_version, forked_at = last
     try:
         known = RunStatus(status)
     except ValueError:
@@ -501,7 +509,7 @@ def _info(row: tuple[Any, ...]) -> RunInfo:
     updated = max(updated, last_ts or updated)
     return RunInfo(
         run_id, known, plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated, events,
-        head_hash, core_version,
+        head_hash, core_version, forked_at,
     )  # fmt: skip
 
 

@@ -1,17 +1,18 @@
 """The machine's events as journal events and back; the one place that knows both.
 
 The bodies: start {inputs, facts, limits, pins, launch, approve and approval_timeout where they name tools,
-ranks where an earlier run tells which steps are long, policy and policy_hash under a policy, secret where
-inputs were declared to be}, intent {tool}
+ranks where an earlier run tells which steps are long, policy and policy_hash under a policy, secret and
+pepper where inputs were declared to be}, intent {tool}
 or none, ok {value}, err {error, unsettled where that is so}, late {outcome: ok or err, and what that has},
 timer {due}, ask {what is asked, due}, signal {digest, verdict, value, by, note, msg_id}, plan {plan,
 facts}, each of ok, err and plan with {remarks} where there are any: {cut, kept, whole, unit} or {fact,
 text}, and with {spent} where that is known: tokens in, out, cost, and what `Spent` has beside them unless
 that is nothing; in_doubt {reason} and {spent}, decided {decision} and {value} if that is `value`, and {by}
 where no person decided, cancel {reason}, reopen none, time_up {seconds}, limits {limits}, policy {policy,
-policy_hash}, end {status, response, terminated, error, steps_executed, ended_at, refusal, usage, objection
-where a policy ended the run}. A body in which secrets were has {sealed}, as `sealing.sealer` tells. Under a
-policy ok has a {label} where the world told one, and plan a {context}.
+policy_hash}, edit {values, by, and holds where that is so}, end {status, response, terminated, error,
+steps_executed, ended_at, refusal, usage, objection where a policy ended the run}. A body in which secrets
+were has {sealed}, as `sealing.sealer` tells. Under a policy ok has a {label} where the world told one, and
+plan a {context}.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from callsheet.machine import (
     Decided,
     Decision,
     Doubted,
+    Edited,
     Enforcement,
     Event,
     Fact,
@@ -87,6 +89,10 @@ class Start(NamedTuple):
     """What the run is held against, where it is under a policy."""
     secret: tuple[str, ...] = ()
     """The inputs that were declared to be secret."""
+    pepper: str = ""
+    """What digests of questions are made with besides, where a secret may be asked about; a secret too."""
+    is_veiled: bool = False
+    """Whether placeholders stand in the place of secrets: for who only looks at the run."""
 
     def enforcement(self) -> Enforcement | None:
         """What holds under the run's policy; None for a run without one."""
@@ -105,8 +111,9 @@ class Start(NamedTuple):
             **({"approve": list(self.approve)} if self.approve else {}),
             **({"approval_timeout": dict(self.approval_timeout)} if self.approval_timeout else {}),
             **({"ranks": dict(self.ranks)} if self.ranks else {}),
-            **({} if self.policy is None else _policy_body(self.policy)),
+            **({} if self.policy is None else policy_body(self.policy)),
             **({"secret": list(self.secret)} if self.secret else {}),
+            **({"pepper": self.pepper} if self.pepper else {}),
         }
 
     @classmethod
@@ -123,6 +130,8 @@ class Start(NamedTuple):
             ranks=dict(body.get("ranks", {})),
             policy=_policy_in(body) if "policy" in body else None,
             secret=tuple(body.get("secret", ())),
+            pepper=body.get("pepper", ""),
+            is_veiled=SEALED in body,
         )
 
 
@@ -131,7 +140,8 @@ def secret_labels(policy: Policy, names: Iterable[str]) -> dict[str, Label]:
     return {name: policy.inputs._replace(readers=frozenset()) for name in names}
 
 
-def _policy_body(policy: Policy) -> dict[str, Any]:
+def policy_body(policy: Policy) -> dict[str, Any]:
+    """The part of a body that says which policy holds."""
     return {"policy": policy_to_json(policy), "policy_hash": policy_hash(policy)}
 
 
@@ -198,7 +208,7 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
             body = event._asdict()
             del body["key"]
             return EventType.SIGNAL, key, {**body, "verdict": str(event.verdict)}
-        case Reopened() | Cancelled() | TimeUp() | LimitsChanged() | PolicyChanged():
+        case Reopened() | Cancelled() | TimeUp() | LimitsChanged() | PolicyChanged() | Edited():
             return _record_of_the_run(event)
         case Started():
             raise ValueError("a start is recorded with all that the run was started with")
@@ -212,7 +222,7 @@ def late_record(event: Succeeded | Failed) -> dict[str, Any]:
 
 
 def _record_of_the_run(
-    event: Reopened | Cancelled | TimeUp | LimitsChanged | PolicyChanged,
+    event: Reopened | Cancelled | TimeUp | LimitsChanged | PolicyChanged | Edited,
 ) -> tuple[EventType, None, dict[str, Any] | None]:
     match event:
         case Reopened():
@@ -224,7 +234,10 @@ def _record_of_the_run(
         case LimitsChanged(limits=limits):
             return EventType.LIMITS, None, {"limits": limits.to_json()}
         case PolicyChanged(policy=policy):
-            return EventType.POLICY, None, _policy_body(policy)
+            return EventType.POLICY, None, policy_body(policy)
+        case Edited(values=values, by=by, holds=holds):
+            said = {"values": dict(values), "by": by}
+            return EventType.EDIT, None, {**said, "holds": True} if holds else said
     assert_never(event)
 
 
@@ -307,6 +320,8 @@ def _event_of_the_run(kind: str, body: Mapping[str, Any]) -> Event | None:
             return LimitsChanged(Limits.from_json(body["limits"]))
         case EventType.POLICY:
             return PolicyChanged(_policy_in(body))
+        case EventType.EDIT:
+            return Edited(body["values"], body["by"], bool(body.get("holds")))
         case _:
             return None
 

@@ -24,6 +24,7 @@ from callsheet.machine import (
     Compile,
     Decided,
     Decision,
+    Edited,
     Enforcement,
     Event,
     Failed,
@@ -49,6 +50,7 @@ from callsheet.machine import (
 from callsheet.machine.machine import Observer
 from callsheet.machine.snapshots import state_from_json
 from callsheet.policy.model import Policy
+from callsheet.sealing.sealer import SEALED
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
@@ -66,6 +68,8 @@ from callsheet.store.snapshots import (
     read_plainly,
 )
 
+_OF_THE_RUN = Started | Cancelled | Reopened | TimeUp | LimitsChanged | PolicyChanged
+"""Events of no call."""
 _WORDS = frozenset({EventType.SIGNAL, EventType.CANCEL, EventType.LATE})
 """What may come while a process waits for people."""
 
@@ -195,10 +199,20 @@ class Folded:
         """The calls in doubt that a probe is about to look for."""
         return {key: command.call for key, command in self.waiting.items() if isinstance(command, Probe)}
 
+    def adopt(self, key: str, digest: str) -> None:
+        """Take the digest of a question from the journal, where its arguments are not seen."""
+        self.machine.asking.adopt(key, digest)
+        command = self.waiting.get(key)
+        if isinstance(command, Ask):
+            self.waiting[key] = command._replace(asked=command.asked._replace(digest=digest))
+
     def take(self, event: Event) -> None:
         """Tell the machine of an event, and keep what it asks for then."""
         commands = self.machine.feed(event)
-        if not isinstance(event, Started | Cancelled | Reopened | TimeUp | LimitsChanged | PolicyChanged):
+        if isinstance(event, Edited):
+            is_open = set(self.machine.open_keys())  # what had left before its turn counts no more
+            self.waiting = {key: command for key, command in self.waiting.items() if key in is_open}
+        elif not isinstance(event, _OF_THE_RUN):
             key, before = event.key, self.waiting.get(event.key)
             if not self.machine.is_open(key):
                 self.waiting.pop(key, None)
@@ -223,13 +237,23 @@ def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | 
     first = next(rest, None)
     if first is None:
         raise JournalError("JRN020", "the run has no events", way_out="it was never started")
+    return fold_on(begin_with(plan, first, observer), rest, plan_of)
+
+
+def begin_with(
+    plan: Plan, first: Row, observer: Observer | None = None, body: Mapping[str, Any] | None = None
+) -> Folded:
+    """A run that has been told of its first event, of its `body` where another one is given.
+
+    Raises JournalError (JRN020) where that is no start.
+    """
     try:
-        folded = begin(plan, start_from(first.type, first.body), observer)
+        folded = begin(plan, start_from(first.type, first.body if body is None else body), observer)
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(first, error) from error
     folded.clock.tick(first)
     folded.take(Started(folded.start.inputs))
-    return fold_on(folded, rest, plan_of)
+    return folded
 
 
 def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
@@ -268,6 +292,7 @@ def begin(
         program = compile_plan(plan, start.facts, start.ranks)
     rules = start.approve, start.approval_timeout, start.enforcement()
     machine = Machine(program, start.limits, observer, *rules)
+    machine.asking.pepper = start.pepper
     return Folded(start, machine, Book(dict(start.facts), Values(start.inputs)))
 
 
@@ -298,6 +323,7 @@ def restored(
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, CallsheetError) as error:
         raise Unfit(f"it cannot be read: {error!r}") from error
     machine = Machine.at(state, observer, start.approve, start.approval_timeout)
+    machine.asking.pepper = start.pepper
     return Folded(start, machine, book, machine.open_commands(), clock=Clock(float(body["seconds"])))
 
 
@@ -355,6 +381,8 @@ def _note(folded: Folded, row: Row) -> None:
         case EventType.ASK:
             body = row.body or {}
             book.posed[body["digest"]] = Posed(row.ts, body["due"])
+            if folded.start.is_veiled or SEALED in body:
+                folded.adopt(key, body["digest"])
         case EventType.START:
             raise ValueError("a run has one start")
         case EventType.END:

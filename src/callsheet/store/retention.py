@@ -3,7 +3,7 @@
 In: a journal and for how long runs of each status are kept. Out: first the large values of a run
 go, whose hashes and sizes stay so that its chain still verifies; when the same time has passed
 once more, the run goes. A run that is going on, waits, or is in doubt is never touched, nor one
-that another run came from.
+that another run came from, unless that was forked: it has all events of its own.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def due_now(parts: Parts, kept: Mapping[RunStatus, float | None] = KEPT, *, valu
     """The runs that are over their time."""
     now, values, runs = parts.clock(), list[RunInfo](), list[RunInfo]()
     infos = parts.reader.runs()
-    parents = {info.parent_run for info in infos}
+    parents = {info.parent_run for info in infos if info.forked_at is None}  # a fork has events of its own
     for info in infos:
         seconds = kept.get(info.status)
         if not info.status.is_final or seconds is None or is_owned(parts.place, info.run_id):

@@ -205,6 +205,10 @@ class RunWriter:
         """Whether something of the run is sealed."""
         return self._pending.sealer is not None and self._pending.sealer.has_sealed
 
+    def knows_in(self, text: str) -> bool:
+        """Whether a secret that is known stands in the text."""
+        return self._pending.sealer is not None and self._pending.sealer.knows_in(text)
+
     def know(self, secrets: Known) -> None:
         """Seal these as well, wherever they stand in what is appended from now on."""
         if self._pending.sealer is not None:

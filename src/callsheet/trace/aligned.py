@@ -67,7 +67,9 @@ def diff_visits(
     inputs = _inputs(old, new)
     alike, differing = 0, list[Pair]()
     for lineage, parted in ((old, parted_old), (new, parted_new)):
-        parted.update(w.id for w in lineage.writes if w.made is Made.INPUT and w.name in inputs)
+        parted.update(
+            w.id for w in lineage.writes if w.made is Made.EDIT or (w.made is Made.INPUT and w.name in inputs)
+        )
     for one, other in pairs:
         what = _what_differs(old, one, new, other)
         if not what:

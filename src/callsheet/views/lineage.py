@@ -107,6 +107,8 @@ def _made(lineage: Lineage, number: int) -> str:
         return "given to the run"
     if write.made is Made.PLAN:
         return "in the plan"
+    if write.made is Made.EDIT:
+        return f"set by hand in the fork, event {write.seq}"
     step = visit_line(lineage, lineage.visits[write.visit])
     failed = ": failed" if write.made is Made.ERROR else ""
     odd = ", does not fit its cast" if write.is_odd else ""

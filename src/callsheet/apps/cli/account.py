@@ -139,6 +139,10 @@ class _Scribe:
             case NoteKind.CUT | NoteKind.FACT | NoteKind.ANSWERED | NoteKind.TURN:
                 if note.step in self.open:
                     self.open[note.step].told(note)
+            case NoteKind.EDITED:
+                edited = StepAccount("edit", self.now, outcome="ok", ended=self.now, detail="set by hand")
+                edited.var, edited.value = note.var, note.value
+                self.steps.append(edited)
             case NoteKind.ASKED | NoteKind.ENDED | NoteKind.BEFORE:
                 pass
 

@@ -11,7 +11,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import preview, print_json, print_text, seconds
+from callsheet.apps.cli.output import preview, print_json, print_text, say, seconds
 
 if TYPE_CHECKING:
     from callsheet.apps.comparing import Way
@@ -32,10 +32,11 @@ def compare_react(goal: str, setup: Setup, expect: str | None, check: str | None
     """
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.comparing import compared  # noqa: PLC0415 - as above
+    from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
 
     if expect is not None and check is not None:
         raise click.UsageError("--expect and --check both say what an answer is: give one of them")
-    ways = run_to_end(compared(goal, setup, _solves(expect, check)))
+    ways = run_to_end(compared(goal, with_fetched(setup, say), _solves(expect, check)))
     if as_json:
         print_json({"goal": goal, "ways": [asdict(way) for way in ways]})
     else:

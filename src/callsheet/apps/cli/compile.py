@@ -74,7 +74,8 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
         return not as_json and _is_taken(kept)
 
     held = options.policy_named(policy, setup)
-    made = run_to_end(compiled_for(goal, context, setup, None if no_library else shelf, takes, held))
+    library = None if no_library else shelf
+    made = run_to_end(compiled_for(goal, context, setup, library, takes, held, say))
     if not as_json:
         print_diagnostics(made.doubts, None)
         _tell(made, out)

@@ -37,14 +37,24 @@ COMMANDS: dict[str, Entry] = {
     "approve": Entry(f"{_HERE}.approve:approve", "Answer what a run asks: yes, no, or a value.", _RUNS),
     "runs": Entry(f"{_HERE}.runs:runs", "List the runs, the newest first.", _RUNS),
     "show": Entry(f"{_HERE}.show:show", "Tell what happened in a run.", _RUNS),
+    "tail": Entry(f"{_HERE}.tail:tail", "Print the events of a run as they come.", _RUNS),
+    "search": Entry(f"{_HERE}.search:search", "Find a text in what runs have handled.", _RUNS),
     "why": Entry(f"{_HERE}.asking.why:why", "Say what a value of a run was made of.", _RUNS),
     "at": Entry(f"{_HERE}.asking.at:at", "Show a run as it was after one of its events.", _RUNS),
     "blame": Entry(
         f"{_HERE}.asking.blame:blame", "Say where a run failed, and what likely led to it.", _RUNS
     ),
     "trace": Entry(f"{_HERE}.trace.group:trace", "Give runs to tools that show traces: trace export.", _RUNS),
+    "playback": Entry(f"{_HERE}.travel.playback:playback", "Show a run as it went; nothing is run.", _RUNS),
+    "rerun": Entry(f"{_HERE}.travel.rerun:rerun", "Run a plan again from a step, as a new run.", _RUNS),
+    "fork": Entry(
+        f"{_HERE}.travel.fork:fork", "Go on from an event in a new run, with something edited.", _RUNS
+    ),
     "report": Entry(f"{_HERE}.report:report", "Write a run as one HTML file.", _RUNS),
     "lctl": Entry(f"{_HERE}.lctl.group:lctl", "Check and draw what agents hand to one another.", _RUNS),
+    "labels": Entry(
+        f"{_HERE}.labels.group:labels", "Say whose data runs have left in files and facts.", _MORE
+    ),
     "tools": Entry(f"{_HERE}.tools:tools", "List the tools that a plan can call.", _MORE),
     "trust": Entry(f"{_HERE}.trust.group:trust", "Say which tools of MCP servers are trusted.", _MORE),
     "models": Entry(f"{_HERE}.models.group:models", "Fetch models that run on this machine.", _MORE),

@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import click
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from callsheet.frontends.spelling import Syntax
     from callsheet.ir import Plan
     from callsheet.policy.model import Policy
+    from callsheet.sealing.shapes import Shapes
     from callsheet.store.journal import Journal
 
 Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
@@ -68,6 +69,15 @@ secrets = click.option(
     metavar="NAME=WHERE",
     help="A variable that is a secret: env:VARIABLE, file:PATH, or - to be asked. It is sealed in the "
     "journal and masked in what is shown. May be repeated.",
+)
+no_secret_patterns = click.option(
+    "--no-secret-patterns",
+    "no_secret_patterns",
+    is_flag=True,
+    help="Seal and mask only secrets that are known, not what looks like a credential.",
+)
+show_secrets = click.option(
+    "--show-secrets", "shows_secrets", is_flag=True, help="Print the answer as it is, secrets too."
 )
 progress = click.option(
     "--progress",
@@ -317,9 +327,12 @@ class Recording:
     durability: str
     no_journal: bool
 
-    def open(self) -> Journal | None:
-        """The journal, None where nothing is to be recorded; raises JournalError."""
-        return None if self.no_journal else open_journal(self.journal, self.durability)
+    def open(self, shapes: Shapes | None) -> Journal | None:
+        """The journal, None where nothing is to be recorded; raises JournalError.
+
+        `shapes` are those of credentials that are sealed in it, None for none.
+        """
+        return None if self.no_journal else open_journal(self.journal, self.durability, shapes)
 
 
 recording = folded(
@@ -344,13 +357,24 @@ waits = click.option(
 )
 
 
-def open_journal(path: Path | None, durability: str = "full") -> Journal:
-    """The journal at a path, or the default one; raises JournalError where there cannot be one."""
+def open_journal(
+    path: Path | None, durability: str = "full", shapes: Shapes | Literal["configured"] | None = "configured"
+) -> Journal:
+    """The journal at a path, or the default one; raises JournalError where there cannot be one.
+
+    `shapes` are those of credentials that are sealed in it, by default those of the configuration.
+    """
+    from callsheet.sealing.finder import Finder  # noqa: PLC0415 - as below
     from callsheet.store.journal import Journal  # noqa: PLC0415 - brings sqlite3
     from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
     from callsheet.store.schema import Durability  # noqa: PLC0415 - as above
 
-    return Journal.open(path or default_journal_path(), Durability(durability))
+    if shapes == "configured":
+        from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+
+        shapes = load_settings().secrets.shapes
+    finder = Finder(shapes=shapes)
+    return Journal.open(path or default_journal_path(), Durability(durability), finder=finder)
 
 
 def open_to_read(path: Path | None) -> Journal:
@@ -376,8 +400,8 @@ def interrupted(stop: KeyboardInterrupt, run_id: str | None, hint: str) -> Exit:
 # ---------------------------------------------------------------- variables
 
 
-def parse_variables(given: Iterable[str]) -> dict[str, Any]:
-    """The variables of `--var`; raises CallsheetError (CFG011) for one that is none, or given twice.
+def parse_variables(given: Iterable[str], option: str = "--var") -> dict[str, Any]:
+    """The variables of an option; raises CallsheetError (CFG011) for one that is none, or given twice.
 
     >>> parse_variables(["n=3", "city=Oslo", 'tags=["a"]', "empty="])
     {'n': 3, 'city': 'Oslo', 'tags': ['a'], 'empty': ''}
@@ -386,11 +410,11 @@ def parse_variables(given: Iterable[str]) -> dict[str, Any]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
-            raise _wrong(f"--var {text[:60]!r} has no =", "write --var name=value")
-        name = check_name("--var", name)
+            raise _wrong(f"{option} {text[:60]!r} has no =", f"write {option} name=value")
+        name = check_name(option, name)
         if name in found:
-            raise _wrong(f"--var gives {name} twice", "give each variable once")
-        found[name] = read_value(f"--var {name}", value)
+            raise _wrong(f"{option} gives {name} twice", "give each variable once")
+        found[name] = read_value(f"{option} {name}", value)
     return found
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, redirect_stdout
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from callsheet.ir import Order
 
 if TYPE_CHECKING:
     from callsheet.api.resuming import Circumstances
+    from callsheet.apps.cli.veil import Veil
     from callsheet.ir import Plan
     from callsheet.machine import Limits
     from callsheet.policy.model import Policy
@@ -44,6 +44,7 @@ class Resumption:
     progress: Progress
     quiet: bool
     waits: bool
+    veil: Veil
     model: str
     limits: Callable[[Limits], Limits]
     policy: Policy | None
@@ -75,6 +76,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
         help="Go on although --policy differs from the one of the start, if what is left of the plan passes.",
     ),
     options.waits,
+    options.show_secrets,
     options.journal_path,
     limiting.changes,
     options.progress,
@@ -114,6 +116,7 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
     policy: str,
     accept_changed_policy: bool,
     waits: bool,
+    shows_secrets: bool,
     journal: Path | None,
     changes: Callable[[Limits], Limits],
     progress: str,
@@ -122,6 +125,9 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
     """Carry on the run that `find` finds in the journal; gives the exit status."""
     if accept_changed_policy and not policy:
         raise click.UsageError("--accept-changed-policy is about another policy: add --policy")
+    from callsheet.apps.cli.veil import Veil  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+
     with options.open_journal(journal) as opened:
         info = find(opened)
         plan = opened.plan(info.plan_hash)[0]
@@ -133,6 +139,7 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
             progress=choose_progress(Stage(progress), plan, as_json=as_json),
             quiet=as_json,
             waits=waits,
+            veil=Veil(load_settings().secrets.shapes, shows_all=shows_secrets),
             model=options.model_named(model) if model else "",
             limits=changes,
             policy=_policy_named(policy),
@@ -156,13 +163,15 @@ def _carry_on(job: Resumption, *, hint: str, as_json: bool, reopens: bool) -> Ex
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
 
     try:
-        with redirect_stdout(sys.stderr), job.progress:
+        with job.veil.over_prints(), job.progress:
             outcome = run_to_end(_resume(job))
     except KeyboardInterrupt as stop:
         return options.interrupted(stop, job.run_id, hint)
     except JournalWriteFailed as error:
         raise with_way_on(error, job.run_id, hint) from error
-    return report(outcome, job.journal.path, as_json=as_json, hint=hint, reopens=reopens)
+    except CallsheetError as error:
+        raise job.veil.error(error) from None
+    return report(job.veil.outcome(outcome), job.journal.path, as_json=as_json, hint=hint, reopens=reopens)
 
 
 async def _resume(job: Resumption) -> RunOutcome:
@@ -184,7 +193,12 @@ async def _resume(job: Resumption) -> RunOutcome:
         tell = None if job.quiet else _tell_difference
         return other_policy(job.policy, tools[-1], is_accepted=job.accepts_changed_policy, tell=tell)(folded)
 
-    watch = Watch(observer=job.progress.note, hears_all=False, on_driver=job.progress.begin)
+    watch = Watch(
+        observer=job.veil.observing(job.progress.note),
+        hears_all=False,
+        on_driver=job.progress.begin,
+        on_declared=job.veil.know,
+    )
     return await resume_run(
         job.journal,
         job.run_id,
@@ -206,14 +220,15 @@ async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[t
     """Open the tools that the run's start names; refuse those that are gone or have changed."""
     from callsheet.api.reach import absent_tools, pins_of, refused_tools  # noqa: PLC0415 - as above
     from callsheet.api.resuming import Circumstances  # noqa: PLC0415
-    from callsheet.apps.models import asked_by, carried_on  # noqa: PLC0415
+    from callsheet.apps.models import asked_by, carried_on, with_fetched  # noqa: PLC0415
     from callsheet.apps.session import Setup, open_toolbox, undertaking  # noqa: PLC0415
     from callsheet.runtime.runs import check_pins  # noqa: PLC0415
 
-    setup = carried_on(Setup.from_note(start.launch), job.model)
+    setup = with_fetched(carried_on(Setup.from_note(start.launch), job.model), say, plan)
     asked = asked_by(setup, plan, job.limits(start.limits), must_plan=False)
     needed = None if asked.knows_all_tools(plan) else plan
     async with open_toolbox(setup, needed, asked.agents) as toolbox:
+        job.veil.know(toolbox.known)
         absent = absent_tools(plan, toolbox.registry, asked.agents)
         gone = [toolbox.registry.missing(name) for name in absent]
         if gone:

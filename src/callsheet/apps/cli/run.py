@@ -6,9 +6,7 @@ the same tools again is kept with the run, so that `resume` needs no options.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +25,14 @@ from callsheet.ir import Order, Plan
 from callsheet.sealing.placeholders import MASK
 
 if TYPE_CHECKING:
+    from callsheet.apps.cli.veil import Veil
     from callsheet.apps.models import Asked
     from callsheet.apps.session import Setup, Toolbox
     from callsheet.machine.limits import Limits
     from callsheet.policy.model import Policy
     from callsheet.runtime.doubt import RunOutcome
     from callsheet.runtime.runs import Launch
+    from callsheet.sealing.shapes import Shapes
     from callsheet.store.journal import Journal
 
 
@@ -108,12 +108,15 @@ class Job:
     approved: tuple[str, ...]
     secrets: dict[str, str]
     """The inputs that are secret, which `inputs` has as well."""
+    veil: Veil
 
 
 _OPTIONS: tuple[options.Decorator, ...] = (
     options.tool_sources,
     options.variables,
     options.secrets,
+    options.show_secrets,
+    options.no_secret_patterns,
     click.option("--dry-run", "is_dry", is_flag=True, help="Say what the plan would do, and do nothing."),
     assumptions,
     options.recording,
@@ -158,6 +161,8 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     setup: Setup,
     variables: tuple[str, ...],
     secrets: tuple[str, ...],
+    shows_secrets: bool,
+    no_secret_patterns: bool,
     is_dry: bool,
     assumptions: Assumptions,
     recording: options.Recording,
@@ -182,19 +187,22 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         raise click.UsageError("--no-journal has no inbox: nobody could answer while the run waits")
     if recording.no_journal and (recording.journal is not None or start.run_id is not None):
         raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
+    from callsheet.apps.models import with_fetched  # noqa: PLC0415 - not for --help
+
     inputs = options.parse_variables(variables)
     held = read_secrets(secrets, inputs)
     inputs |= held
+    shapes = None if no_secret_patterns else setup.settings.secrets.shapes
     text = plan.read(inputs)
     inputs = bound(text, inputs, variables)
     job = Job(
         text=text,
         plan=text.require(),
         inputs=inputs,
-        setup=setup,
+        setup=with_fetched(setup, say, text.require()),
         limits=limits,
         run_id=_run_id(start.run_id),
-        journal=recording.open(),
+        journal=recording.open(shapes),
         progress=choose_progress(Stage(progress), text.require(), as_json=as_json),
         quiet=as_json,
         approve=_rules((*setup.settings.approve, *start.approve)),
@@ -205,8 +213,20 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         policy=options.policy_named(start.policy, setup, start.approved),
         approved=start.approved,
         secrets=held,
+        veil=_veil(shapes, held, shows_all=shows_secrets),
     )
     return _carry_out(job, hint=options.journal_hint(recording.journal), as_json=as_json)
+
+
+def _veil(shapes: Shapes | None, held: dict[str, str], *, shows_all: bool) -> Veil:
+    """What is shown of the run, without these secrets."""
+    from callsheet.apps.cli.veil import Veil  # noqa: PLC0415 - brings the runtime
+    from callsheet.sealing.known import Known  # noqa: PLC0415 - as above
+    from callsheet.sealing.sealer import DECLARED  # noqa: PLC0415 - as above
+
+    veil = Veil(shapes, shows_all=shows_all)
+    veil.know(Known.of(held.values(), DECLARED))
+    return veil
 
 
 def _rules(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -237,17 +257,21 @@ def _carry_out(job: Job, *, hint: str, as_json: bool) -> Exit:
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
 
     try:
-        with redirect_stdout(sys.stderr), job.progress:
+        with job.veil.over_prints(), job.progress:
             outcome, diagnostics = run_to_end(_run(job))
     except KeyboardInterrupt as stop:
         return options.interrupted(stop, _recorded(job), hint)
     except JournalWriteFailed as error:
         raise with_way_on(error, _recorded(job), hint) from error
+    except CallsheetError as error:
+        raise job.veil.error(error) from None
     finally:
         if job.journal is not None:
             job.journal.close()
     place = None if job.journal is None else job.journal.path
-    warnings, reopens = to_json(diagnostics, job.text.source), job.plan.order is Order.DAG
+    warnings = to_json(job.veil.diagnostics(diagnostics), job.text.source)
+    reopens = job.plan.order is Order.DAG
+    outcome = job.veil.outcome(outcome)
     return report(outcome, place, as_json=as_json, hint=hint, diagnostics=warnings, reopens=reopens)
 
 
@@ -268,12 +292,13 @@ async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
     asked = asked_by(job.setup, job.plan, job.limits)
     plan = None if asked.knows_all_tools(job.plan) else job.plan
     async with open_toolbox(job.setup, plan, asked.agents) as toolbox:
+        job.veil.know(toolbox.known)
         diagnostics = _check(job, toolbox, asked)
         compiler = asked.compiler(toolbox.registry, job.on_in_doubt)
         policy = _proved(job, toolbox)
         launch = _launch(job, toolbox, asked, policy)
         ports = toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
-        watch = Watch(observer=job.progress.note)
+        watch = Watch(observer=job.veil.observing(job.progress.note))
         job.progress.begin()
         if job.journal is None:
             result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id)
@@ -304,7 +329,7 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
         d for d in (*job.text.diagnostics, *found) if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT
     )
     if not job.quiet:
-        print_diagnostics(warnings, job.text.source)
+        print_diagnostics(job.veil.diagnostics(warnings), job.text.source)
         if toolbox.servers:
             names = ", ".join(server.name for server in toolbox.servers)
             say(f"MCP servers: {names} (from {', '.join(map(str, toolbox.configs))})")

@@ -91,6 +91,8 @@ def _rows(path: Path | None, status: str | None, limit: int) -> list[dict[str, A
                 "created": iso(info.created),
                 "updated": iso(info.updated),
                 "events": info.events,
+                "parent": None if info.forked_at is None else info.parent_run,
+                "forked_at": info.forked_at,
                 "in_doubt": [doubt_json(call) for call in _doubts(opened, info, shown)],
             }
             for info, shown in _found(opened, status, limit)
@@ -106,7 +108,8 @@ def _print(rows: list[dict[str, Any]], status: str | None, hint: str, *, as_json
         for row in rows:
             created = datetime.fromisoformat(row["created"]).astimezone()
             head = f"{row['run_id']:<22} {row['status']:<12} {created:%Y-%m-%d %H:%M:%S}"
-            click.echo(f"{head}  {preview(row['plan'], 50)}")
+            origin = f"  (from {row['parent']} at event {row['forked_at']})" if row["parent"] else ""
+            click.echo(f"{head}  {preview(row['plan'], 50)}{origin}")
             for call in row["in_doubt"]:
                 args = ", ".join(f"{name}={preview(value, 40)}" for name, value in call["args"].items())
                 click.echo(f"  in doubt since {call['since']}: {call['key']}  @{call['tool']} ({args})")

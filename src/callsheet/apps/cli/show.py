@@ -14,11 +14,12 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.doubts import doubt_json, doubt_lines, left_lines, unanswered_lines
+from callsheet.apps.cli.eventlines import event_json, event_line
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.moments import iso
+from callsheet.apps.cli.origin import Origin, origin_of
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say, seconds
 from callsheet.apps.cli.runs import INTERRUPTED, plan_name, shown_status
-from callsheet.sealing.opening import shown
 from callsheet.views.columns import cut, pad
 from callsheet.views.describe import describe_action
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from callsheet.ir import Step
     from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall
-    from callsheet.store.events import Event
     from callsheet.store.journal import Journal
     from callsheet.store.reader import BadEvent, RunInfo
 
@@ -56,6 +56,9 @@ class Story:
     steps: tuple[Step, ...]
     """The steps of the plan that the run started with."""
     in_doubt: tuple[DoubtfulCall, ...]
+    origin: Origin | None = None
+    children: tuple[RunInfo, ...] = ()
+    """The runs that were forked from this one."""
     unanswered: tuple[DoubtfulCall, ...] = ()
     """The calls of a run that stands still because models gave no answer."""
 
@@ -101,7 +104,21 @@ def _story(journal: Journal, info: RunInfo, bad: BadEvent | None) -> Story:
     status, name = shown_status(journal, info), plan_name(journal, info)
     in_doubt = doubtful_calls(account.folded) if status in (INTERRUPTED, "in_doubt", *_ENDINGS) else ()
     unanswered = unanswered_calls(account.folded) if status == INTERRUPTED else ()
-    return Story(info, status, name, journal.path, bad, account, asks, plan.steps, in_doubt, unanswered)
+    first = next(iter(journal.events(info.run_id, lenient=True)))
+    return Story(
+        info=info,
+        status=status,
+        plan=name,
+        journal=journal.path,
+        bad=bad,
+        account=account,
+        asks=asks,
+        steps=plan.steps,
+        in_doubt=in_doubt,
+        origin=origin_of(first.body),
+        children=tuple(journal.children(info.run_id)),
+        unanswered=unanswered,
+    )
 
 
 # ---------------------------------------------------------------- for people
@@ -117,6 +134,10 @@ def _print(story: Story, hint: str) -> None:
         f"time     {iso(info.created)} to {iso(info.updated)} ({seconds(info.updated - info.created)})"
     )
     click.echo(f"journal  {story.journal}, {info.events} events, {_chain(story.bad)}")
+    if story.origin is not None:
+        print_text(f"from     {story.origin.describe()}")
+    for child in story.children:
+        print_text(f"child    {child.run_id}, from event {child.forked_at}, {child.status}")
     click.echo(f"used     {account.folded.usage().describe()}")
     click.echo()
     steps = (*account.folded.machine.program.plan.steps, *story.steps)  # those of a new plan as well
@@ -240,6 +261,11 @@ def _json(story: Story) -> dict[str, Any]:
         "created": iso(info.created),
         "updated": iso(info.updated),
         "journal": str(story.journal),
+        "from": None if story.origin is None else story.origin.to_json(),
+        "children": [
+            {"run_id": child.run_id, "event": child.forked_at, "status": str(child.status)}
+            for child in story.children
+        ],
         "events": info.events,
         "chain": {"ok": True}
         if story.bad is None
@@ -314,24 +340,9 @@ def _show_timeline(journal: Journal, info: RunInfo, bad: BadEvent | None, *, as_
 
 
 def _show_events(journal: Journal, info: RunInfo, *, as_json: bool) -> None:
-
     events = journal.events(info.run_id, lenient=True)
     if as_json:
-        print_json([_event_json(event, iso(event.ts)) for event in events])
+        print_json([event_json(event) for event in events])
         return
     for event in events:
-        body = "" if event.body is None else preview(shown(event.body), 100)
-        click.echo(f"{event.seq:>6}  {iso(event.ts)}  {event.type:<8} {event.key or '':<12} {body}".rstrip())
-
-
-def _event_json(event: Event, time: str) -> dict[str, Any]:
-    return {
-        "seq": event.seq,
-        "time": time,
-        "type": str(event.type),
-        "key": event.key,
-        "step": event.step,
-        "epoch": event.epoch,
-        "body": shown(event.body),
-        "hash": event.hash.hex(),
-    }
+        click.echo(event_line(event))

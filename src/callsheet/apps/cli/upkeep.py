@@ -173,10 +173,11 @@ def prune(
 
     After the age given for its status, the values over 64 KiB of a run go; their hashes stay, and
     the run still verifies. After twice that age the run goes. Runs that are going on, wait or are
-    in doubt are never touched, nor is a run that another came from. An AGE is 30d, 12h, 8w, 1y
-    or never.
+    in doubt are never touched. A run that was forked is whole without the one it came from. An AGE
+    is 30d, 12h, 8w, 1y or never.
     """
     from callsheet.store import retention  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store.leftovers import let_go  # noqa: PLC0415 - as above
     from callsheet.store.writer import RunStatus  # noqa: PLC0415 - as above
 
     kept = {
@@ -188,15 +189,18 @@ def prune(
     with options.open_journal(journal) as opened:
         due = retention.due_now(opened.parts, kept, values_only=values_only)
         pruned = retention.prune(opened.parts, due, dry_run=dry_run)
+        left = {info.run_id for info in opened.runs()} - (set(pruned.runs) if dry_run else set())
+        labels = let_go(opened.path, left, dry_run=dry_run)
     with may_stay_unread():
         if as_json:
-            print_json({"dry_run": dry_run, **pruned._asdict()})
+            gone = [{"root": n.root, "name": n.name, "label": str(n.label)} for n in labels]
+            print_json({"dry_run": dry_run, **pruned._asdict(), "labels": gone})
         else:
-            _tell(pruned, dry_run=dry_run)
+            _tell(pruned, len(labels), dry_run=dry_run)
     return Exit.OK
 
 
-def _tell(pruned: Pruned, *, dry_run: bool) -> None:
+def _tell(pruned: Pruned, labels: int, *, dry_run: bool) -> None:
     would = "would go" if dry_run else "gone"
     for run_id in pruned.runs:
         click.echo(f"{run_id:<22} the run {would}")
@@ -206,4 +210,6 @@ def _tell(pruned: Pruned, *, dry_run: bool) -> None:
     text = f"{len(pruned.runs)} runs and {pruned.blobs} large values ({megabytes:.1f} MB) {would}"
     if pruned.orphans:
         text += f", {pruned.orphans} leftovers that nothing names"
+    if labels:
+        text += f", {labels} label{'s' * (labels != 1)} of files and notes that are not there any more"
     say(text + ("; the file was compacted" if pruned.compacted else ""))

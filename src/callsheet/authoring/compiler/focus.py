@@ -72,6 +72,11 @@ _ALIKE = (
 )
 """Words that say nearly the same of tools: each stands for the others of its line."""
 
+_SUMMED_UP = re.compile(
+    r"\bsum(?:med|s)? ((?:it|this|that|them|these|those|(?:the|my|all) \w+) up)\b", re.IGNORECASE
+)
+"""What asks for a summary and for no arithmetic, as `sum up the prices` may."""
+
 _ALL = re.compile(
     r"\b(?:(?:each|every)\b(?! of (?:them|it|these|those)\b)|all (?:of )?(?:the |my )?\w+s\b)", re.IGNORECASE
 )
@@ -172,8 +177,11 @@ def wanted_by(text: str) -> list[Wanted]:
 
     >>> wanted_by("store it")
     [{'stor': 1.5, 'sav': 0.75, 'writ': 0.75, 'keep': 0.75, 'put': 0.75}]
+    >>> [*wanted_by("sum it up")[0]], [*wanted_by("sum up the prices")[0]]
+    (['summariz'], ['sum'])
     """
-    said = dict.fromkeys(words_of(_PLACES.sub(" ", _QUOTED.sub(" ", text))), 1.0)
+    plain = _SUMMED_UP.sub(r"summarize \1", _PLACES.sub(" ", _QUOTED.sub(" ", text)))
+    said = dict.fromkeys(words_of(plain), 1.0)
     if said:
         first = next(iter(said))
         said[first] = _GENERAL_COUNTS if first in _GENERAL else _FIRST_COUNTS

@@ -11,7 +11,7 @@ from callsheet.ir.labels import Label, read_label
 
 Origins: TypeAlias = "tuple[str, ...]"
 """The steps that a value was made by, in their order; the last ones, where they are many."""
-_NOTHING: Mapping[str, JSON] = MappingProxyType({})
+NOTHING_SHOWN: Mapping[str, JSON] = MappingProxyType({})
 
 
 class Admitted(NamedTuple):
@@ -25,7 +25,7 @@ class Admitted(NamedTuple):
     sent: Label
     origins: Origins
     reasons: tuple[str, ...] = ()
-    shown: Mapping[str, JSON] = _NOTHING
+    shown: Mapping[str, JSON] = NOTHING_SHOWN
 
     def to_json(self) -> list[Any]:
         """All of it as JSON data."""
@@ -36,5 +36,5 @@ class Admitted(NamedTuple):
     def from_json(cls, data: list[Any]) -> Admitted:
         """What JSON data tells of; raises ValueError or TypeError for other data."""
         result, sent, origins, *asked = data
-        reasons, shown = asked or ((), _NOTHING)
+        reasons, shown = asked or ((), NOTHING_SHOWN)
         return cls(read_label(result), read_label(sent), tuple(origins), tuple(reasons), shown)

@@ -15,7 +15,8 @@ from callsheet.ir import JSON, Call, CallKind, Terminate
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.frames import Attempt, Frame
-from callsheet.machine.monitor.admitted import Admitted, Origins
+from callsheet.machine.keys import place_of_key
+from callsheet.machine.monitor.admitted import NOTHING_SHOWN, Admitted, Origins
 from callsheet.machine.monitor.deciding import Deciding
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.origins import NONE, Extended, merged
@@ -23,7 +24,7 @@ from callsheet.machine.monitor.reads import Reads, argument_of, reads_of, writte
 from callsheet.machine.monitor.refusal import objected
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode
 from callsheet.policy.builtins import fold
-from callsheet.policy.calls import Argument, CallView, Objection, Rule
+from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
 from callsheet.policy.model import Implicit, Policy
 
 _MEMORY = frozenset({"QUERY_MEMORY", "GET_WM"})
@@ -137,11 +138,40 @@ class Monitor:
             else:
                 self.labels[slot] = label
 
+    def edited(self, names: Iterable[str]) -> None:
+        """Somebody has set these variables by hand, who vouches for them as for what a run is given.
+
+        They may have been made of what they replace: nobody may read them who may not read that.
+        """
+        known, slot_of = self.enforcement, self.program.slot_of
+        for name in names:
+            slot = slot_of.get(name)
+            before = self.extra.get(name, _PLAIN)[0] if slot is None else self.labels[slot]
+            label = known.inputs.get(name, known.given).join(Label(False, before.readers))
+            if slot is None:
+                self.extra[name] = label, NONE
+            else:
+                if self.last[0] is before and self.last[1] is self.origins[slot]:
+                    self.last = label, NONE
+                self.labels[slot], self.origins[slot] = label, NONE
+
     def variables(self) -> dict[str, tuple[Label, Origins]]:
         """Label and origins of each variable, by name."""
         told = dict(self.extra)
         told.update(zip(self.program.names, zip(self.labels, self.origins, strict=True), strict=True))
         return told
+
+    def secret_variables(self) -> frozenset[str]:
+        """The variables that nobody may read."""
+        return frozenset(name for name, (label, _) in self.variables().items() if label.is_secret)
+
+    def holds_secrets_of(self, step: str) -> bool:
+        """Whether a call of a step that is under way takes along, or has given, what nobody may read."""
+        calls = [key for key, a in self.calls.items() if a.result.is_secret or a.sent.is_secret]
+        prefixes = (*self.results.items(), *self.loops.items())
+        calls += [f"{prefix}0.1" for prefix, (label, _) in prefixes if label.is_secret]
+        calls += [key for key, (label, _) in self.talks.items() if label.is_secret]
+        return any(place_of_key(key)[0] == step for key in calls)
 
     def context_of(self, key: str, shown: Label | None) -> Label:
         """The label of what a planner was told: what it was `shown` of data, and the reason, if there is one.
@@ -247,7 +277,8 @@ class Monitor:
         arguments = tuple([make(slots, labels) for make in reads.arguments])
         way = self.deciding.about(number)
         repeats = code.recurs and self.deciding.repeats(code)
-        call = CallView(code.id, code.tool or REPLAN, arguments, way, code.retries, False, is_asked, repeats)
+        made = code.id, code.tool or REPLAN, arguments, way, code.retries, False, is_asked, repeats
+        call = bare(CallView, made)
         origins = self._origins_at(reads.slots)
         if code.kind is _AGENT and code.loop is None:
             unseen = "the agent makes its calls by itself, so that nobody could hold them against the policy"
@@ -301,7 +332,7 @@ class Monitor:
             result = result.join(way)
         made_by = self._extended.by(origins, call.step)
         if not (is_asked or judgement.approvals):
-            return Admitted(result, sent, made_by)
+            return bare(Admitted, (result, sent, made_by, (), NOTHING_SHOWN))
         return Admitted(result, sent, made_by, judgement.approvals, self._shown(arguments, origins))
 
     def answer(self, code: StepCode, slots: list[Any]) -> None:

@@ -33,7 +33,7 @@ from callsheet.ir.labels import LITERAL, Label
 from callsheet.machine.closures import SlotOf
 from callsheet.machine.program import StepCode
 from callsheet.machine.values import to_json_text, to_text, walk
-from callsheet.policy.calls import Argument, Hole
+from callsheet.policy.calls import Argument, Hole, bare
 
 Values: TypeAlias = "list[Any]"
 Labels: TypeAlias = "list[Label]"
@@ -161,7 +161,8 @@ class _Making:
             if path:
                 value = walk(value, path)
             if type(value) is str:
-                return Argument(name, (Hole(variable, labels[slot], value),), labels[slot])
+                label = labels[slot]
+                return bare(Argument, (name, (bare(Hole, (variable, label, value)),), label, ()))
             return argument_of(name, value, labels[slot], variable)
 
         return make
@@ -187,8 +188,8 @@ class _Making:
                     value = walk(value, path)
                 if label is not whole:
                     whole = whole.join(label)
-                parts.append(Hole(variable, label, value if type(value) is str else text(value)))
-            return Argument(name, tuple(parts), whole)
+                parts.append(bare(Hole, (variable, label, value if type(value) is str else text(value))))
+            return bare(Argument, (name, tuple(parts), whole, ()))
 
         return make
 

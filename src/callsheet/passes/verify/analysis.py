@@ -11,6 +11,7 @@ from typing import NamedTuple
 from callsheet.ir import Plan, Step
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.labels import Label
+from callsheet.passes.verify.answers import last_values
 from callsheet.passes.verify.labels import Labels, labels_of
 from callsheet.passes.verify.standing import AT_THE_START, Standing
 from callsheet.passes.verify.structure import structural
@@ -18,7 +19,7 @@ from callsheet.passes.verify.subject import Subject, subject_of
 from callsheet.passes.verify.verdict import StepLabels, Verdict, Violation
 from callsheet.passes.verify.views import call_views, failure_view
 from callsheet.passes.verify.ways import Ways
-from callsheet.policy.calls import CallView, Duty, Judgement, Objection, Obligation, Rule
+from callsheet.policy.calls import Argument, CallView, Duty, Hole, Judgement, Objection, Obligation, Rule
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
 
@@ -72,6 +73,7 @@ def verify(
                 found += [_Found(number, objection) for objection in judgement.objections]
                 _approvals(number, call, judgement, found, obligations, can_ask=can_ask)
                 obligations.update(dict.fromkeys(judgement.obligations))
+        found += [_Found(n, said) for n in last_values(subject) for said in _implied(labels, n)]
         violations += _told(labels, found)
         steps = tuple(_explained(labels, number) for number in range(len(plan.steps)))
     return Verdict(tuple(violations), tuple(obligations), steps)
@@ -94,6 +96,20 @@ def _judged(labels: Labels, number: int) -> Iterator[tuple[CallView, Judgement]]
     message = failure_view(step, around, labels.failure_way(number))
     if message is not None:
         yield message, subject.judge.judge(message)
+
+
+def _implied(labels: Labels, number: int) -> Iterator[Objection]:
+    """What speaks against the result of a step as the answer of a plan that ends without one."""
+    subject = labels.subject
+    output = subject.plan.steps[number].output
+    assert output is not None
+    label = labels.results[number].join(labels.ways[number])
+    argument = Argument("0", (Hole(output.var, label),), label)
+    planner = subject.judge.policy.planner
+    for objection in subject.judge.judge(CallView("", "RESPOND", (argument,), planner)).objections:
+        yield objection._replace(
+            message=f"{objection.message}: it is the answer of the plan, which has no other"
+        )
 
 
 def _reader(labels: Labels, number: int) -> Callable[[str], Label]:

@@ -15,6 +15,7 @@ from callsheet.ports.mcp.config import (
     parse_config,
 )
 from callsheet.ports.mcp.content import BlobSink, folder_sink
+from callsheet.ports.mcp.credentials import credentials_of
 from callsheet.ports.mcp.discovery import discover
 from callsheet.ports.mcp.pool import McpPool, ServerStatus
 
@@ -28,6 +29,7 @@ __all__ = [
     "StdioServer",
     "ToolProbe",
     "ToolRule",
+    "credentials_of",
     "discover",
     "folder_sink",
     "load_config",

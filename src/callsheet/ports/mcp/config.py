@@ -11,8 +11,10 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
+from urllib.parse import urlsplit
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir import Effect, OnInDoubt
@@ -162,6 +164,17 @@ def load_configs(paths: list[Path], environ: Mapping[str, str] | None = None) ->
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 
 
+def _is_safe(url: str) -> bool:
+    """Whether what is sent to an address is read by nobody on the way: it is encrypted, or stays here."""
+    if url.lower().startswith("https://"):
+        return True
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
 class _Reading:
     """One file being read; carries what every step needs and collects warnings."""
 
@@ -273,6 +286,11 @@ class _Reading:
             headers = {
                 k: self.text(v, "headers") for k, v in self.table(entry.get("headers"), '"headers"').items()
             }
+            if headers and not _is_safe(url):
+                message = f"headers of the server {name!r} go over the wire as they are: its url is http://"
+                way_out = "reach it by https://, or leave the headers out"
+                span = entry["headers"].key or entry["headers"].span
+                self.warnings.append(Diagnostic("TOL026", Severity.WARNING, message, span, way_out))
             return HttpServer(url, headers, sse=kind == "sse")
         self.wrong(
             cast("Span", node.key),

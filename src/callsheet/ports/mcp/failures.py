@@ -10,8 +10,10 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ports.mcp.config import HttpServer, McpServerConfig
+from callsheet.ports.mcp.config import HttpServer, McpServerConfig, StdioServer
+from callsheet.ports.mcp.credentials import finder_for
 from callsheet.ports.mcp.process import ServerProcess
+from callsheet.sealing.masking import mask_text
 
 _UNREADABLE = (
     "Failed to parse JSON response",
@@ -74,10 +76,10 @@ def not_opened(
         if isinstance(error, TimeoutError):
             return _late(name, f"at {place}", within)
         if refusal is None and _is_protocol(error):
-            return _refused(name, f"at {place}", error)
+            return _refused(name, f"at {place}", transport, error)
         return CallsheetError.single(
             "TOL013",
-            f"{name} at {place} cannot be reached: {refusal or because(error)}",
+            f"{name} at {place} cannot be reached: {_masked(transport, refusal or because(error))}",
             help="see that it runs and that the url is right, its path too (often /mcp)",
         )
     how = f"started with {transport.command!r}"
@@ -90,7 +92,7 @@ def not_opened(
     if isinstance(error, TimeoutError):
         words = process.tail.text() if process is not None else ""
         return _late(name, how, within, words)
-    return _refused(name, how, error)
+    return _refused(name, how, transport, error)
 
 
 def _is_protocol(error: BaseException) -> bool:
@@ -107,9 +109,13 @@ def _late(name: str, how: str, within: float, words: str = "") -> CallsheetError
     )
 
 
-def _refused(name: str, how: str, error: Exception) -> CallsheetError:
+def _masked(transport: HttpServer | StdioServer, text: str) -> str:
+    return mask_text(text, finder_for(transport))
+
+
+def _refused(name: str, how: str, transport: HttpServer | StdioServer, error: Exception) -> CallsheetError:
     return CallsheetError.single(
         "TOL014",
-        f"{name}, {how}, did not agree on a session: {because(error)}",
+        f"{name}, {how}, did not agree on a session: {_masked(transport, because(error))}",
         help="see that it is an MCP server and speaks a protocol version that callsheet knows",
     )

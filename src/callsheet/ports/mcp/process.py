@@ -17,6 +17,9 @@ from contextlib import suppress
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.mcp.config import StdioServer
+from callsheet.ports.mcp.credentials import finder_for
+from callsheet.sealing.finder import Finder
+from callsheet.sealing.masking import mask_text
 
 _INHERITED = (
     "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR",
@@ -32,9 +35,10 @@ _TAIL_WIDTH = 400
 
 
 class Tail:
-    """The last lines of a stream, bounded whatever is written to it."""
+    """The last lines of a stream, bounded whatever is written to it, without what `finder` finds."""
 
-    def __init__(self) -> None:
+    def __init__(self, finder: Finder | None = None) -> None:
+        self._finder = finder or Finder()
         self._lines: deque[str] = deque(maxlen=_TAIL_LINES)
         self._rest = b""
 
@@ -54,7 +58,7 @@ class Tail:
     def text(self) -> str:
         """The lines kept, with the unfinished one."""
         rest = self._rest.decode("utf-8", "replace").strip()[:_TAIL_WIDTH]
-        return "\n".join([*self._lines, *([rest] if rest else [])])
+        return mask_text("\n".join([*self._lines, *([rest] if rest else [])]), self._finder)
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
@@ -65,9 +69,9 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 class ServerProcess:
     """A running server; `start` makes one, `stop` ends it and all that it started."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, finder: Finder | None = None) -> None:
         self._process = process
-        self.tail = Tail()
+        self.tail = Tail(finder)
         self._ended_by_itself = False
         self._errors = asyncio.create_task(self._read_errors(), name=f"stderr of {process.pid}")
 
@@ -95,7 +99,7 @@ class ServerProcess:
             raise _cannot_start(
                 name, server.command, reason, "give the path of a program that can be run"
             ) from error
-        return cls(process)
+        return cls(process, finder_for(server))
 
     @property
     def pid(self) -> int:

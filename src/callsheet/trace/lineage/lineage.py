@@ -33,6 +33,8 @@ class Made(StrEnum):
     """The run was started with it."""
     PLAN = "plan"
     """The plan itself gives it."""
+    EDIT = "edit"
+    """Somebody has set it, in a run that was forked."""
     STEP = "step"
     ERROR = "error"
     """A step has failed, and its error stands where its result would."""

@@ -17,6 +17,7 @@ from callsheet.machine.frames import Group
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import NOWHERE
 from callsheet.machine.snapshots import state_from_json, state_to_json
+from callsheet.sealing.sealer import SEALED
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Entry, EventType
 from callsheet.store.records import PlanOf, Start, event_of
@@ -166,6 +167,8 @@ class Recorder:
                 self._keep(commands)
             if self._unstored and self.machine.group is not self._group:
                 self._store_errors()
+        elif kind == EventType.ASK and key is not None and (self.rules.is_veiled or SEALED in said):
+            self.machine.asking.adopt(key, str(said["digest"]))
         if intents is not None:
             lineage.intents.append((seq, intents))
             self.seq = last
@@ -234,6 +237,9 @@ class Recorder:
             self._odd.add(self.machine.program.number_of[note.step])
         elif kind is NoteKind.REPLANNED:
             self._replanned()
+        elif kind is NoteKind.EDITED:
+            assert note.var is not None
+            self._write(note.var, note.value, Made.EDIT)
         elif kind is NoteKind.JUMPED or kind is NoteKind.ENDED:
             self._store_errors()
         if self._hears is not None:

@@ -57,7 +57,7 @@ def own_basis(visit: Visit, facts: Mapping[str, ToolFacts], by_tool: Mapping[str
     if visit.failures:
         return ITEM_FAILED
     if step is None or not isinstance(step.action, Call):
-        return WRITTEN
+        return PERSON if visit.is_edit else WRITTEN
     if step.action.tool in by_tool:
         return Basis(by_tool[step.action.tool], "set for this tool")
     return _of_call(visit, step, step.action, facts)

@@ -81,6 +81,8 @@ class Visit:
     cast_failed: bool = False
     expired: bool = False
     cuts: tuple[str, ...] = ()
+    is_edit: bool = False
+    """Whether somebody set a variable by hand."""
     stated: float | None = None
 
     @property

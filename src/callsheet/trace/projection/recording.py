@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from callsheet.ir import JSON, Call, Order, Plan, Step
 from callsheet.ir.flow import Place, uses_of
@@ -17,7 +17,7 @@ from callsheet.store.events import Event, EventType
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import fold
 from callsheet.trace.projection.record import BEFORE_ALL, Item, Outcome, Record, Visit, Write
-from callsheet.trace.projection.shown import shown_text, shown_value
+from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text, shown_value
 
 _MOST_CUTS = 3
 _OUTCOMES = frozenset({EventType.OK, EventType.ERR, EventType.PLAN})
@@ -91,7 +91,7 @@ class _Draft:
             self.cast_failed,
             self.expired,
             tuple(self.cuts[:_MOST_CUTS]),
-            self.stated,
+            stated=self.stated,
         )
 
 
@@ -128,6 +128,7 @@ class _Scribe:
     seen: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
     numbers: dict[str, int] = field(default_factory=dict[str, int])
     compiled: Plan | None = None
+    edits: int = 0
 
     # ------------------------------------------------------------ what comes by
 
@@ -204,6 +205,8 @@ class _Scribe:
             case NoteKind.REPLANNED:
                 self._commit_members()
                 self._plan_anew(note)
+            case NoteKind.EDITED if note.var is not None:
+                self._edit(note.var, note.value)
             case NoteKind.ENDED:
                 self._end()
             case _:
@@ -301,6 +304,16 @@ class _Scribe:
         draft = _Draft(f"r{len(self.plans) - 1}", None, len(self.plans) - 1, BEFORE_ALL, self.tick, self.now)
         draft.detail, draft.data = f"made a new plan, {note.detail}", carried
         self._add(draft.visit(len(self.visits), Outcome.OK, self.tick, self.now, wrote))
+
+    def _edit(self, name: str, value: JSON) -> None:
+        """Somebody has set a variable by hand."""
+        self.edits += 1
+        generation = len(self.plans) - 1
+        draft = _Draft(f"edit{self.edits}", None, generation, BEFORE_ALL, self.tick, self.now)
+        draft.detail = f"set ${shown_text(name, MOST_OF_A_NAME)} by hand"
+        wrote = (self._write(name, shown_value(value)),)
+        visit = draft.visit(len(self.visits), Outcome.OK, self.tick, self.now, wrote)
+        self._add(replace(visit, is_edit=True))
 
     def _end(self) -> None:
         self._commit_members()

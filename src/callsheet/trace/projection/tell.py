@@ -10,6 +10,8 @@ CALLER = "caller"
 """Who starts a run, and gets its answer."""
 COMPILER = "compiler"
 """Who makes new plans."""
+OPERATOR = "operator"
+"""Who sets variables by hand."""
 
 _MOST_FACTS = 8
 
@@ -32,7 +34,7 @@ def agent_of(visit: Visit) -> str:
 
 def _word(visit: Visit) -> str:
     if visit.step is None:
-        return COMPILER
+        return OPERATOR if visit.is_edit else COMPILER
     match visit.step.action:
         case Call(tool=tool):
             return f"@{shown_text(tool, MOST_OF_A_NAME)}"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Result
+from callsheet.sealing.opening import shown
 from callsheet.store.events import Entry, Event, EventType
 from callsheet.store.reader import BadEvent, RunInfo
 from callsheet.trace.blame import blame_of
@@ -242,7 +243,7 @@ def _writes(lineage: Lineage, facts: Sequence[FactRow], values: Values) -> list[
 
 
 def _event(row: Event, times: Times, values: Values) -> EventRow:
-    value, more, body = NO_VALUE, NO_VALUE, row.body
+    value, more, body = NO_VALUE, NO_VALUE, shown(row.body)
     if row.type is EventType.SNAPSHOT:
         body = None  # it is made from the events before it
     elif body is not None and "value" in body:

@@ -56,7 +56,11 @@ def _joined(lineage: Lineage, record: Record) -> dict[int, int]:
         w.number: given.get(w.var, own.get((w.var, 0), NONE)) for w in record.given if w.visit == BEFORE_ALL
     }
     nth.clear()
+    edits = iter([w.id for w in lineage.writes if w.made is Made.EDIT])
     for visit in record.visits:
+        if visit.is_edit:
+            found.update((w.number, next(edits, NONE)) for w in visit.wrote)
+            continue
         if visit.step is None:
             found.update((w.number, own.get((w.var, visit.plan), NONE)) for w in visit.wrote)
             continue

@@ -1,4 +1,4 @@
-"""The page of a report: one HTML file that needs nothing else, and may load nothing else.
+"""The page of a report: one HTML file that needs and may load nothing else; or one that a server feeds.
 
 In: a document as JSON data, the viewer's script and style. Out: HTML. Only this script and this style may
 run, by their hashes; the data is text that a browser never reads as HTML.
@@ -24,8 +24,8 @@ _PAGE = """<!doctype html>
 <style>{style}</style>
 </head>
 <body>
-<div id="callsheet"><noscript>This report is drawn by a script, which is in this file.</noscript></div>
-<script type="application/json" id="callsheet-data">{data}</script>
+<div id="callsheet"{places}><noscript>A script draws this page; it is in this file.</noscript></div>
+{data}
 <script>{script}</script>
 </body>
 </html>
@@ -34,20 +34,39 @@ _PAGE = """<!doctype html>
 
 def page_of(document: dict[str, Any], title: str, script: str, style: str) -> str:
     """The page of a document."""
-    policy = "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src {_hash(script)}",
-            f"style-src {_hash(style)}",
-            "img-src data:",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "require-trusted-types-for 'script'",
-            "trusted-types 'none'",
-        )
+    data = f'<script type="application/json" id="callsheet-data">{embedded(document)}</script>'
+    return _page(title, script, style, "", data, "")
+
+
+def served_page(title: str, script: str, style: str, documents: str, events: str = "") -> str:
+    """A page whose document a server gives at the address `documents`.
+
+    It is asked for anew when `events`, the address of a stream of server-sent events, says that the journal
+    has grown.
+    """
+    places = f' data-documents="{_attribute(documents)}" data-events="{_attribute(events)}"'
+    return _page(title, script, style, places, "", "'self'")
+
+
+def _page(title: str, script: str, style: str, places: str, data: str, connect: str) -> str:
+    rules = (
+        "default-src 'none'",
+        f"script-src {_hash(script)}",
+        f"style-src {_hash(style)}",
+        "img-src data:",
+        *((f"connect-src {connect}",) if connect else ()),
+        "base-uri 'none'",
+        "form-action 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
     )
     return _PAGE.format(
-        policy=policy, title=escape(title), style=style, data=embedded(document), script=script
+        policy="; ".join(rules),
+        title=escape(title),
+        style=style,
+        places=places,
+        data=data,
+        script=script,
     )
 
 
@@ -73,6 +92,10 @@ def escape(text: str) -> str:
     """
     safe = text.encode("utf-8", "replace").decode()
     return safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _attribute(text: str) -> str:
+    return escape(text).replace('"', "&quot;")
 
 
 def _hash(text: str) -> str:

@@ -9,6 +9,7 @@ from callsheet.frontends.spelling import read_plan_text
 from callsheet.ir import Call, Plan, Ref, Respond, Step, Terminate
 from callsheet.trace.lineage.lineage import Lineage
 from callsheet.trace.lineage.reads import Reads, Role, located
+from callsheet.views.columns import printable
 from callsheet.views.describe import (
     describe_action,
     describe_condition,
@@ -51,7 +52,7 @@ def _step(step: Step, reads: Reads, lines: list[int], values: Values) -> StepRow
     action = step.action
     return StepRow(
         step.id,
-        step.title or "",
+        printable(step.title or ""),
         _word(step),
         str(action.kind) if isinstance(action, Call) else "plan",
         describe_action(action),

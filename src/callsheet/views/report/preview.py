@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from callsheet.views.columns import cut, pad, printable
 from callsheet.views.report.document import Document
-from callsheet.views.report.values import SEALED, Shown
+from callsheet.views.report.values import NO_VALUE, SEALED, Shown
 
 _MOST = 40
 _TEXT = 60
@@ -87,7 +87,11 @@ def preview_of(document: Document) -> Preview:
         for number in (event.value, event.more):
             if number >= 0:
                 found["event", event.type, number] = None
-    seen: set[int] = set()
+    for pair in () if document.diff is None else document.diff["pairs"]:
+        for side in filter(None, (pair["b"],)):
+            found["other run", side["label"], side["args"]] = None
+            found["other run", side["label"], side["value"]] = None
+    seen = {NO_VALUE}
     rows: list[Row] = []
     for what, name, number in found:
         if number not in seen:
@@ -99,7 +103,7 @@ def preview_of(document: Document) -> Preview:
 
 def _row(what: str, name: str, shown: Shown) -> Row:
     if isinstance(shown, str):
-        how = "sealed" if f'"{SEALED}"' in shown else "shown"
+        how = "sealed" if SEALED in shown else "shown"
         return Row(what, name, how, len(shown.encode()), cut(printable(shown[: 4 * _TEXT]), _TEXT))
     text, size = shown[0], shown[1]
     assert isinstance(size, int)

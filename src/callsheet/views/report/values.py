@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from callsheet.ir import JSON
 
-SEALED = "$sealed"
-"""The only key of a leaf that stands for a secret; nothing here opens it."""
+SEALED = "[sealed k:"
+"""What the text in the place of a secret begins with; nothing here opens it."""
 NO_VALUE = -1
 MOST_BYTES = 16_384
 
@@ -70,7 +70,7 @@ class Values:
     def _shown(self, text: str, value: JSON) -> Shown:
         size = len(text) if text.isascii() else len(text.encode())
         self.bytes += size
-        if f'"{SEALED}"' in text:
+        if SEALED in text:
             self.sealed += 1
         if self.redacts:
             return [None, size, _kind(value)]

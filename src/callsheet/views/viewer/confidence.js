@@ -4,22 +4,39 @@ import { Confidence, VirtualList, band, counted, html } from "./ui.js";
 import { model, pickWrite, seq } from "./state.js";
 
 const MOST_HOPS = 24;
-const SHOWN = { all: "all", flagged: "flagged (below .70)", review: "to review (.40 to .59)", blocked: "blocked (below .40)" };
+const SHOWN = {
+  all: "all",
+  flagged: "flagged (below .70)",
+  review: "to review (.40 to .59)",
+  blocked: "blocked (below .40)",
+};
 
 export function ConfidenceTab() {
   const made = model.value;
   const [only, setOnly] = useState("all");
   const rows = useMemo(() => {
-    const tests = { all: () => true, flagged: (v) => v < 0.7, review: (v) => v >= 0.4 && v < 0.6, blocked: (v) => v < 0.4 };
-    return made.facts.filter((fact) => (fact.write < 0 || made.writes[fact.write].seq <= seq.value) && tests[only](fact.value));
+    const tests = {
+      all: () => true,
+      flagged: (v) => v < 0.7,
+      review: (v) => v >= 0.4 && v < 0.6,
+      blocked: (v) => v < 0.4,
+    };
+    return made.facts.filter(
+      (fact) => (fact.write < 0 || made.writes[fact.write].seq <= seq.value) && tests[only](fact.value),
+    );
   }, [made, only, seq.value]);
   return html`<div class="confidence table">
     <div class="bar">
-      <label>show <select value=${only} onChange=${(event) => setOnly(event.currentTarget.value)}>${Object.entries(SHOWN).map(([name, text]) => html`<option key=${name} value=${name}>${text}</option>`)}</select></label>
-      <span class="quiet">${counted(rows.length, "fact")} · the numbers are a policy by kind of source; they are not measured</span>
+      <label>show <select value=${only}
+          onChange=${(event) => setOnly(event.currentTarget.value)}>${Object.entries(SHOWN).map(([name, text]) => html`<option
+          key=${name} value=${name}>${text}</option>`)}</select></label>
+      <span
+          class="quiet">${counted(rows.length, "fact")} · the numbers are a policy by kind of source; they are not measured</span>
     </div>
-    <div class="row head" aria-hidden="true"><span>fact</span><span>variable</span><span>by itself</span><span>worth</span><span>the weakest way to it</span><span>basis</span></div>
-    <${VirtualList} label="Facts" count=${rows.length} height=${34} row=${(n) => html`<${Row} key=${rows[n].id} fact=${rows[n]} />`} />
+    <div class="row head"
+        aria-hidden="true"><span>fact</span><span>variable</span><span>by itself</span><span>worth</span><span>the weakest way to it</span><span>basis</span></div>
+    <${VirtualList} label="Facts" count=${rows.length} height=${34} row=${(n) => html`<${Row} key=${rows[n].id}
+        fact=${rows[n]} />`} />
   </div>`;
 }
 
@@ -44,18 +61,22 @@ function Row({ fact }) {
     <span>${write ? html`<button class="link" onClick=${() => pickWrite(write)}>$${write.name}</button>` : ""}</span>
     <span>${fact.own.toFixed(2)}</span>
     <span><${Confidence} value=${fact.value} /></span>
-    <span class="way"><${Spark} points=${way.map((each) => each.value)} /><span class="quiet">${way.map((each) => each.id).join(" → ")}</span></span>
-    <span class="said">${fact.basis}${drop && drop !== fact ? html` <span class="quiet">lowered by ${drop.id}</span>` : ""}</span>
+    <span class="way"><${Spark} points=${way.map((each) => each.value)} /><span
+        class="quiet">${way.map((each) => each.id).join(" → ")}</span></span>
+    <span class="said">${fact.basis}${drop && fact.value < fact.own ? html` <span
+        class="quiet">lowered by ${drop.id}</span>` : ""}</span>
   </div>`;
 }
 
 function Spark({ points }) {
   const [wide, high] = [96, 24];
-  const y = (value) => 2 + (1 - value) * (high - 4);
+  const y = (value) => 4 + (1 - value) * (high - 8);
   const x = (n) => (points.length < 2 ? wide / 2 : 4 + (n / (points.length - 1)) * (wide - 8));
   const last = points[points.length - 1];
-  return html`<svg class="spark" width=${wide} height=${high} role="img" aria-label=${points.map((each) => each.toFixed(2)).join(", then ")}>
-    <line class="line-flag" x1="0" x2=${wide} y1=${y(0.7)} y2=${y(0.7)} /><line class="line-block" x1="0" x2=${wide} y1=${y(0.4)} y2=${y(0.4)} />
+  return html`<svg class="spark" width=${wide} height=${high} role="img"
+      aria-label=${points.map((each) => each.toFixed(2)).join(", then ")}>
+    <line class="line-flag" x1="0" x2=${wide} y1=${y(0.7)} y2=${y(0.7)} /><line class="line-block" x1="0"
+        x2=${wide} y1=${y(0.4)} y2=${y(0.4)} />
     <polyline points=${points.map((value, n) => `${x(n)},${y(value)}`).join(" ")} />
     <circle class="is-${band(last)}" cx=${x(points.length - 1)} cy=${y(last)} r="3" />
   </svg>`;

@@ -1,5 +1,5 @@
 // The plan as a graph, laid out where it was made: steps in rows, long arrows on lanes beside them.
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { STATUS, band, html } from "./ui.js";
 import { model, pickStep, pickVisit, seq, step } from "./state.js";
 
@@ -9,16 +9,19 @@ const GAP = 34;
 const BESIDE = 18;
 const LANE = 13;
 const EDGE = 22;
+const LEAST_SCALE = 0.7;
 
 export function Dag() {
   const made = model.value;
   const box = useRef(null);
-  const [view, setView] = useState([0, 900]);
-  const read = () => box.current && setView((old) => {
-    const top = Math.floor(box.current.scrollTop / 100) * 100;
-    const room = box.current.clientHeight;
-    return old[0] === top && old[1] === room ? old : [top, room];
-  });
+  const [view, setView] = useState([0, 900, 1200]);
+  const read = () =>
+    box.current &&
+    setView((old) => {
+      const top = Math.floor(box.current.scrollTop / 100) * 100;
+      const { clientHeight: room, clientWidth: across } = box.current;
+      return old[0] === top && old[1] === room && old[2] === across ? old : [top, room, across];
+    });
   useLayoutEffect(() => {
     read();
     const watcher = new ResizeObserver(read);
@@ -32,31 +35,46 @@ export function Dag() {
     top = at + EDGE * 2 + plan.layout.rows * (HIGH + GAP);
     return at;
   });
+  const width = Math.max(...made.plans.map((plan) => wide(plan.layout)));
+  const scale = Math.max(LEAST_SCALE, Math.min(1, (view[2] - 12) / width));
   useLayoutEffect(() => {
     if (!chosen || !box.current) return;
     const place = made.plans[chosen.plan].layout.places[chosen.step];
-    const y = tops[chosen.plan] + EDGE + place[0] * (HIGH + GAP);
+    let y = tops[chosen.plan] + EDGE + place[0] * (HIGH + GAP);
     const el = box.current;
-    if (y < el.scrollTop || y + HIGH + 30 > el.scrollTop + el.clientHeight) el.scrollTop = Math.max(0, y - el.clientHeight / 2 + HIGH);
+    y *= scale;
+    if (y < el.scrollTop || y + HIGH + 30 > el.scrollTop + el.clientHeight)
+      el.scrollTop = Math.max(0, y - el.clientHeight / 2 + HIGH);
   }, [chosen && chosen.plan, chosen && chosen.step, made]);
-  const width = Math.max(...made.plans.map((plan) => wide(plan.layout)));
   return html`<div class="dag" ref=${box} onScroll=${read} tabindex="0" role="group" aria-label="The plan as a graph">
-    <svg width=${width} height=${top + 10} role="group" aria-label="Steps and what they wait for">
-      ${made.plans.map((plan, number) => html`<${Graph} key=${number} plan=${number} top=${tops[number]}
-        from=${view[0] - tops[number] - 300} to=${view[0] + view[1] - tops[number] + 300} />`)}
+    <svg width=${width * scale} height=${(top + 10) * scale} viewBox=${`0 0 ${width} ${top + 10}`} role="group"
+        aria-label="Steps and what they wait for">
+      ${made.plans.map(
+        (plan, number) => html`<${Graph} key=${number} plan=${number} top=${tops[number]}
+        from=${view[0] / scale - tops[number] - 300} to=${(view[0] + view[1]) / scale - tops[number] + 300} />`,
+      )}
     </svg>
   </div>`;
 }
 
 const left = (layout) => EDGE + layout.left * LANE;
-const wide = (layout) => left(layout) + layout.columns * (WIDE + BESIDE) + (layout.right ? 8 + layout.right * LANE : 0) + EDGE;
+const wide = (layout) =>
+  left(layout) + layout.columns * (WIDE + BESIDE) + (layout.right ? 8 + layout.right * LANE : 0) + EDGE;
 
 function Graph({ plan: number, top, from, to }) {
   const made = model.value;
   const plan = made.plans[number];
   const { layout } = plan;
   const chosen = step.value && step.value.plan === number ? step.value.step : -1;
-  const x = (n) => left(layout) + layout.places[n][1] * (WIDE + BESIDE);
+  const counts = useMemo(() => {
+    const found = new Array(layout.rows).fill(0);
+    for (const [row, column] of layout.places) found[row] = Math.max(found[row], column + 1);
+    return found;
+  }, [layout]);
+  const x = (n) => {
+    const [row, column] = layout.places[n];
+    return left(layout) + (column + (layout.columns - counts[row]) / 2) * (WIDE + BESIDE);
+  };
   const y = (n) => EDGE + layout.places[n][0] * (HIGH + GAP);
   const seen = (n) => y(n) + HIGH >= from && y(n) <= to;
   const states = plan.steps.map((_, n) => made.stepState(number, n, seq.value));
@@ -67,18 +85,26 @@ function Graph({ plan: number, top, from, to }) {
     if (lower < from || upper > to) return;
     const isLit = start === chosen || end === chosen;
     const isLeft = states[end] === "skipped" || states[start] === "skipped";
-    arrows.push({ n, isLit, html: html`<path key=${n} class="arrow ${kind} ${isLit ? "lit" : ""} ${isLeft ? "left" : ""} ${states[start] === "ok" && states[end] !== "pending" ? "gone" : ""}"
-      d=${way(layout, x, y, start, end, kind, lane)} marker-end=${`url(#tip${isLit ? "-lit" : ""})`} />` });
+    arrows.push({
+      n,
+      isLit,
+      html: html`<path key=${n}
+          class="arrow ${kind} ${isLit ? "lit" : ""} ${isLeft ? "left" : ""} ${states[start] === "ok" && states[end] !== "pending" ? "gone" : ""}"
+      d=${way(layout, x, y, start, end, kind, lane)} marker-end=${`url(#tip${isLit ? "-lit" : ""})`} />`,
+    });
   });
   arrows.sort((a, b) => a.isLit - b.isLit);
   return html`<g transform=${`translate(0 ${top})`}>
     <defs>
-      ${["", "-lit"].map((name) => html`<marker id=${`tip${name}`} class=${`tip${name}`} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0.6 L8 4 L0 7.4 z" /></marker>`)}
+      ${["", "-lit"].map((name) => html`<marker id=${`tip${name}`} class=${`tip${name}`} viewBox="0 0 8 8"
+          refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0.6 L8 4 L0 7.4 z"
+          /></marker>`)}
     </defs>
     ${number ? html`<text class="replan" x=${EDGE} y="4">RE-PLAN: new plan from event ${plan.seq}</text>` : ""}
     <${Groups} layout=${layout} steps=${plan.steps} x=${x} y=${y} />
     ${arrows.map((arrow) => arrow.html)}
-    ${plan.steps.map((row, n) => seen(n) ? html`<${Node} key=${n} row=${row} plan=${number} n=${n} x=${x(n)} y=${y(n)} state=${states[n]} isChosen=${n === chosen} />` : "")}
+    ${plan.steps.map((row, n) => (seen(n) ? html`<${Node} key=${n} row=${row} plan=${number} n=${n} x=${x(n)}
+        y=${y(n)} state=${states[n]} isChosen=${n === chosen} />` : ""))}
   </g>`;
 }
 
@@ -95,8 +121,11 @@ function way(layout, x, y, start, end, kind, lane) {
   const isJump = kind === "goto" || kind === "fail";
   if (isJump) {
     const [upper, lower] = [start, end].map((n) => layout.places[n][0]).sort((one, other) => one - other);
-    const beside = layout.places.reduce((most, [row, column]) => (row >= upper && row <= lower ? Math.max(most, column) : most), 0);
-    const side = left(layout) + (beside + 1) * (WIDE + BESIDE) - BESIDE + 8 + lane * LANE;
+    const beside = layout.places.reduce(
+      (most, [row], n) => (row >= upper && row <= lower ? Math.max(most, x(n)) : most),
+      0,
+    );
+    const side = beside + WIDE + 8 + lane * LANE;
     const [a, b] = [y(start) + HIGH - 14, y(end) + 14];
     const turn = b > a ? 7 : -7;
     return `M${x(start) + WIDE} ${a} H${side - 7} Q${side} ${a} ${side} ${a + turn} V${b - turn} Q${side} ${b} ${side - 7} ${b} H${x(end) + WIDE + 1}`;
@@ -113,11 +142,18 @@ function Groups({ layout, steps, x, y }) {
   steps.forEach((row, n) => {
     if (row.group < 0) return;
     const box = found.get(row.group) || [Infinity, Infinity, 0, 0];
-    found.set(row.group, [Math.min(box[0], x(n)), Math.min(box[1], y(n)), Math.max(box[2], x(n) + WIDE), Math.max(box[3], y(n) + HIGH)]);
+    found.set(row.group, [
+      Math.min(box[0], x(n)),
+      Math.min(box[1], y(n)),
+      Math.max(box[2], x(n) + WIDE),
+      Math.max(box[3], y(n) + HIGH),
+    ]);
   });
-  return [...found].map(([group, [a, b, c, d]]) => html`<g key=${group} class="group">
+  return [...found].map(
+    ([group, [a, b, c, d]]) => html`<g key=${group} class="group">
     <rect x=${a - 8} y=${b - 8} width=${c - a + 16} height=${d - b + 16} rx="10" />
-    <text x=${c + 4} y=${d + 20} text-anchor="end">parallel</text></g>`);
+    <text x=${c + 4} y=${d + 20} text-anchor="end">parallel</text></g>`,
+  );
 }
 
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
@@ -125,17 +161,29 @@ const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…
 function Node({ row, plan, n, x, y, state, isChosen }) {
   const made = model.value;
   const visit = made.visitAt(plan, n, seq.value);
-  const fact = visit && visit.write >= 0 && made.writes[visit.write].seq <= seq.value ? made.factAt.get(visit.write) : null;
+  const fact =
+    visit && visit.write >= 0 && made.writes[visit.write].seq <= seq.value ? made.factAt.get(visit.write) : null;
   const spent = visit && state !== "pending" ? made.spent(visit) : null;
   const blame = made.doc.blame;
-  const isCause = blame && blame.suspects.length && blame.suspects[0].write >= 0 && made.writes[blame.suspects[0].write].visit === (visit ? visit.n : -2);
+  const isCause =
+    blame &&
+    blame.suspects.length &&
+    blame.suspects[0].write >= 0 &&
+    made.writes[blame.suspects[0].write].visit === (visit ? visit.n : -2);
   const visits = made.visitsOf[plan][n].filter((each) => each.seq <= seq.value).length;
   const items = row.foreach && visit ? visit.calls[1] : 0;
-  const badges = [visits > 1 ? `×${visits}` : "", spent && spent.retries ? `↻${spent.retries}` : "", items ? `${items} items` : row.foreach ? "each" : ""].filter(Boolean).join("  ");
+  const badges = [
+    visits > 1 ? `×${visits}` : "",
+    spent && spent.retries ? `↻${spent.retries}` : "",
+    items ? `${items} items` : row.foreach ? "each" : "",
+  ]
+    .filter(Boolean)
+    .join("  ");
   const [shape, word] = STATUS[state];
   const name = `${row.id} ${row.tool}, ${word}${isCause ? ", likely cause" : ""}`;
   const pick = () => pickStep(plan, n);
-  return html`<g class="node is-${state} ${isChosen ? "chosen" : ""} ${isCause ? "cause" : ""}" transform=${`translate(${x} ${y})`}
+  return html`<g class="node is-${state} ${isChosen ? "chosen" : ""} ${isCause ? "cause" : ""}"
+      transform=${`translate(${x} ${y})`}
       role="button" tabindex="-1" aria-label=${name} aria-pressed=${isChosen} onClick=${pick}
       onDblClick=${() => visit && pickVisit(visit.n, true)}>
     ${row.foreach ? html`<rect class="behind" x="5" y="5" width=${WIDE} height=${HIGH} rx="8" />` : ""}
@@ -143,9 +191,13 @@ function Node({ row, plan, n, x, y, state, isChosen }) {
     <rect class="edge" width="5" height=${HIGH - 16} x="0" y="8" rx="2.5" />
     <text class="shape" x="21" y="23" text-anchor="middle">${shape}</text>
     <text class="id" x="34" y="23">${cut(row.id, 9)}</text>
-    <text class="tool" x=${34 + 8.2 * Math.min(row.id.length, 9) + 6} y="23">${cut(row.title || row.tool, Math.max(6, 21 - Math.min(row.id.length, 9)))}</text>
-    <text class="out" x="34" y="42">${cut(row.output ? row.output : row.guard ? `if ${row.guard}` : word, 17)}</text>
-    <text class="badge" x=${WIDE - 10} y="42" text-anchor="end">${fact ? html`<tspan class="is-${band(fact.value)}">${fact.value.toFixed(2).replace(/^0/, "")}</tspan>` : ""}${badges ? html`<tspan dx=${fact ? 6 : 0}>${badges}</tspan>` : ""}</text>
+    <text class="tool" x=${34 + 8.2 * Math.min(row.id.length, 9) + 6}
+        y="23">${cut(row.title || row.tool, Math.max(6, 21 - Math.min(row.id.length, 9)))}</text>
+    <text class="out" x="34"
+        y="42">${cut(row.output || (row.guard ? `if ${row.guard}` : row.title ? row.tool : word), 17)}</text>
+    <text class="badge" x=${WIDE - 10} y="42" text-anchor="end">${fact ? html`<tspan
+        class="is-${band(fact.value)}">${fact.value.toFixed(2).replace(/^0/, "")}</tspan>` : ""}${badges ? html`<tspan
+        dx=${fact ? 6 : 0}>${badges}</tspan>` : ""}</text>
     ${isCause ? html`<text class="mark" x=${WIDE - 8} y="-5" text-anchor="end">likely cause</text>` : ""}
     <title>${row.action}${row.guard ? `\nif ${row.guard}` : ""}${row.on_fail ? `\nON_FAIL ${row.on_fail}` : ""}</title>
   </g>`;

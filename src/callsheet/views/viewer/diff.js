@@ -9,23 +9,52 @@ export function Diff() {
   const { diff } = made.doc;
   const [at, setAt] = useState(diff ? diff.first : -1);
   const [isCone, setCone] = useState(true);
-  if (!diff) return html`<p class="pad quiet">Made without another run: <code>callsheet report ${made.run.id} --diff OTHER</code></p>`;
-  const cone = diff.pairs.map((pair, n) => ({ ...pair, n })).filter((pair) => !isCone || diff.first < 0 || pair.n >= diff.first);
+  if (!diff)
+    return html`<p
+        class="pad quiet">Made without another run: <code>callsheet report ${made.run.id} --diff OTHER</code></p>`;
+  const cone = diff.pairs
+    .map((pair, n) => ({ ...pair, n }))
+    .filter((pair) => !isCone || diff.first < 0 || pair.n >= diff.first);
   const shown = at >= 0 ? diff.pairs[at] : null;
   return html`<div class="diff">
     <section aria-label="What differs">
-      <p class="bar"><span>A <code>${made.run.id}</code> · B <code>${diff.other.id}</code> <span class="quiet">${diff.other.status}, ${diff.other.plan_hash === made.run.plan_hash ? "the same plan" : "another plan"}</span></span>
-        <label><input type="checkbox" checked=${isCone} onChange=${() => setCone(!isCone)} /> from the first on</label></p>
-      ${diff.inputs.map(([name, a, b]) => html`<p key=${name} class="pad">given <b>$${name}</b>: A <code>${a < 0 ? "–" : made.preview(a, 60)}</code>, B <code>${b < 0 ? "–" : made.preview(b, 60)}</code></p>`)}
-      ${diff.pairs.length ? html`<${VirtualList} label="Visits that differ" count=${cone.length} height=${30} row=${(n) => {
-        const pair = cone[n];
-        const side = pair.a || pair.b;
-        return html`<div role="listitem" key=${pair.n} class="pair ${pair.n === at ? "chosen" : ""}"><button aria-pressed=${pair.n === at} onClick=${() => { setAt(pair.n); if (pair.a) pickVisit(pair.a.visit); }}>
-          <span class="rank">${pair.n === diff.first ? "first" : pair.follows ? "follows" : "apart"}</span> <b>${side.label}</b> <span class="tool">${side.tool ? `@${side.tool}` : ""}</span> <span class="quiet">${pair.what.join(", ")}</span></button></div>`;
-      }} />` : html`<p class="pad">They did the same: ${counted(diff.alike, "visit")} of steps.</p>`}
-      <p class="pad quiet">${counted(diff.alike, "visit")} alike; times do not count${diff.left_out ? `; ${diff.left_out} more that differ are left out` : ""}</p>
+      <p class="bar"><span>A <code>${made.run.id}</code> · B <code>${diff.other.id}</code> <span
+          class="quiet">${diff.other.status}, ${diff.other.plan_hash === made.run.plan_hash ? "the same plan" : "another plan"}</span></span>
+        <label><input type="checkbox" checked=${isCone} onChange=${() => setCone(!isCone)}
+            /> from the first on</label></p>
+      ${diff.inputs.map(([name, a, b]) => html`<p key=${name}
+          class="pad">given <b>$${name}</b>: A <code>${a < 0 ? "–" : made.preview(a, 60)}</code>, B <code>${b < 0 ? "–" : made.preview(b, 60)}</code></p>`)}
+      ${
+        diff.pairs.length
+          ? html`<${VirtualList} label="Visits that differ" count=${cone.length} height=${30} row=${(n) => {
+              const pair = cone[n];
+              const side = pair.a || pair.b;
+              return html`<div role="listitem" key=${pair.n} class="pair ${pair.n === at ? "chosen" : ""}"><button
+                  aria-pressed=${pair.n === at} onClick=${() => {
+                setAt(pair.n);
+                if (pair.a) pickVisit(pair.a.visit);
+              }}>
+          <span
+              class="rank">${pair.n === diff.first ? "first" : pair.follows ? "follows" : "apart"}</span> <b>${side.label}</b> <span
+              class="tool">${side.tool ? `@${side.tool}` : ""}</span> <span
+              class="quiet">${pair.what.join(", ")}</span></button></div>`;
+            }} />`
+          : html`<p class="pad">They did the same: ${counted(diff.alike, "visit")} of steps.</p>`
+      }
+      <p
+          class="pad quiet">${counted(diff.alike, "visit")} alike; times do not count${diff.left_out ? `; ${diff.left_out} more that differ are left out` : ""}</p>
     </section>
-    ${shown ? html`<section class="sides" aria-label="Side by side">${[["A", shown.a, shown.b], ["B", shown.b, shown.a]].map(([name, side, other]) => html`<div key=${name}><h3>${name}</h3><${Side} side=${side} other=${other} /></div>`)}</section>` : ""}
+    ${
+      shown
+        ? html`<section class="sides" aria-label="Side by side">${[
+            ["A", shown.a, shown.b],
+            ["B", shown.b, shown.a],
+          ].map(
+            ([name, side, other]) =>
+              html`<div key=${name}><h3>${name}</h3><${Side} side=${side} other=${other} /></div>`,
+          )}</section>`
+        : ""
+    }
   </div>`;
 }
 
@@ -35,17 +64,24 @@ function Side({ side, other }) {
   if (side.skipped) return html`<p>skipped: ${side.skipped}</p>`;
   const paths = other ? changed(made.parsed(side.value), made.parsed(other.value)) : [];
   return html`<div>
-    ${side.args >= 0 && (!other || side.args !== other.args) ? html`<${ValueBox} value=${side.args} label="arguments" />` : ""}
+    ${side.args >= 0 && (!other || side.args !== other.args) ? html`<${ValueBox} value=${side.args}
+        label="arguments" />` : ""}
     ${side.error >= 0 ? html`<p class="why is-failed">${made.words(side.error)}</p>` : ""}
     ${side.value >= 0 ? html`<${ValueBox} value=${side.value} label="value" />` : ""}
-    ${paths.length ? html`<p class="quiet">differs at ${paths.slice(0, 8).map((path) => html`<code key=${path}>${path || "all of it"}</code> `)}${paths.length > 8 ? `and ${paths.length - 8} more places` : ""}</p>` : ""}
+    ${paths.length ? html`<p class="quiet">differs at ${paths.slice(0, 8).map((path) => html`<code
+        key=${path}>${path || "all of it"}</code> `)}${paths.length > 8 ? `and ${paths.length - 8} more places` : ""}</p>` : ""}
   </div>`;
 }
 
 // The places at which two values differ, by path.
 function changed(one, other, path = [], found = []) {
   if (found.length > 200 || one === undefined || other === undefined) return found;
-  const isBoth = one !== null && other !== null && typeof one === "object" && typeof other === "object" && Array.isArray(one) === Array.isArray(other);
+  const isBoth =
+    one !== null &&
+    other !== null &&
+    typeof one === "object" &&
+    typeof other === "object" &&
+    Array.isArray(one) === Array.isArray(other);
   if (!isBoth) {
     if (JSON.stringify(one) !== JSON.stringify(other)) found.push(path.join("."));
     return found;

@@ -1,15 +1,18 @@
 // What was known after an event: every variable with what it is worth, who said it, and who used it.
 import { Confidence, VirtualList, html } from "./ui.js";
+import { origin } from "./model.js";
 import { model, pickVisit, pickWrite, seq, variable } from "./state.js";
 
 export function Facts() {
   const made = model.value;
   const rows = made.variablesAt(seq.value);
   const chosen = variable.value ? rows.findIndex((write) => write.name === variable.value.name) : -1;
-  if (!rows.length) return html`<p class="quiet pad">Nothing is known yet.</p>`;
+  if (!rows.length) return html`<p class="quiet pad">No variable has been set yet.</p>`;
   return html`<div class="facts table">
-    <div class="row head" aria-hidden="true"><span>fact</span><span>variable</span><span>value</span><span>worth</span><span>from</span><span>used by</span></div>
-    <${VirtualList} label="What is known" count=${rows.length} height=${30} follow=${chosen} row=${(n) => html`<${Row} key=${rows[n].name} write=${rows[n]} isChosen=${n === chosen} />`} />
+    <div class="row head"
+        aria-hidden="true"><span>fact</span><span>variable</span><span>value</span><span>worth</span><span>from</span><span>used by</span></div>
+    <${VirtualList} label="What is known" count=${rows.length} height=${30} follow=${chosen}
+        row=${(n) => html`<${Row} key=${rows[n].name} write=${rows[n]} isChosen=${n === chosen} />`} />
   </div>`;
 }
 
@@ -20,10 +23,15 @@ function Row({ write, isChosen }) {
   const users = (made.readers.get(write.n) || []).filter((visit) => visit.seq <= seq.value);
   return html`<div role="listitem" class="row ${isChosen ? "chosen" : ""}">
     <span class="quiet">${fact ? fact.id : ""}</span>
-    <span><button class="link" aria-current=${isChosen ? "true" : undefined} onClick=${() => pickWrite(write)}>$${write.name}</button></span>
+    <span><button class="link" aria-current=${isChosen ? "true" : undefined}
+        onClick=${() => pickWrite(write)}>$${write.name}</button></span>
     <span class="said"><code>${made.preview(write.value, 200)}</code></span>
     <span>${fact ? html`<${Confidence} value=${fact.value} />` : ""}</span>
-    <span>${by ? html`<button class="link" onClick=${() => pickVisit(by.n)}>${made.label(by)}</button>${write.made === "error" ? html` <span class="warn">its error</span>` : ""}` : html`<span class="quiet">${write.made === "plan" ? "the plan" : "given"}</span>`}</span>
-    <span>${users.slice(0, 4).map((visit) => html`<button key=${visit.n} class="link" onClick=${() => pickVisit(visit.n)}>${made.label(visit)}</button> `)}${users.length > 4 ? `+${users.length - 4}` : ""}</span>
+    <span>${by ? html`<button class="link"
+        onClick=${() => pickVisit(by.n)}>${made.label(by)}</button>${write.made === "error" ? html` <span
+        class="warn">its error</span>` : ""}` : html`<span
+        class="quiet">${origin(write)}</span>`}</span>
+    <span>${users.slice(0, 4).map((visit) => html`<button key=${visit.n} class="link"
+        onClick=${() => pickVisit(visit.n)}>${made.label(visit)}</button> `)}${users.length > 4 ? `+${users.length - 4}` : ""}</span>
   </div>`;
 }

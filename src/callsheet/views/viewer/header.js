@@ -3,8 +3,15 @@ import { Dialog, Status, clock, counted, day, download, duration, html, copy } f
 import { isHelping, isLive, link, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
 
 const SHAPES = {
-  done: "ok", failed: "failed", refused: "failed", cancelled: "stopped", waiting: "open",
-  in_doubt: "open", interrupted: "stopped", running: "open", corrupt: "failed",
+  done: "ok",
+  failed: "failed",
+  refused: "failed",
+  cancelled: "stopped",
+  waiting: "open",
+  in_doubt: "open",
+  interrupted: "stopped",
+  running: "open",
+  corrupt: "failed",
 };
 
 export function Header() {
@@ -14,9 +21,11 @@ export function Header() {
   const tokens = usage.input_tokens + usage.output_tokens;
   return html`<header class="head">
     <div class="verdict is-${SHAPES[run.status] || "open"}">
-      <h1><${Status} of=${SHAPES[run.status] || "open"} words=${false} /><span class="words">${run.words}</span><${Cause} /></h1>
-      <p class="what"><b>${run.goal || run.name}</b> <code>${run.id}</code> ${day(run.created)} ${clock(run.created).slice(0, 8)}${
-        run.parent ? html` · forked from <code>${run.parent}</code>` : ""
+      <h1><${Status} of=${SHAPES[run.status] || "open"} words=${false} /><span
+          class="words">${run.words}</span><${Cause} /></h1>
+      <p
+          class="what"><b>${run.goal || run.name}</b> <code>${run.id}</code> ${day(run.created)} ${clock(run.created).slice(0, 8)}${
+        run.parent ? html` · from run <code>${run.parent}</code>` : ""
       }</p>
     </div>
     <dl class="sums">
@@ -52,15 +61,22 @@ function Cause() {
 }
 
 function Chain({ run }) {
-  if (run.chain.ok) return html`<span class="chain" title=${`The hash of the last event: ${run.head}`}><span aria-hidden="true">✓</span> whole <code>${run.head.slice(0, 8)}</code></span>`;
-  return html`<span class="chain is-broken" title=${run.chain.why}><span aria-hidden="true">✗</span> broken at event ${run.chain.seq}</span>`;
+  if (run.chain.ok)
+    return html`<span class="chain" title=${`The hash of the last event: ${run.head}`}><span
+        aria-hidden="true">✓</span> whole <code>${run.head.slice(0, 8)}</code></span>`;
+  return html`<span class="chain is-broken" title=${run.chain.why}><span
+      aria-hidden="true">✗</span> broken at event ${run.chain.seq}</span>`;
 }
 
 function Export() {
   const made = model.value;
   const { id } = made.run;
   const close = (event) => event.currentTarget.closest("details").removeAttribute("open");
-  const item = (text, act) => html`<button onClick=${(event) => { close(event); act(); }}>${text}</button>`;
+  const item = (text, act) =>
+    html`<button onClick=${(event) => {
+      close(event);
+      act();
+    }}>${text}</button>`;
   return html`<details class="menu">
     <summary>Export</summary>
     <div>
@@ -74,29 +90,49 @@ function Export() {
 
 function eventLines(made) {
   const said = (n) => (n < 0 ? undefined : made.parsed(n) === undefined ? made.value(n).text : made.doc.values[n]);
-  return made.events
-    .map((event) => JSON.stringify({
-      seq: event.seq, t: event.t, type: event.type, key: event.key, step: event.step, epoch: event.epoch,
-      hash: event.hash, value: said(event.value), more: said(event.more),
-    }))
-    .join("\n") + "\n";
+  return (
+    made.events
+      .map((event) =>
+        JSON.stringify({
+          seq: event.seq,
+          t: event.t,
+          type: event.type,
+          key: event.key,
+          step: event.step,
+          epoch: event.epoch,
+          hash: event.hash,
+          value: said(event.value),
+          more: said(event.more),
+        }),
+      )
+      .join("\n") + "\n"
+  );
 }
 
 const KEYS = [
-  ["j k", "next, previous step"], ["h l", "one event back, on"], ["H L", "ten events back, on"],
-  ["g G", "first, last event"], ["space", "playback"], ["1 2 3 4", "graph, waterfall, log, plan"],
-  ["f w c i", "facts, lineage, confidence, findings"], ["d", "what differs from the other run"],
-  ["/", "search"], ["n N", "next, previous hit"], ["t", "light, dark, auto"], ["?", "this"],
+  ["j k", "next, previous step"],
+  ["h l", "one event back, on"],
+  ["H L", "ten events back, on"],
+  ["g G", "first, last event"],
+  ["space", "playback"],
+  ["1 2 3 4", "graph, waterfall, log, plan"],
+  ["f w c i", "facts, lineage, confidence, findings"],
+  ["d", "what differs from the other run"],
+  ["/", "search"],
+  ["n N", "next, previous hit"],
+  ["t", "light, dark, auto"],
+  ["?", "this"],
 ];
 
 export function Help() {
   if (!isHelping.value) return "";
   return html`<${Dialog} title="Keys and words" onClose=${() => (isHelping.value = false)}>
-    <dl class="keys">${KEYS.map(([key, text]) => html`<div key=${key}><dt>${key.split(" ").map((k) => html`<kbd>${k}</kbd> `)}</dt><dd>${text}</dd></div>`)}</dl>
+    <dl class="keys">${KEYS.map(([key, text]) => html`<div
+        key=${key}><dt>${key.split(" ").map((k) => html`<kbd>${k}</kbd> `)}</dt><dd>${text}</dd></div>`)}</dl>
     <h3>Three words</h3>
     <p><b>Playback</b> goes through the journal: nothing runs. To <b>re-run from a step</b> is to do the later steps
     again, with the results before it taken from the journal. A <b>fork</b> is a new run with something changed, that
-    names this one as its parent. This page only plays back.</p>
+    names this one as its parent. This page only plays back; under <b>From here</b> a step has the commands for the others.</p>
     <h3>Confidence</h3>
     <p>The numbers are a policy of who runs callsheet, by the kind of source, and are not measured. No value is worth
     more than what it was made of. Below .70 a fact is flagged, below .60 a person should look, below .40 it is not handed on.</p>

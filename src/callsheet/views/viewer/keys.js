@@ -29,7 +29,12 @@ export function listen() {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !model.value || isHelping.value) return;
     const { tagName, type } = event.target;
-    if (tagName === "TEXTAREA" || tagName === "SELECT" || (tagName === "INPUT" && type !== "range" && type !== "checkbox")) return;
+    if (
+      tagName === "TEXTAREA" ||
+      tagName === "SELECT" ||
+      (tagName === "INPUT" && type !== "range" && type !== "checkbox")
+    )
+      return;
     if (event.key === " " && tagName !== "BODY" && tagName !== "DIV") return; // it presses what has the focus
     const move = MOVES[event.key];
     if (!move) return;

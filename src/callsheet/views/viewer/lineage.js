@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { Confidence, argument, html } from "./ui.js";
 import { ValueBox } from "./value.js";
-import { preview } from "./model.js";
+import { origin, preview } from "./model.js";
 import { model, pickVariable, pickVisit, pickWrite, seq, variable, written } from "./state.js";
 
 const MOST = 40;
@@ -13,7 +13,8 @@ export function Lineage() {
   if (!write) {
     const names = made.variablesAt(seq.value).slice(-30);
     return html`<div class="pad"><p>Where did this value come from?</p>
-      <p>${names.map((each) => html`<button key=${each.name} class="plain" onClick=${() => pickVariable(each.name)}>$${each.name}</button> `)}</p></div>`;
+      <p>${names.map((each) => html`<button key=${each.name} class="plain"
+          onClick=${() => pickVariable(each.name)}>$${each.name}</button> `)}</p></div>`;
   }
   const { path } = variable.value;
   return html`<div class="lineage">
@@ -52,9 +53,12 @@ function What({ write, path }) {
 
 function By({ write }) {
   const made = model.value;
-  if (write.visit < 0) return html`<span class="origin">${write.made === "plan" ? "in the plan" : "given to the run"}</span>`;
+  if (write.visit < 0)
+    return html`<span class="origin">${origin(write)}</span>`;
   const visit = made.visits[write.visit];
-  return html`<span>by <button class="link" onClick=${() => pickVisit(visit.n)}>${made.label(visit)} ${made.step(visit).tool}</button>${write.made === "error" ? html` <span class="warn">failed</span>` : ""}</span>`;
+  return html`<span>by <button class="link"
+      onClick=${() => pickVisit(visit.n)}>${made.label(visit)} ${made.step(visit).tool}</button>${write.made === "error" ? html` <span
+      class="warn">failed</span>` : ""}</span>`;
 }
 
 const ROLES = { condition: "if", source: "for each of", argument: "" };
@@ -67,15 +71,22 @@ function Back({ write, path, depth, isRoot }) {
   const flows = made.into(write, plain(path));
   const { literals } = made.step(made.visits[write.visit]);
   if (!flows.length && !literals.length) return isRoot ? html`<p><${By} write=${write} />, of nothing else</p>` : "";
-  if (!isOpen) return html`<button class="plain more" onClick=${() => setOpen(true)}>… made of ${flows.length + literals.length}</button>`;
+  if (!isOpen)
+    return html`<button class="plain more"
+        onClick=${() => setOpen(true)}>… made of ${flows.length + literals.length}</button>`;
   return html`${isRoot ? html`<p><${By} write=${write} /></p>` : ""}<ul class="web">
     ${flows.slice(0, most).map((flow, n) => {
       const from = flow.write >= 0 ? made.writes[flow.write] : null;
-      return html`<li key=${n}><span class="quiet">${ROLES[flow.role]} ${argument(flow.argument)}</span> <${Name} ...${flow} />
-        ${from ? html` <${What} write=${from} path=${flow.path} /> <${By} write=${from} /><${Back} write=${from} path=${flow.path} depth=${depth - 1} />` : ""}</li>`;
+      return html`<li key=${n}><span class="quiet">${ROLES[flow.role]} ${argument(flow.argument)}</span> <${Name}
+          ...${flow} />
+        ${from ? html` <${What} write=${from} path=${flow.path} /> <${By} write=${from} /><${Back} write=${from}
+            path=${flow.path} depth=${depth - 1} />` : ""}</li>`;
     })}
-    ${flows.length > most ? html`<li><button class="plain" onClick=${() => setMost(most * 5)}>${flows.length - most} more</button></li>` : ""}
-    ${literals.map(([name, value], n) => html`<li key=${`l${n}`}><span class="quiet">${argument(name)}</span> <code>${made.preview(value, 60)}</code> <span class="origin">in the plan</span></li>`)}
+    ${flows.length > most ? html`<li><button class="plain"
+        onClick=${() => setMost(most * 5)}>${flows.length - most} more</button></li>` : ""}
+    ${literals.map(([name, value], n) => html`<li key=${`l${n}`}><span
+        class="quiet">${argument(name)}</span> <code>${made.preview(value, 60)}</code> <span
+        class="origin">in the plan</span></li>`)}
   </ul>`;
 }
 
@@ -85,14 +96,20 @@ function On({ write, path, depth, isRoot }) {
   const [most, setMost] = useState(MOST);
   const flows = made.from(write, plain(path));
   if (!flows.length) return isRoot ? html`<p class="quiet">Nobody has read it.</p>` : "";
-  if (!isOpen) return html`<button class="plain more" onClick=${() => setOpen(true)}>… reached ${flows.length}</button>`;
+  if (!isOpen)
+    return html`<button class="plain more" onClick=${() => setOpen(true)}>… reached ${flows.length}</button>`;
   return html`<ul class="web">
     ${flows.slice(0, most).map((flow, n) => {
       const to = flow.write >= 0 ? made.writes[flow.write] : null;
-      return html`<li key=${n}><button class="link" onClick=${() => pickVisit(flow.visit.n)}>${made.label(flow.visit)} ${made.step(flow.visit).tool}</button>
-        <span class="quiet">${ROLES[flow.role]} ${flow.argument ? `as ${argument(flow.argument)}` : ""}</span>
-        ${to ? html` made <button class="link" onClick=${() => pickWrite(to)}>${to.made === "answer" ? "the answer" : `$${to.name}`}</button> <${What} write=${to} path=${[]} /><${On} write=${to} path=${[]} depth=${depth - 1} />` : html` <span class="quiet">${flow.visit.outcome === "skipped" ? "was skipped" : "kept nothing"}</span>`}</li>`;
+      return html`<li key=${n}><button class="link"
+          onClick=${() => pickVisit(flow.visit.n)}>${made.label(flow.visit)} ${made.step(flow.visit).tool}</button>
+        ${" "}<span class="quiet">${ROLES[flow.role]} ${flow.argument ? `as ${argument(flow.argument)}` : ""}</span>
+        ${to ? html` made <button class="link"
+            onClick=${() => pickWrite(to)}>${to.made === "answer" ? "the answer" : `$${to.name}`}</button> <${What}
+            write=${to} path=${[]} /><${On} write=${to} path=${[]} depth=${depth - 1} />` : html` <span
+            class="quiet">${flow.visit.outcome === "skipped" ? "was skipped" : "kept nothing"}</span>`}</li>`;
     })}
-    ${flows.length > most ? html`<li><button class="plain" onClick=${() => setMost(most * 5)}>${flows.length - most} more</button></li>` : ""}
+    ${flows.length > most ? html`<li><button class="plain"
+        onClick=${() => setMost(most * 5)}>${flows.length - most} more</button></li>` : ""}
   </ul>`;
 }

@@ -13,19 +13,24 @@ export function Log() {
     for (const event of made.events) found.set(event.type, (found.get(event.type) || 0) + 1);
     return [...found].sort();
   }, [made]);
-  const rows = useMemo(() => (kind.value === "all" ? made.events : made.events.filter((event) => event.type === kind.value)), [made, kind.value]);
+  const rows = useMemo(
+    () => (kind.value === "all" ? made.events : made.events.filter((event) => event.type === kind.value)),
+    [made, kind.value],
+  );
   const follow = useMemo(() => near(rows, seq.value), [rows, seq.value]);
   const now = made.events[seq.value - 1];
   return html`<div class="log">
     <div class="bar">
       <label>show <select value=${kind.value} onChange=${(event) => (kind.value = event.currentTarget.value)}>
         <option value="all">all events (${made.events.length.toLocaleString("en")})</option>
-        ${kinds.map(([name, count]) => html`<option key=${name} value=${name}>${name} (${count.toLocaleString("en")})</option>`)}
+        ${kinds.map(([name, count]) => html`<option key=${name}
+            value=${name}>${name} (${count.toLocaleString("en")})</option>`)}
       </select></label>
       <span class="quiet">${counted(rows.length, "event")}</span>
     </div>
     <${VirtualList} label="Events" class="events" count=${rows.length} height=${26} follow=${follow}
-      row=${(n) => html`<${Row} key=${rows[n].seq} event=${rows[n]} isNow=${rows[n].seq === seq.value} isLater=${rows[n].seq > seq.value} />`} />
+      row=${(n) => html`<${Row} key=${rows[n].seq} event=${rows[n]} isNow=${rows[n].seq === seq.value}
+          isLater=${rows[n].seq > seq.value} />`} />
     ${now ? html`<${Detail} event=${now} />` : ""}
   </div>`;
 }
@@ -43,21 +48,27 @@ function near(rows, at) {
 
 function Row({ event, isNow, isLater }) {
   const made = model.value;
-  const said = event.value >= 0 ? made.preview(event.value, 160) : event.more >= 0 ? made.preview(event.more, 160) : "";
-  const pick = () => batch(() => {
-    goTo(event.seq);
-    const plan = made.planAt(event.seq);
-    const number = made.plans[plan].steps.findIndex((row) => row.id === event.step);
-    if (number >= 0) pickStep(plan, number);
-  });
-  return html`<div role="listitem" class="event is-${event.type} ${isNow ? "now" : ""} ${isLater ? "later" : ""}"><button onClick=${pick} aria-current=${isNow ? "true" : undefined}>
-    <span class="seq">${event.seq}</span><span class="at">${event.t.toFixed(3)}</span><span class="type">${event.type}</span><span class="key">${event.key}</span><span class="said">${said}</span>
+  const said =
+    event.value >= 0 ? made.preview(event.value, 160) : event.more >= 0 ? made.preview(event.more, 160) : "";
+  const pick = () =>
+    batch(() => {
+      goTo(event.seq);
+      const plan = made.planAt(event.seq);
+      const number = made.plans[plan].steps.findIndex((row) => row.id === event.step);
+      if (number >= 0) pickStep(plan, number);
+    });
+  return html`<div role="listitem"
+      class="event is-${event.type} ${isNow ? "now" : ""} ${isLater ? "later" : ""}"><button onClick=${pick}
+      aria-current=${isNow ? "true" : undefined}>
+    <span class="seq">${event.seq}</span><span class="at">${event.t.toFixed(3)}</span><span
+        class="type">${event.type}</span><span class="key">${event.key}</span><span class="said">${said}</span>
   </button></div>`;
 }
 
 function Detail({ event }) {
   return html`<section class="detail" aria-label="The event">
-    <p><b>event ${event.seq}</b> ${event.type} <code>${event.key}</code> <span class="quiet">epoch ${event.epoch}, hash ${event.hash}…</span></p>
+    <p><b>event ${event.seq}</b> ${event.type} <code>${event.key}</code> <span
+        class="quiet">epoch ${event.epoch}, hash ${event.hash}…</span></p>
     ${event.value >= 0 ? html`<${ValueBox} value=${event.value} label="value" />` : ""}
     ${event.more >= 0 ? html`<${ValueBox} value=${event.more} label="body" />` : ""}
     ${event.value < 0 && event.more < 0 ? html`<p class="quiet">It has no body.</p>` : ""}

@@ -49,6 +49,7 @@ export class Model {
     }
     this.labels = new Map(this.visits.map((visit) => [this.label(visit), visit]));
     this._parsed = new Map();
+    this._spent = new Map();
   }
 
   // ------------------------------------------------------------ names
@@ -95,14 +96,7 @@ export class Model {
   // The visit of a step that is shown after an event: the last that had begun, else the first.
   visitAt(plan, step, seq) {
     const list = this.visitsOf[plan][step];
-    let low = 0;
-    let high = list.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (list[middle].seq <= seq) low = middle + 1;
-      else high = middle;
-    }
-    return list[Math.max(0, low - 1)] || null;
+    return list[Math.max(0, upto(list, seq) - 1)] || null;
   }
 
   stepState(plan, step, seq) {
@@ -111,8 +105,7 @@ export class Model {
 
   writeAt(name, seq) {
     const list = this.writesOf.get(name) || [];
-    for (let n = list.length - 1; n >= 0; n--) if (list[n].seq <= seq) return list[n];
-    return null;
+    return list[upto(list, seq) - 1] || null;
   }
 
   variablesAt(seq) {
@@ -168,15 +161,14 @@ export class Model {
     const { text, size, cut, kind } = this.value(n);
     if (kind) return `(${kind}, ${size} bytes)`;
     if (!text) return "";
-    const sealed = text.includes('"$sealed"') ? preview(this.parsed(n), most) : text;
-    const shown = sealed.length > most ? `${sealed.slice(0, most)}…` : sealed;
+    const shown = plain(text.length > most ? `${text.slice(0, most)}…` : text);
     return cut && !shown.endsWith("…") ? `${shown}…` : shown;
   }
 
   // A text that a row points to, such as an error.
   words(n) {
     const value = this.parsed(n);
-    return typeof value === "string" ? value : this.preview(n, 400);
+    return typeof value === "string" ? plain(value) : this.preview(n, 400);
   }
 
   at(write, path) {
@@ -276,6 +268,11 @@ export class Model {
   // ------------------------------------------------------------ what was spent
 
   spent(visit) {
+    if (!this._spent.has(visit.n)) this._spent.set(visit.n, this.sum(visit));
+    return this._spent.get(visit.n);
+  }
+
+  sum(visit) {
     const [first, count] = visit.calls;
     const sum = { calls: 0, retries: 0, model: 0, tokensIn: 0, tokensOut: 0, cost: 0, busy: 0 };
     for (let n = first; n < first + count; n++) {
@@ -292,6 +289,18 @@ export class Model {
   }
 }
 
+// How many of the rows, which stand in the order of their events, had come by an event.
+function upto(list, seq) {
+  let low = 0;
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (list[middle].seq <= seq) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 function overlap(one, other) {
   for (let n = 0; n < Math.min(one.length, other.length); n++) {
     if (one[n] !== "*" && other[n] !== "*" && String(one[n]) !== String(other[n])) return false;
@@ -299,28 +308,41 @@ function overlap(one, other) {
   return true;
 }
 
-export const isSealed = (value) =>
-  value !== null && typeof value === "object" && !Array.isArray(value) &&
-  Object.keys(value).length === 1 && "$sealed" in value;
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
-export function sealedWords(value) {
-  const inside = value.$sealed;
-  const parts = inside !== null && typeof inside === "object"
-    ? Object.entries(inside).map(([name, said]) => `${name}:${String(said).slice(0, 12)}${String(said).length > 12 ? "…" : ""}`)
-    : [String(inside).slice(0, 24)];
-  return `[sealed ${parts.join(" ")}]`;
-}
+// A text in which what cannot be seen, or turns the order of what is read, is written out.
+export const plain = (text) =>
+  text.replace(UNSEEN, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+// Whether a value is the text that stands in the place of a secret.
+export const isSealed = (value) => typeof value === "string" && /^\[sealed k:[^\]]*\]$/.test(value);
+
+const ORIGINS = { plan: "in the plan", edit: "set by hand", input: "given to the run" };
+
+// Who has set what no step has.
+export const origin = (write) => ORIGINS[write.made] || "before";
 
 // A value on one line.
 export function preview(value, most = 120) {
   if (value === undefined) return "–";
   if (value instanceof Exact) return value.text;
-  if (isSealed(value)) return sealedWords(value);
+  if (isSealed(value)) return value;
   let text;
-  if (Array.isArray(value)) text = `[${joined(value.map((each) => () => preview(each, most)), most)}]`;
+  if (Array.isArray(value))
+    text = `[${joined(
+      value.map((each) => () => preview(each, most)),
+      most,
+    )}]`;
   else if (value !== null && typeof value === "object") {
-    text = `{${joined(Object.entries(value).map(([key, each]) => () => `${JSON.stringify(key)}: ${preview(each, most)}`), most)}}`;
-  } else text = JSON.stringify(value);
+    text = `{${joined(
+      Object.entries(value).map(
+        ([key, each]) =>
+          () =>
+            `${JSON.stringify(key)}: ${preview(each, most)}`,
+      ),
+      most,
+    )}}`;
+  } else text = plain(JSON.stringify(value));
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }
 

@@ -1,8 +1,20 @@
 // The step that is looked at: what went in, what came out, its calls, who used what it gave.
 import { useState } from "preact/hooks";
-import { Confidence, Status, Tabs, VirtualList, counted, argument, duration, html } from "./ui.js";
+import { Confidence, CopyButton, Status, Tabs, VirtualList, counted, argument, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
-import { goTo, model, pickVariable, pickVisit, pickWrite, seq, step, variable, visit as shown } from "./state.js";
+import { origin } from "./model.js";
+import {
+  goTo,
+  lower,
+  model,
+  pickVariable,
+  pickVisit,
+  pickWrite,
+  seq,
+  step,
+  variable,
+  visit as shown,
+} from "./state.js";
 
 const MOST_VISITS = 12;
 
@@ -33,10 +45,37 @@ export function Pane() {
       <div><dt>in</dt><dd><${Inputs} row=${row} visit=${visit} /></dd></div>
       <div><dt>out</dt><dd><${Output} row=${row} visit=${visit} /></dd></div>
       ${isOver && visit.write >= 0 ? html`<div><dt>used by</dt><dd><${Users} visit=${visit} /></dd></div>` : ""}
-      ${chosen ? html`<div><dt>journal</dt><dd><button class="link" onClick=${() => goTo(chosen.seq)}>event ${chosen.seq}</button>${chosen.end > chosen.seq ? html` to <button class="link" onClick=${() => goTo(chosen.end)}>${chosen.end}</button>` : ""}</dd></div>` : ""}
+      ${chosen ? html`<div><dt>journal</dt><dd><button class="link"
+          onClick=${() => goTo(chosen.seq)}>event ${chosen.seq}</button>${chosen.end > chosen.seq ? html` to <button
+          class="link" onClick=${() => goTo(chosen.end)}>${chosen.end}</button>` : ""} · <button class="link"
+          onClick=${() => knew(chosen)}>what it knew</button></dd></div>` : ""}
     </dl>
+    ${chosen ? html`<${Onwards} at=${seq.value} label=${made.label(chosen)} />` : ""}
     ${visit && visit.calls[1] ? html`<${Calls} key=${visit.n} visit=${visit} />` : ""}
   </aside>`;
+}
+
+// What may be done from here: as commands, for this page only plays back.
+function Onwards({ at, label }) {
+  const { id } = model.value.run;
+  const commands = [
+    ["Run again from this step", `callsheet rerun ${id} --from ${label}`],
+    ["Go on from this event, edited", `callsheet fork ${id} --at ${at} --set VAR=JSON`],
+  ];
+  return html`<details class="onwards">
+    <summary>From here</summary>
+    ${commands.map(
+      ([text, command]) => html`<p key=${text}>
+        <span>${text}</span><code>${command}</code><${CopyButton} text=${command} />
+      </p>`,
+    )}
+  </details>`;
+}
+
+// The facts as they were when the visit began.
+function knew(visit) {
+  goTo(visit.seq);
+  lower.value = "facts";
 }
 
 function Visits({ plan, place, visit }) {
@@ -47,8 +86,12 @@ function Visits({ plan, place, visit }) {
   const first = Math.max(0, Math.min(at - MOST_VISITS / 2, all.length - MOST_VISITS));
   return html`<p class="visits"><span class="quiet">visit</span>
     ${first ? html`<button class="plain" onClick=${() => pickVisit(all[0].n, true)}>1</button><span>…</span>` : ""}
-    ${all.slice(first, first + MOST_VISITS).map((each) => html`<button key=${each.n} class="plain ${each === visit ? "chosen" : ""}" aria-pressed=${each === visit} onClick=${() => pickVisit(each.n, true)}><${Status} of=${each.outcome} words=${false} />${each.nth}</button>`)}
-    ${first + MOST_VISITS < all.length ? html`<span>…</span><button class="plain" onClick=${() => pickVisit(all[all.length - 1].n, true)}>${all.length}</button>` : ""}
+    ${all.slice(first, first + MOST_VISITS).map((each) => html`<button key=${each.n}
+        class="plain ${each === visit ? "chosen" : ""}" aria-pressed=${each === visit}
+        onClick=${() => pickVisit(each.n, true)}><${Status} of=${each.outcome} words=${false}
+        />${each.nth}</button>`)}
+    ${first + MOST_VISITS < all.length ? html`<span>…</span><button class="plain"
+        onClick=${() => pickVisit(all[all.length - 1].n, true)}>${all.length}</button>` : ""}
   </p>`;
 }
 
@@ -56,45 +99,82 @@ function Blame({ visit }) {
   const { blame } = model.value.doc;
   if (!visit || !blame || blame.visit !== visit.n || !blame.suspects.length) return "";
   const made = model.value;
-  const said = { error: "an error stood where a result would", cast: "a value did not fit its cast", unset: "nothing was there", empty: "it was empty" };
+  const said = {
+    error: "an error stood where a result would",
+    cast: "a value did not fit its cast",
+    unset: "nothing was there",
+    empty: "it was empty",
+  };
   return html`<section class="blame"><h3>What likely led to it</h3><ol>
-    ${blame.suspects.slice(0, 5).map((each, n) => html`<li key=${n}><button class="link" onClick=${() => each.write >= 0 && pickWrite(made.writes[each.write], each.path)}>${made.place(each.name, each.path)}</button>: ${said[each.odd]}${
-      each.way.length > 1 ? html` <span class="quiet">→ ${each.way.slice(1).map(([name, path]) => made.place(name, path)).join(" → ")}</span>` : ""
-    }</li>`)}
-  </ol><p class="quiet">A guess by rule: first errors, then values that did not fit, then what was not there or empty.</p></section>`;
+    ${blame.suspects.slice(0, 5).map(
+      (each, n) =>
+        html`<li key=${n}><button class="link"
+            onClick=${() => each.write >= 0 && pickWrite(made.writes[each.write], each.path)}>${made.place(each.name, each.path)}</button>: ${said[each.odd]}${
+          each.way.length > 1
+            ? html` <span class="quiet">→ ${each.way
+                .slice(1)
+                .map(([name, path]) => made.place(name, path))
+                .join(" → ")}</span>`
+            : ""
+        }</li>`,
+    )}
+  </ol><p
+      class="quiet">A guess by rule: first errors, then values that did not fit, then what was not there or empty.</p></section>`;
 }
 
 function Source({ write }) {
   const made = model.value;
   if (write < 0) return html`<span class="quiet">not set</span>`;
   const from = made.writes[write];
-  if (from.visit < 0) return html`<span class="quiet">${from.made === "plan" ? "in the plan" : "given"}</span>`;
-  return html`<button class="link" onClick=${() => pickVisit(from.visit)}>${made.label(made.visits[from.visit])}</button>`;
+  if (from.visit < 0) return html`<span class="quiet">${origin(from)}</span>`;
+  return html`<button class="link"
+      onClick=${() => pickVisit(from.visit)}>${made.label(made.visits[from.visit])}</button>`;
 }
 
 function Inputs({ row, visit }) {
   const made = model.value;
-  const reads = visit ? made.reads(visit) : row.uses.map(([role, argument, name, path]) => ({ role, argument, name, path: path.map((part) => (part === null ? "*" : part)), write: -1 }));
+  const reads = visit
+    ? made.reads(visit)
+    : row.uses.map(([role, argument, name, path]) => ({
+        role,
+        argument,
+        name,
+        path: path.map((part) => (part === null ? "*" : part)),
+        write: -1,
+      }));
   if (!reads.length && !row.literals.length) return html`<span class="quiet">nothing</span>`;
   return html`<ul class="flows">
     ${reads.map((read, n) => {
       const fact = read.write >= 0 ? made.factAt.get(read.write) : null;
-      return html`<li key=${n}><span class="quiet">${read.role === "argument" ? argument(read.argument) : { condition: "if", source: "each of" }[read.role]}</span>
-        <button class="link" onClick=${() => read.write >= 0 ? pickWrite(made.writes[read.write], read.path.filter((part) => part !== "*")) : pickVariable(read.name)}>${made.place(read.name, read.path)}</button>
-        ${fact ? html`<${Confidence} value=${fact.value} short=${true} />` : ""} ${visit ? html`← <${Source} write=${read.write} />` : ""}</li>`;
+      return html`<li key=${n}><span
+          class="quiet">${read.role === "argument" ? argument(read.argument) : { condition: "if", source: "each of" }[read.role]}</span>
+        <button class="link" onClick=${() =>
+          read.write >= 0
+            ? pickWrite(
+                made.writes[read.write],
+                read.path.filter((part) => part !== "*"),
+              )
+            : pickVariable(read.name)}>${made.place(read.name, read.path)}</button>
+        ${fact ? html`<${Confidence} value=${fact.value} short=${true} />` : ""} ${visit ? html`← <${Source}
+            write=${read.write} />` : ""}</li>`;
     })}
-    ${row.literals.map(([name, value], n) => html`<li key=${`l${n}`}><span class="quiet">${argument(name)}</span> <code>${made.preview(value, 60)}</code></li>`)}
+    ${row.literals.map(([name, value], n) => html`<li key=${`l${n}`}><span
+        class="quiet">${argument(name)}</span> <code>${made.preview(value, 60)}</code></li>`)}
   </ul>`;
 }
 
 function Output({ row, visit }) {
   const made = model.value;
   const write = visit && visit.write >= 0 ? made.writes[visit.write] : null;
-  if (!write || write.seq > seq.value) return row.output ? html`<code>${row.output}</code> <span class="quiet">not yet</span>` : html`<span class="quiet">nothing</span>`;
+  if (!write || write.seq > seq.value)
+    return row.output
+      ? html`<code>${row.output}</code> <span class="quiet">not yet</span>`
+      : html`<span class="quiet">nothing</span>`;
   const fact = made.factAt.get(write.n);
   const chosen = variable.value && variable.value.name === write.name ? variable.value.path : null;
   return html`<div><button class="link" onClick=${() => pickWrite(write)}>$${write.name}</button>
-    ${fact ? html` <span class="quiet">${fact.id}</span> <${Confidence} value=${fact.value} /> <span class="quiet">${fact.basis}</span>` : ""}
+    ${fact ? html` <span class="quiet">${fact.id}</span> <${Confidence} value=${fact.value} /> <span
+        class="quiet">${fact.basis}</span>` : ""}
     ${write.odd ? html` <span class="warn">does not fit its cast</span>` : ""}
     <${ValueBox} value=${write.value} onPick=${(path) => pickWrite(write, path)} path=${chosen} open=${1} /></div>`;
 }
@@ -103,7 +183,9 @@ function Users({ visit }) {
   const made = model.value;
   const users = made.readers.get(visit.write) || [];
   if (!users.length) return html`<span class="quiet">nobody</span>`;
-  return html`${users.slice(0, 20).map((each) => html`<button key=${each.n} class="link" onClick=${() => pickVisit(each.n)}>${made.label(each)}</button> `)}${users.length > 20 ? html`<span class="quiet">and ${users.length - 20} more</span>` : ""}`;
+  return html`${users.slice(0, 20).map((each) => html`<button key=${each.n} class="link"
+      onClick=${() => pickVisit(each.n)}>${made.label(each)}</button> `)}${users.length > 20 ? html`<span
+      class="quiet">and ${users.length - 20} more</span>` : ""}`;
 }
 
 function Calls({ visit }) {
@@ -116,15 +198,28 @@ function Calls({ visit }) {
   const left = call.left ? made.events[call.left - 1] : null;
   const word = { ok: "ok", err: "failed", signal: "ok", plan: "ok", fired: "ok", decided: "ok" };
   return html`<section class="calls"><h3>${counted(count, "call")}</h3>
-    ${count > 1 ? html`<${VirtualList} label="Calls of this visit" class="call-list" count=${count} height=${28} follow=${at}
+    ${
+      count > 1
+        ? html`<${VirtualList} label="Calls of this visit" class="call-list" count=${count} height=${28} follow=${at}
       row=${(n) => {
         const each = made.calls[first + n];
-        return html`<div role="listitem" key=${n}><button class=${n === at ? "chosen" : ""} aria-pressed=${n === at} onClick=${() => setAt(n)}>
-          <${Status} of=${each.outcome ? word[each.outcome] || "open" : "open"} words=${false} /> <code>${each.key}</code> <span class="quiet">${each.attempt > 1 && !each.turn ? `attempt ${each.attempt} · ` : ""}${duration(each.until - each.start)}</span></button></div>`;
-      }} />` : ""}
-    <${Tabs} id="call" label="The call" current=${tab} onPick=${setTab} tabs=${[["args", "Args"], ["result", "Result"], ["usage", "Usage"], ["raw", "Raw"]]} />
+        return html`<div role="listitem" key=${n}><button class=${n === at ? "chosen" : ""}
+            aria-pressed=${n === at} onClick=${() => setAt(n)}>
+          <${Status} of=${each.outcome ? word[each.outcome] || "open" : "open"} words=${false}
+              /> <code>${each.key}</code> <span
+              class="quiet">${each.attempt > 1 && !each.turn ? `attempt ${each.attempt} · ` : ""}${duration(each.until - each.start)}</span></button></div>`;
+      }} />`
+        : ""
+    }
+    <${Tabs} id="call" label="The call" current=${tab} onPick=${setTab} tabs=${[
+      ["args", "Args"],
+      ["result", "Result"],
+      ["usage", "Usage"],
+      ["raw", "Raw"],
+    ]} />
     <div class="tab-body" id="call-panel" role="tabpanel" aria-labelledby="call-tab-${tab}" tabindex="0">
-      ${tab === "args" ? (call.args >= 0 ? html`<${ValueBox} value=${call.args} label=${call.tool} />` : html`<p class="quiet">none</p>`) : ""}
+      ${tab === "args" ? (call.args >= 0 ? html`<${ValueBox} value=${call.args} label=${call.tool} />` : html`<p
+          class="quiet">none</p>`) : ""}
       ${tab === "result" ? html`<${Result} call=${call} answer=${answer} />` : ""}
       ${tab === "usage" ? html`<${Usage} call=${call} />` : ""}
       ${tab === "raw" ? html`<${Raw} left=${left} answer=${answer} />` : ""}
@@ -133,23 +228,35 @@ function Calls({ visit }) {
 }
 
 function Result({ call, answer }) {
-  if (!answer) return html`<p class="quiet">${call.left ? "It left and was never answered." : "It has not left."}</p>`;
+  if (!answer)
+    return html`<p class="quiet">${call.left ? "It left and was never answered." : "It has not left."}</p>`;
   if (answer.value >= 0) return html`<${ValueBox} value=${answer.value} label=${`event ${answer.seq}`} />`;
-  return answer.more >= 0 ? html`<${ValueBox} value=${answer.more} label=${`event ${answer.seq}, ${answer.type}`} />` : html`<p class="quiet">nothing</p>`;
+  return answer.more >= 0
+    ? html`<${ValueBox} value=${answer.more} label=${`event ${answer.seq}, ${answer.type}`} />`
+    : html`<p class="quiet">nothing</p>`;
 }
 
 function Usage({ call }) {
-  const rows = [["took", duration(call.until - call.start)], ["attempt", call.attempt], ["item", call.item]];
+  const rows = [
+    ["took", duration(call.until - call.start)],
+    ["attempt", call.attempt],
+    ["item", call.item],
+  ];
   if (call.turn) rows.push(["turn", call.turn]);
   if (call.model) rows.push(["model", duration(call.model)]);
   if (call.tokens_in || call.tokens_out) rows.push(["tokens", `${call.tokens_in} in, ${call.tokens_out} out`]);
   if (call.cost) rows.push(["cost", call.cost.toPrecision(3)]);
-  return html`<dl class="about">${rows.map(([name, said]) => html`<div key=${name}><dt>${name}</dt><dd>${said}</dd></div>`)}</dl>`;
+  return html`<dl class="about">${rows.map(([name, said]) => html`<div
+      key=${name}><dt>${name}</dt><dd>${said}</dd></div>`)}</dl>`;
 }
 
 function Raw({ left, answer }) {
-  return html`${[left, answer].filter(Boolean).map((event) => html`<div key=${event.seq} class="raw">
-    <p><button class="link" onClick=${() => goTo(event.seq)}>event ${event.seq}</button> ${event.type} <code>${event.key}</code> <span class="quiet">+${event.t.toFixed(6)} s, epoch ${event.epoch}, hash ${event.hash}…</span></p>
+  return html`${[left, answer].filter(Boolean).map(
+    (event) => html`<div key=${event.seq} class="raw">
+    <p><button class="link"
+        onClick=${() => goTo(event.seq)}>event ${event.seq}</button> ${event.type} <code>${event.key}</code> <span
+        class="quiet">+${event.t.toFixed(6)} s, epoch ${event.epoch}, hash ${event.hash}…</span></p>
     ${event.more >= 0 ? html`<${ValueBox} value=${event.more} label="body" />` : ""}
-  </div>`)}`;
+  </div>`,
+  )}`;
 }

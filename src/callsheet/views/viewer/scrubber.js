@@ -11,9 +11,12 @@ export function Scrubber() {
   return html`<section class="scrub" aria-label="Playback">
     <div class="buttons">
       <button class="plain" onClick=${() => goTo(1)} aria-label="First event" title="First event (g)">|◀</button>
-      <button class="plain" onClick=${() => goTo(seq.value - 1)} aria-label="One event back" title="One event back (h)">◀</button>
-      <button class="plain play" onClick=${play} aria-pressed=${isPlaying.value} title="Playback: nothing runs (space)">${isPlaying.value ? "❚❚ pause" : "► play"}</button>
-      <button class="plain" onClick=${() => goTo(seq.value + 1)} aria-label="One event on" title="One event on (l)">▶</button>
+      <button class="plain" onClick=${() => goTo(seq.value - 1)} aria-label="One event back"
+          title="One event back (h)">◀</button>
+      <button class="plain play" onClick=${play} aria-pressed=${isPlaying.value}
+          title="Playback: nothing runs (space)">${isPlaying.value ? "❚❚ pause" : "► play"}</button>
+      <button class="plain" onClick=${() => goTo(seq.value + 1)} aria-label="One event on"
+          title="One event on (l)">▶</button>
       <button class="plain" onClick=${() => goTo(made.last)} aria-label="Last event" title="Last event (G)">▶|</button>
     </div>
     <div class="track">
@@ -23,7 +26,8 @@ export function Scrubber() {
         onInput=${(event) => goTo(Number(event.currentTarget.value))} />
     </div>
     <output class="now"><b>event ${seq.value}</b>/${made.last} <code>${at ? at.type : ""} ${at ? at.key : ""}</code>
-      <span class="quiet">${at ? `+${duration(at.t)}` : ""} · ${at ? clock(made.run.created + at.t) : ""}</span></output>
+      <span
+          class="quiet">${at ? `+${duration(at.t)}` : ""} · ${at ? clock(made.run.created + at.t) : ""}</span></output>
   </section>`;
 }
 
@@ -39,6 +43,7 @@ function Density({ made }) {
     return [...found];
   }, [made]);
   return html`<svg class="density" viewBox="0 0 ${MARKS} 10" preserveAspectRatio="none" aria-hidden="true">
-    ${marks.map(([place, type]) => html`<rect key=${place} class=${type} x=${Math.min(MARKS - 1, place)} y="0" width="1" height="10" />`)}
+    ${marks.map(([place, type]) => html`<rect key=${place} class=${type} x=${Math.min(MARKS - 1, place)} y="0"
+        width="1" height="10" />`)}
   </svg>`;
 }

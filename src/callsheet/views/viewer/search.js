@@ -1,6 +1,7 @@
 // Search over steps, variables, values and calls: all that the page has.
 import { computed, signal } from "@preact/signals";
 import { goTo, model, pickStep, pickVisit, pickWrite, query } from "./state.js";
+import { plain } from "./model.js";
 import { html } from "./ui.js";
 
 const MOST = 300;
@@ -13,28 +14,51 @@ const hits = computed(() => {
   const found = [];
   if (!made || wanted.length < 2) return found;
   const has = (text) => text.toLowerCase().includes(wanted);
-  made.plans.forEach((plan, number) => plan.steps.forEach((row, place) => {
-    if (has(row.id) || has(row.title) || has(row.action)) found.push({ text: `${row.id} ${row.action}`, kind: "step", go: () => pickStep(number, place) });
-  }));
+  made.plans.forEach((plan, number) =>
+    plan.steps.forEach((row, place) => {
+      if (has(row.id) || has(row.title) || has(row.action))
+        found.push({ text: `${row.id} ${row.action}`, kind: "step", go: () => pickStep(number, place) });
+    }),
+  );
   for (const write of made.writes) {
     if (found.length > MOST) break;
-    if (has(write.name)) found.push({ text: `$${write.name} = ${made.preview(write.value, 60)}`, kind: "variable", go: () => pickWrite(write) });
-    else if (has(made.value(write.value).text)) found.push({ text: `$${write.name}: ${around(made.value(write.value).text, wanted)}`, kind: "value", go: () => pickWrite(write) });
+    if (has(write.name))
+      found.push({
+        text: `$${write.name} = ${made.preview(write.value, 60)}`,
+        kind: "variable",
+        go: () => pickWrite(write),
+      });
+    else if (has(made.value(write.value).text))
+      found.push({
+        text: `$${write.name}: ${around(made.value(write.value).text, wanted)}`,
+        kind: "value",
+        go: () => pickWrite(write),
+      });
   }
   for (const call of made.calls) {
     if (found.length > MOST) break;
-    if (has(call.key) || (call.args >= 0 && has(made.value(call.args).text))) found.push({ text: `${call.key} ${call.tool} ${made.preview(call.args, 60)}`, kind: "call", go: () => pickVisit(call.visit, true) });
+    if (has(call.key) || (call.args >= 0 && has(made.value(call.args).text)))
+      found.push({
+        text: `${call.key} ${call.tool} ${made.preview(call.args, 60)}`,
+        kind: "call",
+        go: () => pickVisit(call.visit, true),
+      });
   }
   for (const event of made.events) {
     if (found.length > MOST) break;
-    if (event.type === "err" && event.more >= 0 && has(made.value(event.more).text)) found.push({ text: `event ${event.seq}: ${around(made.value(event.more).text, wanted)}`, kind: "error", go: () => goTo(event.seq) });
+    if (event.type === "err" && event.more >= 0 && has(made.value(event.more).text))
+      found.push({
+        text: `event ${event.seq}: ${around(made.value(event.more).text, wanted)}`,
+        kind: "error",
+        go: () => goTo(event.seq),
+      });
   }
   return found.slice(0, MOST);
 });
 
 function around(text, wanted) {
   const place = text.toLowerCase().indexOf(wanted);
-  return `${place > 20 ? "…" : ""}${text.slice(Math.max(0, place - 20), place + 60)}`;
+  return plain(`${place > 20 ? "…" : ""}${text.slice(Math.max(0, place - 20), place + 60)}`);
 }
 
 export function nextHit(by) {
@@ -61,10 +85,25 @@ export function Search() {
     else return;
     event.preventDefault();
   };
-  return html`<div class="search" onFocusOut=${(event) => { if (!event.currentTarget.contains(event.relatedTarget)) isOpen.value = false; }}>
+  return html`<div class="search" onFocusOut=${(event) => {
+    if (!event.currentTarget.contains(event.relatedTarget)) isOpen.value = false;
+  }}>
     <label class="only-read" for="search">Search</label>
-    <input id="search" type="search" placeholder="search  /" value=${query} onInput=${onInput} onKeyDown=${onKeyDown} onFocus=${() => (isOpen.value = true)} autocomplete="off" spellcheck=${false} />
-    <span class="quiet" role="status">${query.value.trim().length > 1 ? `${found.length >= MOST ? `${MOST}+` : found.length} hits` : ""}</span>
-    ${isOpen.value && found.length ? html`<ul class="hits">${found.slice(0, 40).map((hit, n) => html`<li key=${n}><button class=${n === at.value ? "chosen" : ""} onClick=${() => { at.value = n; hit.go(); isOpen.value = false; }}><span class="quiet">${hit.kind}</span> ${hit.text}</button></li>`)}</ul>` : ""}
+    <input id="search" type="search" placeholder="search  /" value=${query} onInput=${onInput}
+        onKeyDown=${onKeyDown} onFocus=${() => (isOpen.value = true)} autocomplete="off" spellcheck=${false} />
+    <span class="quiet"
+        role="status">${query.value.trim().length > 1 ? `${found.length >= MOST ? `${MOST}+` : found.length} hits` : ""}</span>
+    ${
+      isOpen.value && found.length
+        ? html`<ul class="hits">${found.slice(0, 40).map(
+            (hit, n) =>
+              html`<li key=${n}><button class=${n === at.value ? "chosen" : ""} onClick=${() => {
+                at.value = n;
+                hit.go();
+                isOpen.value = false;
+              }}><span class="quiet">${hit.kind}</span> ${hit.text}</button></li>`,
+          )}</ul>`
+        : ""
+    }
   </div>`;
 }

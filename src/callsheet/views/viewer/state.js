@@ -48,6 +48,7 @@ function start(made) {
   const failed = made.doc.blame && made.doc.blame.visit >= 0 ? made.visits[made.doc.blame.visit] : null;
   const first = failed || made.visits[0];
   if (first) step.value = { plan: first.plan, step: first.step, visit: -1 };
+  if (made.doc.asks.length + made.doc.doubts.length) lower.value = "waits";
   read();
 }
 
@@ -83,12 +84,16 @@ export function link() {
   const said = [`seq=${seq.value}`];
   const at = step.value;
   if (at) {
-    const shown = at.visit >= 0 ? made.label(made.visits[at.visit]) : `${at.plan ? `r${at.plan}/` : ""}${made.plans[at.plan].steps[at.step].id}`;
+    const shown =
+      at.visit >= 0
+        ? made.label(made.visits[at.visit])
+        : `${at.plan ? `r${at.plan}/` : ""}${made.plans[at.plan].steps[at.step].id}`;
     said.push(`step=${encodeURIComponent(shown)}`);
   }
   if (variable.value) said.push(`var=${encodeURIComponent([variable.value.name, ...variable.value.path].join("."))}`);
   if (tab.value !== "dag") said.push(`tab=${tab.value}`);
-  if (lower.value !== "facts") said.push(`below=${lower.value}`);
+  if (lower.value !== "facts" || model.value.doc.asks.length + model.value.doc.doubts.length)
+    said.push(`below=${lower.value}`);
   return `#${said.join("&")}`;
 }
 
@@ -135,7 +140,8 @@ export function pickVariable(name, path = [], below = "lineage") {
 
 export function pickWrite(write, path = []) {
   batch(() => {
-    if (write.seq > seq.value || model.value.writeAt(write.name, seq.value) !== write) seq.value = Math.max(1, write.seq);
+    if (write.seq > seq.value || model.value.writeAt(write.name, seq.value) !== write)
+      seq.value = Math.max(1, write.seq);
     pickVariable(write.name, path);
   });
 }
@@ -144,7 +150,9 @@ export function nextStep(by) {
   const made = model.value;
   const all = made.plans.flatMap((plan, number) => plan.steps.map((_, place) => [number, place]));
   if (!all.length) return;
-  const at = step.value ? all.findIndex(([plan, place]) => plan === step.value.plan && place === step.value.step) : -1;
+  const at = step.value
+    ? all.findIndex(([plan, place]) => plan === step.value.plan && place === step.value.step)
+    : -1;
   const [plan, place] = all[Math.max(0, Math.min(all.length - 1, at + by))];
   pickStep(plan, place);
 }
@@ -160,12 +168,15 @@ export function play() {
   if (!isPlaying.value) return;
   if (seq.value >= made.last) seq.value = 1;
   const by = Math.max(1, Math.round(made.last / 200));
-  player = setInterval(() => {
-    if (seq.value >= model.value.last) {
-      clearInterval(player);
-      isPlaying.value = false;
-    } else goTo(seq.value + by);
-  }, Math.max(40, Math.min(400, 12000 / made.last)));
+  player = setInterval(
+    () => {
+      if (seq.value >= model.value.last) {
+        clearInterval(player);
+        isPlaying.value = false;
+      } else goTo(seq.value + by);
+    },
+    Math.max(40, Math.min(400, 12000 / made.last)),
+  );
 }
 
 // ---------------------------------------------------------------- light and dark

@@ -13,7 +13,8 @@ export function Steps() {
   return html`<nav class="steps panel" aria-label="Steps">
     <h2>Steps <small>${rows.filter((row) => !row.head).length.toLocaleString("en")}</small></h2>
     <${VirtualList} label="Steps of the plan" count=${rows.length} height=${34} follow=${follow}
-      row=${(n) => (rows[n].head ? html`<div role="listitem" class="replan" key=${n}>${rows[n].head}</div>` : html`<${Row} key=${n} ...${rows[n]} />`)} />
+      row=${(n) => (rows[n].head ? html`<div role="listitem" class="replan"
+          key=${n}>${rows[n].head}</div>` : html`<${Row} key=${n} ...${rows[n]} />`)} />
   </nav>`;
 }
 
@@ -25,7 +26,8 @@ function Row({ plan, step: place }) {
   const state = made.stateOf(visit, seq.value);
   const isChosen = step.value && step.value.plan === plan && step.value.step === place;
   const retries = visit && state !== "pending" ? made.spent(visit).retries : 0;
-  return html`<div role="listitem"><button class="step is-${state} ${isChosen ? "chosen" : ""}" aria-current=${isChosen ? "true" : undefined}
+  return html`<div role="listitem"><button class="step is-${state} ${isChosen ? "chosen" : ""}"
+      aria-current=${isChosen ? "true" : undefined}
     onClick=${() => pickStep(plan, place)}>
     <${Status} of=${state} words=${false} />
     <b>${row.id}</b>

@@ -39,13 +39,14 @@ export function Confidence({ value, short = false }) {
   const word = band(value);
   return html`<span class="conf is-${word}" title=${`${value.toFixed(2)}: ${word}`}
     ><span aria-hidden="true">${MARKS[word]}</span> ${value.toFixed(2).replace(/^0/, "")}${
-    short ? html`<span class="only-read"> ${word}</span>` : ` ${word}`
-  }</span>`;
+      short ? html`<span class="only-read"> ${word}</span>` : ` ${word}`
+    }</span>`;
 }
 
 export function duration(seconds) {
   if (!(seconds >= 0)) return "–";
-  if (seconds < 0.0005) return "0 ms";
+  if (seconds === 0) return "0 ms";
+  if (seconds < 0.0005) return "<1 ms";
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
   const minutes = Math.floor(seconds / 60);
@@ -111,8 +112,10 @@ export function VirtualList({ count, height, row, label, follow = -1, role = "li
   const [view, setView] = useState({ top: 0, room: 600 });
   const read = () => {
     const el = box.current;
-    if (el) setView((old) =>
-      old.top === el.scrollTop && old.room === el.clientHeight ? old : { top: el.scrollTop, room: el.clientHeight });
+    if (el)
+      setView((old) =>
+        old.top === el.scrollTop && old.room === el.clientHeight ? old : { top: el.scrollTop, room: el.clientHeight },
+      );
   };
   useLayoutEffect(() => {
     read();
@@ -134,7 +137,8 @@ export function VirtualList({ count, height, row, label, follow = -1, role = "li
   return html`<div class="virtual ${name}" ref=${box} onScroll=${read} tabindex="0" role="group" aria-label=${label}
     onKeyDown=${onKeyDown}>
     <div class="tall" role="presentation" style=${{ height: `${count * height}px` }}>
-      <div role=${count ? role : "presentation"} aria-label=${label} class="window" style=${{ transform: `translateY(${first * height}px)` }}>${rows}</div>
+      <div role=${count ? role : "presentation"} aria-label=${label} class="window"
+          style=${{ transform: `translateY(${first * height}px)` }}>${rows}</div>
     </div>
   </div>`;
 }
@@ -176,8 +180,9 @@ export function download(name, text, type = "text/plain") {
 
 export function CopyButton({ text, label = "Copy" }) {
   const [said, setSaid] = useState("");
-  return html`<button class="plain" onClick=${() => copy(typeof text === "function" ? text() : text, (word) => {
-    setSaid(word);
-    setTimeout(() => setSaid(""), 1500);
-  })}>${said || label}</button>`;
+  return html`<button class="plain" onClick=${() =>
+    copy(typeof text === "function" ? text() : text, (word) => {
+      setSaid(word);
+      setTimeout(() => setSaid(""), 1500);
+    })}>${said || label}</button>`;
 }

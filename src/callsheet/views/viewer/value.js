@@ -1,7 +1,7 @@
 // A value as a tree whose places can be asked where they came from. It is text, whatever it holds.
 import { useState } from "preact/hooks";
 import { CopyButton, bytes, html } from "./ui.js";
-import { Exact, isSealed, preview, sealedWords } from "./model.js";
+import { Exact, isSealed, plain, preview } from "./model.js";
 import { model } from "./state.js";
 
 const MOST_CHILDREN = 100;
@@ -14,9 +14,11 @@ export function ValueBox({ value, label = "", onPick = null, path = null, open =
   if (kind) return html`<p class="left-out">${label ? `${label}: ` : ""}left out (${kind}, ${bytes(size)})</p>`;
   const parsed = cut ? undefined : made.parsed(value);
   return html`<div class="value">
-    <div class="value-head"><span class="quiet">${label}${size > 200 || cut ? ` ${bytes(size)}${cut ? `, the first ${bytes(text.length)} are here` : ""}` : ""}</span>
+    <div class="value-head"><span
+        class="quiet">${label}${size > 200 || cut ? ` ${bytes(size)}${cut ? `, the first ${bytes(text.length)} are here` : ""}` : ""}</span>
       <${CopyButton} text=${text} /></div>
-    ${parsed === undefined ? html`<pre>${text}${cut ? "…" : ""}</pre>` : html`<div class="tree"><${Node} value=${parsed} path=${[]} onPick=${onPick} chosen=${path} open=${open} /></div>`}
+    ${parsed === undefined ? html`<pre>${plain(text)}${cut ? "…" : ""}</pre>` : html`<div class="tree"><${Node}
+        value=${parsed} path=${[]} onPick=${onPick} chosen=${path} open=${open} /></div>`}
     ${cut ? html`<p class="quiet">The whole of it: <code>callsheet show ${made.run.id} --events</code></p>` : ""}
   </div>`;
 }
@@ -24,27 +26,47 @@ export function ValueBox({ value, label = "", onPick = null, path = null, open =
 function Node({ value, name, path, onPick, chosen, open }) {
   const [isOpen, setOpen] = useState(open > 0);
   const [most, setMost] = useState(MOST_CHILDREN);
-  const isInside = value !== null && typeof value === "object" && !(value instanceof Exact) && !isSealed(value);
-  const isChosen = chosen && chosen.length === path.length && chosen.every((part, n) => String(part) === String(path[n]));
-  const key = name === undefined ? "" : onPick
-    ? html`<button class="key ${isChosen ? "chosen" : ""}" aria-pressed=${isChosen} onClick=${() => onPick(path)}>${name}</button>`
-    : html`<span class="key">${name}</span>`;
+  const isInside = value !== null && typeof value === "object" && !(value instanceof Exact);
+  const isChosen =
+    chosen && chosen.length === path.length && chosen.every((part, n) => String(part) === String(path[n]));
+  const key =
+    name === undefined
+      ? ""
+      : onPick
+        ? html`<button class="key ${isChosen ? "chosen" : ""}" aria-pressed=${isChosen}
+            onClick=${() => onPick(path)}>${plain(String(name))}</button>`
+        : html`<span class="key">${plain(String(name))}</span>`;
   if (!isInside) return html`<div class="leaf">${key}<${Leaf} value=${value} /></div>`;
   const entries = Array.isArray(value) ? value.map((each, n) => [n, each]) : Object.entries(value);
-  if (!entries.length) return html`<div class="leaf">${key}<span class="json">${Array.isArray(value) ? "[]" : "{}"}</span></div>`;
+  if (!entries.length)
+    return html`<div class="leaf">${key}<span class="json">${Array.isArray(value) ? "[]" : "{}"}</span></div>`;
   return html`<div class="inner">
-    <div class="line"><button class="fold" aria-expanded=${isOpen} aria-label=${`${name === undefined ? "value" : name}: ${entries.length} members`} onClick=${() => setOpen(!isOpen)}>${isOpen ? "▾" : "▸"}</button>${key}
-      <span class="quiet json">${isOpen ? (Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`) : preview(value, 80)}</span></div>
-    ${isOpen ? html`<div class="children">${entries.slice(0, most).map(([part, each]) => html`<${Node} key=${part} name=${part} value=${each} path=${[...path, part]} onPick=${onPick} chosen=${chosen} open=${open - 1} />`)}
-      ${entries.length > most ? html`<button class="plain" onClick=${() => setMost(most * 10)}>${entries.length - most} more</button>` : ""}</div>` : ""}
+    <div class="line"><button class="fold" aria-expanded=${isOpen}
+        aria-label=${`${name === undefined ? "value" : name}: ${entries.length} members`}
+        onClick=${() => setOpen(!isOpen)}>${isOpen ? "▾" : "▸"}</button>${key}
+      <span
+          class="quiet json">${isOpen ? (Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`) : preview(value, 80)}</span></div>
+    ${
+      isOpen
+        ? html`<div class="children">${entries.slice(0, most).map(([part, each]) => html`<${Node} key=${part}
+            name=${part} value=${each} path=${[...path, part]} onPick=${onPick} chosen=${chosen} open=${open - 1}
+            />`)}
+      ${entries.length > most ? html`<button class="plain"
+          onClick=${() => setMost(most * 10)}>${entries.length - most} more</button>` : ""}</div>`
+        : ""
+    }
   </div>`;
 }
 
 function Leaf({ value }) {
   const [isWhole, setWhole] = useState(false);
-  if (isSealed(value)) return html`<span class="sealed" title="A secret: this report does not have it">${sealedWords(value)}</span>`;
+  if (isSealed(value))
+    return html`<span class="sealed" title="A secret: this report does not have it">${value}</span>`;
   if (value instanceof Exact) return html`<span class="json number">${value.text}</span>`;
-  if (typeof value !== "string") return html`<span class="json ${typeof value}">${String(JSON.stringify(value))}</span>`;
+  if (typeof value !== "string")
+    return html`<span class="json ${typeof value}">${String(JSON.stringify(value))}</span>`;
   const isLong = value.length > MOST_TEXT && !isWhole;
-  return html`<span class="json string">${JSON.stringify(isLong ? value.slice(0, MOST_TEXT) : value)}</span>${isLong ? html`<button class="plain" onClick=${() => setWhole(true)}>all ${bytes(value.length)}</button>` : ""}`;
+  return html`<span
+      class="json string">${plain(JSON.stringify(isLong ? value.slice(0, MOST_TEXT) : value))}</span>${isLong ? html`<button
+      class="plain" onClick=${() => setWhole(true)}>all ${bytes(value.length)}</button>` : ""}`;
 }

@@ -25,11 +25,12 @@ export function Waterfall() {
   const now = made.timeAt(seq.value);
   const chosen = chosenVisit.value;
   const follow = chosen ? rows.findIndex((row) => row.visit === chosen) : -1;
-  const toggle = (n) => setOpen((old) => {
-    const next = new Set(old);
-    if (!next.delete(n)) next.add(n);
-    return next;
-  });
+  const toggle = (n) =>
+    setOpen((old) => {
+      const next = new Set(old);
+      if (!next.delete(n)) next.add(n);
+      return next;
+    });
   const look = () => {
     if (zoom || !chosen) return setZoom(null);
     const room = Math.max(chosen.until - chosen.start, made.duration / 1000) * 0.15;
@@ -38,13 +39,17 @@ export function Waterfall() {
   return html`<div class="waterfall">
     <div class="axis">
       <div class="legend">
-        <span class="key run">running</span><span class="key model">model</span><span class="key wait">waiting</span><span class="key early">before its turn</span><span class="key way">longest way</span>
+        <span class="key run">running</span><span class="key model">model</span><span
+            class="key wait">waiting</span><span class="key early">before its turn</span><span
+            class="key way">longest way</span>
         <button class="plain" onClick=${look}>${zoom ? "all" : "zoom to step"}</button>
       </div>
-      <div class="ticks" aria-hidden="true">${ticks(start, end).map((t) => html`<span key=${t} style=${{ left: x(t) }}>${duration(t)}</span>`)}</div>
+      <div class="ticks" aria-hidden="true">${ticks(start, end).map((t) => html`<span key=${t}
+          style=${{ left: x(t) }}>${duration(t)}</span>`)}</div>
     </div>
     <${VirtualList} label="Visits in time" class="bars" count=${rows.length} height=${30} follow=${follow}
-      row=${(n) => html`<${Row} key=${`${rows[n].visit.n}/${rows[n].call ? rows[n].call.key : ""}`} ...${rows[n]} x=${x} now=${now} start=${start} end=${end} isOpen=${open.has(rows[n].visit.n)} toggle=${toggle} />`} />
+      row=${(n) => html`<${Row} key=${`${rows[n].visit.n}/${rows[n].call ? rows[n].call.key : ""}`} ...${rows[n]}
+          x=${x} now=${now} start=${start} end=${end} isOpen=${open.has(rows[n].visit.n)} toggle=${toggle} />`} />
   </div>`;
 }
 
@@ -53,7 +58,8 @@ function ticks(start, end) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const unit = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
   const found = [];
-  for (let t = Math.ceil(start / unit) * unit; t <= end + unit / 1000; t += unit) found.push(Number(t.toPrecision(12)));
+  for (let t = Math.ceil(start / unit) * unit; t <= end + unit / 1000; t += unit)
+    found.push(Number(t.toPrecision(12)));
   return found;
 }
 
@@ -66,38 +72,67 @@ function Row({ visit, call, x, now, start, end, isOpen, toggle }) {
   const many = visit.calls[1] > 1;
   const until = call ? call.until : visit.until;
   const from = call ? call.start : visit.start;
-  const label = call ? `${call.tool}${row.foreach ? ` [${call.item}]` : ""}${call.attempt > 1 ? ` attempt ${call.attempt}` : ""}${call.turn ? ` turn ${call.turn}` : ""}` : row.title || row.tool;
-  return html`<div role="listitem" class="visit ${isChosen && !call ? "chosen" : ""} ${visit.critical && !call ? "critical" : ""} ${call ? "call" : ""}">
+  const label = call
+    ? `${call.tool}${row.foreach ? ` [${call.item}]` : ""}${call.attempt > 1 ? ` attempt ${call.attempt}` : ""}${call.turn ? ` turn ${call.turn}` : ""}`
+    : row.title || row.tool;
+  return html`<div role="listitem"
+      class="visit ${isChosen && !call ? "chosen" : ""} ${visit.critical && !call ? "critical" : ""} ${call ? "call" : ""}">
     <span class="name">
-      ${many && !call ? html`<button class="fold" aria-expanded=${isOpen} aria-label=${`The calls of ${made.label(visit)}`} onClick=${() => toggle(visit.n)}>${isOpen ? "▾" : "▸"}</button>` : html`<span class="fold"></span>`}
+      ${many && !call ? html`<button class="fold" aria-expanded=${isOpen}
+          aria-label=${`The calls of ${made.label(visit)}`}
+          onClick=${() => toggle(visit.n)}>${isOpen ? "▾" : "▸"}</button>` : html`<span class="fold"></span>`}
       <button class="pick" aria-current=${isChosen && !call ? "true" : undefined} onClick=${() => pickVisit(visit.n)}>
-        ${call ? "" : html`<${Status} of=${state} words=${false} /> <b>${made.label(visit)}</b> `}<span class="tool">${label}</span>
+        ${call ? "" : html`<${Status} of=${state} words=${false} /> <b>${made.label(visit)}</b> `}<span
+            class="tool">${label}</span>
       </button>
     </span>
     <span class="lane" aria-hidden="true">
       <span class="now" style=${{ left: x(now) }}></span>
-      ${bars.filter((each) => each.until >= start && each.start <= end).map((each, n) => html`<span key=${n} class="bar ${each.kind}" title=${each.title}
-        style=${{ left: x(Math.max(each.start, start)), width: `max(2px, ${(((Math.min(each.until, end) - Math.max(each.start, start)) / (end - start)) * 100).toFixed(4)}%)` }}></span>`)}
+      ${bars
+        .filter((each) => each.until >= start && each.start <= end)
+        .map(
+          (each, n) => html`<span key=${n} class="bar ${each.kind}" title=${each.title}
+        style=${{ left: x(Math.max(each.start, start)), width: `max(2px, ${(((Math.min(each.until, end) - Math.max(each.start, start)) / (end - start)) * 100).toFixed(4)}%)` }}></span>`,
+        )}
     </span>
     <span class="took">${visit.outcome === "skipped" ? "skipped" : duration(until - from)}</span>
   </div>`;
 }
 
 function bar(made, visit, call, row) {
-  const kind = row.kind === "model" || row.kind === "agent" || call.model ? "model" : call.tool === "wait" ? "wait" : call.tool === "ask" ? "ask" : "run";
+  const kind =
+    row.kind === "model" || row.kind === "agent" || call.model
+      ? "model"
+      : call.tool === "wait"
+        ? "wait"
+        : call.tool === "ask"
+          ? "ask"
+          : "run";
   const failed = call.outcome === "err" ? " failed" : call.answered || !call.left ? "" : " lost";
-  return { start: call.start, until: call.until, kind: kind + failed, title: `${call.tool} ${call.key}: ${duration(call.until - call.start)}${failed}` };
+  return {
+    start: call.start,
+    until: call.until,
+    kind: kind + failed,
+    title: `${call.tool} ${call.key}: ${duration(call.until - call.start)}${failed}`,
+  };
 }
 
 function barsOf(made, visit, row) {
   const [first, count] = visit.calls;
   const bars = [];
-  if (count && visit.start < visit.turn) bars.push({ start: visit.start, until: Math.min(visit.turn, visit.until), kind: "early", title: "before its turn" });
+  if (count && visit.start < visit.turn)
+    bars.push({
+      start: visit.start,
+      until: Math.min(visit.turn, visit.until),
+      kind: "early",
+      title: "before its turn",
+    });
   const calls = made.calls.slice(first, first + count).filter((call) => call.left);
   if (calls.length <= MOST_BARS) {
     let last = visit.start;
     for (const call of calls) {
-      if (call.start > last + 0.0005) bars.push({ start: last, until: call.start, kind: "wait", title: `waiting ${duration(call.start - last)}` });
+      if (call.start > last + 0.0005)
+        bars.push({ start: last, until: call.start, kind: "wait", title: `waiting ${duration(call.start - last)}` });
       bars.push(bar(made, visit, call, row));
       last = Math.max(last, call.until);
     }
@@ -107,8 +142,15 @@ function barsOf(made, visit, row) {
   const spans = [];
   for (const call of calls.sort((a, b) => a.start - b.start)) {
     const lastSpan = spans[spans.length - 1];
-    if (lastSpan && call.start <= lastSpan.until + made.duration / 2000) lastSpan.until = Math.max(lastSpan.until, call.until);
-    else spans.push({ start: call.start, until: call.until, kind: bar(made, visit, call, row).kind.split(" ")[0], title: `${count} calls` });
+    if (lastSpan && call.start <= lastSpan.until + made.duration / 2000)
+      lastSpan.until = Math.max(lastSpan.until, call.until);
+    else
+      spans.push({
+        start: call.start,
+        until: call.until,
+        kind: bar(made, visit, call, row).kind.split(" ")[0],
+        title: `${count} calls`,
+      });
   }
   return [...bars, ...spans];
 }

@@ -9,6 +9,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.origin import origin_of
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text
 
 if TYPE_CHECKING:
@@ -39,16 +40,21 @@ def diff_of_runs(
     with options.open_to_read(journal) as opened:
         a, b = opened.find_run(old), opened.find_run(new)
         found, one, other = compare_runs(opened, a, b, None if to_the_end or as_json else _MOST)
+        origins = [origin_of(next(iter(opened.events(info.run_id))).body) for info in (a, b)]
     is_same_plan = a.plan_hash == b.plan_hash
     differs = bool(found.inputs or found.differing)
     with may_stay_unread():
         if as_json:
             told = {"a": a.run_id, "b": b.run_id, "same_plan": is_same_plan, "equal": not differs}
-            print_json({**told, **_json(one, other, found)})
+            froms = [None if origin is None else origin.to_json() for origin in origins]
+            print_json({**told, "from": {"a": froms[0], "b": froms[1]}, **_json(one, other, found)})
         else:
             print_text(
                 f"A {a.run_id}, B {b.run_id}, {'the same plan' if is_same_plan else 'different plans'}"
             )
+            for name, origin in zip("AB", origins, strict=True):
+                if origin is not None:
+                    print_text(f"{name} is    {origin.describe()}")
             _print(one, other, found)
     return Exit.FAILED if exit_code and differs else Exit.OK
 

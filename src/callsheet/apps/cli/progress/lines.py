@@ -14,7 +14,7 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.views.columns import cut
 from callsheet.views.describe import describe_action
 
-_WORDS: Mapping[NoteKind, str] = {
+WORDS: Mapping[NoteKind, str] = {
     NoteKind.EARLY: "early",
     NoteKind.STARTED: "started",
     NoteKind.SKIPPED: "skipped",
@@ -25,15 +25,17 @@ _WORDS: Mapping[NoteKind, str] = {
     NoteKind.JUMPED: "goes to",
     NoteKind.CAST_FAILED: "warning",
     NoteKind.REPLANNED: "new plan",
+    NoteKind.EDITED: "edited",
     NoteKind.CUT: "warning",
     NoteKind.ASKED: "asks",
     NoteKind.ANSWERED: "answer",
 }
+"""What a note is called on a line; others have none."""
 
 
 def said_of(note: Note) -> str:
     """What a note says beside its kind: the variable and its value, or why."""
-    if note.kind is NoteKind.FINISHED and note.var is not None:
+    if note.var is not None and note.kind in (NoteKind.FINISHED, NoteKind.EDITED):
         return f"${note.var} = {preview(note.value)}"
     if note.kind is NoteKind.CAST_FAILED:
         return f"{preview(note.value, 40)} is {note.detail}"
@@ -60,7 +62,7 @@ class PlainLines:
 
     def show(self, note: Note, took: float | None) -> None:
         """Print the note."""
-        word = _WORDS.get(note.kind)
+        word = WORDS.get(note.kind)
         if word is not None:
             begins = note.kind in (NoteKind.STARTED, NoteKind.EARLY)
             said = self._actions.get(note.step, "") if begins else said_of(note)

@@ -42,7 +42,16 @@ _RUNNING = frozenset(
         NoteKind.ANSWERED,
     }
 )
-_BESIDE = frozenset({NoteKind.ENDED, NoteKind.REPLANNED, NoteKind.CAST_FAILED, NoteKind.CUT, NoteKind.FACT})
+_BESIDE = frozenset(
+    {
+        NoteKind.ENDED,
+        NoteKind.REPLANNED,
+        NoteKind.EDITED,
+        NoteKind.CAST_FAILED,
+        NoteKind.CUT,
+        NoteKind.FACT,
+    }
+)
 """Notes that change nothing in a step's row."""
 _AHEAD = 3
 _FRAME_LINES = 2

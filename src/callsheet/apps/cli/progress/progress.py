@@ -99,10 +99,11 @@ def choose_progress(stage: Stage, plan: Plan, *, as_json: bool) -> Progress:
     if stage is Stage.AUTO:
         on_terminal = sys.stderr is not None and sys.stderr.isatty()
         stage = Stage.NONE if as_json else Stage.LIVE if on_terminal else Stage.PLAIN
-    return Progress(_display(stage, plan))
+    return Progress(display_for(stage, plan))
 
 
-def _display(stage: Stage, plan: Plan) -> Display:
+def display_for(stage: Stage, plan: Plan) -> Display:
+    """The display of a stage that is chosen."""
     match stage:
         case Stage.LIVE if plan.order is Order.DAG:
             from callsheet.apps.cli.progress.graph import LiveGraph  # noqa: PLC0415 - brings rich

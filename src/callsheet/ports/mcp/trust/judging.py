@@ -17,7 +17,7 @@ from callsheet.ports.mcp.trust.differences import changed_fields, differences, v
 from callsheet.ports.mcp.trust.identity import Reported, ServerIdentity
 from callsheet.ports.mcp.trust.records import PinnedServer, PinnedTool, Pins, Standing
 
-CHANGED, UNAPPROVED, FIRST_SIGHT = "TOL020", "TOL021", "TOL022"
+CHANGED, UNAPPROVED, FIRST_SIGHT, OTHER_VERSION = "TOL020", "TOL021", "TOL022", "TOL025"
 
 
 class SeenServer(NamedTuple):
@@ -33,7 +33,8 @@ class Judgement:
     """What came of looking at a server.
 
     `refusals` are the tools that may not be called, by the server's names, `notices` what people are
-    told, and `first_seen` is the record to be kept of a server that nothing was known of.
+    told, and `first_seen` is the record to be kept of a server that nothing was known of, or that says it is
+    another version.
     """
 
     refusals: Mapping[str, Diagnostic] = field(default_factory=dict[str, Diagnostic])
@@ -54,7 +55,25 @@ def judge(seen: SeenServer, pins: Pins, *, pinned: bool, now: str) -> Judgement:
         if refusal is not None:
             refusals[name] = refusal
             notices.append(_for_people(refusal, declaration, held))
-    return Judgement(refusals, tuple(_gathered(seen, notices)))
+    said = [] if known is None else list(_version(seen, known))
+    renewed = replace(known, reported=seen.reported) if known is not None and said and not pinned else None
+    return Judgement(refusals, (*said, *_gathered(seen, notices)), None if refusals else renewed)
+
+
+def _version(seen: SeenServer, known: PinnedServer) -> Iterator[Diagnostic]:
+    """That a server of the same name says it is another version than the one whose tools are kept."""
+    before, now = known.reported, seen.reported
+    if before.name == now.name and before.version != now.version:
+        server = seen.identity.name
+        was, is_now = (visible(version)[:80] or "none" for version in (before.version, now.version))
+        yield Diagnostic(
+            OTHER_VERSION,
+            Severity.WARNING,
+            f"the MCP server {server!r} says that it is version {is_now},"
+            f" and was {was} when its tools were kept",
+            help="tools that are declared as before are called as before; "
+            f"`callsheet trust diff {server}` shows what else is different",
+        )
 
 
 def _at_first_sight(seen: SeenServer, pins: Pins, now: str) -> Judgement:

@@ -1,0 +1,195 @@
+"""Runs that are played back, run again from a step, or forked.
+
+In: runs of the journal, what is edited. Out: what happened, event by event; or how the new run ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from callsheet.api.events import RunEvent
+from callsheet.api.given import InDoubt, id_of_run, values_of, verdict_of
+from callsheet.api.reporting import Reporting
+from callsheet.api.result import RunResult
+from callsheet.api.resuming import Terms
+from callsheet.api.session import Ears, Session
+from callsheet.api.steps import StepLog
+from callsheet.api.stream import actions_of, event_of_note
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON, Plan
+from callsheet.machine import Limits
+from callsheet.runtime.effects_ahead import EffectAhead
+from callsheet.runtime.forking import Edits, Forking, conclude, drafted, fork, rerun
+from callsheet.runtime.runs import Watch
+from callsheet.store import JournalError
+from callsheet.trace.playing import Moment, play
+
+Consent: TypeAlias = "bool | Callable[[Sequence[EffectAhead]], bool]"
+"""Whether what changes something outside may happen: said at once, or by a function that is shown it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """Something that happened in a run.
+
+    `seq` is the number of the event of the journal that led to it, `time` that event's, in seconds since
+    1970.
+    """
+
+    seq: int
+    time: float
+    event: RunEvent
+
+
+class Traveling(Reporting):
+    """Goes back and forth in the runs of the journal."""
+
+    # ------------------------------------------------------------ nothing runs
+
+    async def playback(self, run_id: str, start: int = 1, end: int | None = None) -> list[Played]:
+        """What happened in a run from the event `start` of its journal to the event `end`; nothing is run.
+
+        `run_id` is an id, the beginning of one, or `last`. The end of the run is not among the events: its
+        result is what `resume` gives. Raises CallsheetError: JRN002 for an unknown run, JRN012, JRN015 or
+        JRN020 where its events cannot be read.
+        """
+        self._require_journal()
+        async with self._opened() as session:
+            journal = session.journal
+            assert journal is not None
+            info = journal.find_run(run_id)
+            plan = journal.plan(info.plan_hash)[0]
+            actions, found = actions_of(plan), list[Played]()
+
+            def plan_of(digest: str) -> Plan:
+                new = journal.plan(digest)[0]
+                actions.update(actions_of(new))
+                return new
+
+            def take(moment: Moment) -> bool:
+                row = moment.event
+                if row.seq >= start and (end is None or row.seq <= end):
+                    for note, _ in moment.said:
+                        action = actions.get(note.step, "")
+                        event = event_of_note(info.run_id, len(found) + 1, note, action)
+                        if event is not None:
+                            found.append(Played(row.seq, row.ts, event))
+                return end is None or row.seq < end
+
+            play(plan, journal.events(info.run_id), plan_of, take)
+            return found
+
+    # ------------------------------------------------------------ new runs
+
+    async def rerun(
+        self,
+        run_id: str,
+        step: str,
+        *,
+        effects: Consent = False,
+        new_id: str | None = None,
+        by: str = "",
+        in_doubt: InDoubt | None = None,
+        accept_changed_tools: bool = False,
+        limits: Limits | None = None,
+    ) -> RunResult:
+        """Run the plan of a run again from a step, as a new run that keeps the results of what came before.
+
+        `step` is an id, or one of its visits such as `S3@2`. `effects` is True, or a function that is shown
+        what may change something outside and says yes: otherwise that is refused (JRN083). `new_id` names the
+        new run, `by` who does this; all else is as for `resume`. Raises CallsheetError: JRN002 for an unknown
+        run, JRN022 for one of another version, JRN081 for a step that it has not come to, and what `resume`
+        raises.
+        """
+        self._require_journal()
+        terms = _terms(in_doubt, accept_changed_tools, limits)
+        async with self._opened() as session:
+            assert session.journal is not None
+            return await _carry_on(session, rerun(session.journal, run_id, step, by), effects, new_id, terms)
+
+    async def fork(  # noqa: PLR0913 - what may be edited, and on what terms the new run goes on
+        self,
+        run_id: str,
+        at: int,
+        *,
+        variables: Mapping[str, Any] | None = None,
+        arguments: Mapping[tuple[str, str], JSON] | None = None,
+        steps: Mapping[str, str] | None = None,
+        effects: Consent = False,
+        new_id: str | None = None,
+        by: str = "",
+        in_doubt: InDoubt | None = None,
+        accept_changed_tools: bool = False,
+        limits: Limits | None = None,
+    ) -> RunResult:
+        """Go on from the event `at` of a run in a new run, with something edited there.
+
+        `variables` are set by name; `arguments` by step and name, as data; `steps` are other lines of plan
+        (in a graph JSON objects) by the step whose place they take. The rest is as for `rerun`. Raises
+        CallsheetError: JRN041 for an event that the run does not have, JRN082 for an edit that comes too
+        late, JRN084 for one of what is not there; PlanError and PolicyRefused for an edited plan.
+        """
+        self._require_journal()
+        edits = Edits(values_of(variables), dict(arguments or {}), dict(steps or {}), by)
+        terms = _terms(in_doubt, accept_changed_tools, limits)
+        async with self._opened() as session:
+            journal = session.journal
+            assert journal is not None
+            revision = await session.revise(drafted(journal, run_id, edits)) if edits.changes_plan else None
+            made = fork(journal, run_id, at, edits, revision)
+            return await _carry_on(session, made, effects, new_id, terms)
+
+    # ------------------------------------------------------------ without async
+
+    def playback_sync(self, run_id: str, start: int = 1, end: int | None = None) -> list[Played]:
+        """As `playback`, for programs without an event loop."""
+        return self._run_sync(self.playback(run_id, start, end), "playback")
+
+    def rerun_sync(self, run_id: str, step: str, **given: Any) -> RunResult:
+        """As `rerun`, for programs without an event loop; takes what that takes."""
+        return self._run_sync(self.rerun(run_id, step, **given), "rerun")
+
+    def fork_sync(self, run_id: str, at: int, **given: Any) -> RunResult:
+        """As `fork`, for programs without an event loop; takes what that takes."""
+        return self._run_sync(self.fork(run_id, at, **given), "fork")
+
+    @property
+    def _is_recorded(self) -> bool:
+        return self._kit.journal is not None
+
+    def _require_journal(self) -> None:
+        if not self._is_recorded:
+            raise ValueError("this runtime has no journal to resume from: Runtime(journal=PATH)")
+
+
+def _terms(in_doubt: InDoubt | None, accepts_changed_tools: bool, limits: Limits | None) -> Terms:
+    return Terms(None if in_doubt is None else verdict_of(in_doubt), accepts_changed_tools, limits)
+
+
+async def _carry_on(
+    session: Session, forking: Forking, effects: Consent, new_id: str | None, terms: Terms
+) -> RunResult:
+    """Make the new run, once what lies ahead of it may happen, and carry it on."""
+    ahead = forking.effects
+    if ahead and not (effects(ahead) if callable(effects) else effects):
+        raise _not_agreed(ahead)
+    assert session.journal is not None
+    name = id_of_run(new_id)
+    forking.write(session.journal, name)
+    if forking.folded.machine.result is not None:
+        return RunResult.of(conclude(session.journal, name))
+    log = StepLog(None)
+    outcome = await session.resume(name, terms, Ears(log=log), Watch())
+    return RunResult.of(outcome, log.results())
+
+
+def _not_agreed(ahead: Sequence[EffectAhead]) -> CallsheetError:
+    told = ", ".join(f"{effect.step} @{effect.tool} ({effect.effect})" for effect in ahead[:5])
+    more = f" and {len(ahead) - 5} more" if len(ahead) > 5 else ""
+    return JournalError(
+        "JRN083",
+        f"steps ahead may change something outside: {told}{more}",
+        way_out="say that it may happen: effects=True, or a function that is shown them and says yes",
+    )

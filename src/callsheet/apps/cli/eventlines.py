@@ -1,0 +1,32 @@
+"""Events of a journal as people and programs read them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from callsheet.apps.cli.moments import iso
+from callsheet.apps.cli.output import preview
+from callsheet.sealing.opening import shown
+
+if TYPE_CHECKING:
+    from callsheet.store.events import Event
+
+
+def event_line(event: Event) -> str:
+    """An event on one line: number, time, type, key, the beginning of its body."""
+    body = "" if event.body is None else preview(shown(event.body), 100)
+    return f"{event.seq:>6}  {iso(event.ts)}  {event.type:<8} {event.key or '':<12} {body}".rstrip()
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """An event as an object, with its whole body."""
+    return {
+        "seq": event.seq,
+        "time": iso(event.ts),
+        "type": str(event.type),
+        "key": event.key,
+        "step": event.step,
+        "epoch": event.epoch,
+        "body": shown(event.body),
+        "hash": event.hash.hex(),
+    }

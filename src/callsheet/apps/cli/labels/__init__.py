@@ -1,0 +1,1 @@
+"""`callsheet labels`: the labels of what runs have left, looked at and corrected."""

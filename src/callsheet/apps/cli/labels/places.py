@@ -1,0 +1,168 @@
+"""`callsheet labels list|set|forget`: what is known of the places that runs have written to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.store.labels import LabelStore, Noted
+
+_place = click.argument("place", metavar="FILE|TEXT")
+_is_fact = click.option("--fact", "is_fact", is_flag=True, help="The place is a fact: a line of its text.")
+_workspace = click.option(
+    "--workspace",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    metavar="DIR",
+    help="The folder of the file tools; default: this one.",
+)
+
+
+class _Named(NamedTuple):
+    """A place under the names by which it is kept, and as it is shown."""
+
+    root: str
+    name: str
+    shown: str
+
+
+@click.command("list")
+@click.option("--run", metavar="RUN", help="What this run has left, and nothing else.")
+@options.journal_path
+@options.as_json
+def list_labels(run: str | None, journal: Path | None, as_json: bool) -> int:
+    """List what is known of files, facts and notes; a file without an entry has the label that the policy
+    gives it. Facts are named by a digest of their line.
+    """
+
+    def work(store: LabelStore | None, run_id: str) -> Exit:
+        found = [] if store is None else store.entries(run_id)
+        with may_stay_unread():
+            if as_json:
+                print_json([_json(noted) for noted in found])
+                return Exit.OK
+            for noted in found:
+                told = _json(noted)
+                where = f"  in {told['where']}" if told["where"] else ""
+                print_text(f"{told['label']:<10} {told['kind']:<5} {told['name']}{where}")
+            say(f"{len(found)} place{'s' * (len(found) != 1)}")
+        return Exit.OK
+
+    return _with_labels(journal, work, run)
+
+
+@click.command("set")
+@_place
+@click.argument("label", metavar="LABEL")
+@_is_fact
+@_workspace
+@options.journal_path
+def set_label(place: str, label: str, is_fact: bool, workspace: Path, journal: Path | None) -> int:
+    """Say that FILE, a path in the workspace, has LABEL: T/pub, U/priv, T/secret or another one.
+
+    Until a run writes it, the next runs take it for that, whatever it was. With --fact the place is a fact of
+    the memory, by its text.
+    """
+    from callsheet.ir.labels import read_label  # noqa: PLC0415 - not for --help
+
+    try:
+        said = read_label(label)
+    except ValueError:
+        hint = (
+            "T (trusted) or U, a /, and who may read it: pub, priv, secret, or audiences such as user+books"
+        )
+        raise click.BadParameter(f"{label!r} is no label: {hint}", param_hint="'LABEL'") from None
+    named = _named(place, workspace, is_fact=is_fact)
+
+    def work(store: LabelStore | None, run_id: str) -> Exit:
+        assert store is not None
+        before = store.of(named.root, (named.name,))
+        store.put(named.root, named.name, said)
+        say(f"{named.shown}: {'not known' if before is None else before} → {said}")
+        return Exit.OK
+
+    return _with_labels(journal, work, makes_it=True)
+
+
+@click.command("forget")
+@_place
+@_is_fact
+@_workspace
+@options.journal_path
+def forget(place: str, is_fact: bool, workspace: Path, journal: Path | None) -> int:
+    """Let go of what is known of FILE: it has the label that the policy gives it then.
+
+    The exit status is 1 where nothing is known of it, or a run is writing it.
+    """
+    named = _named(place, workspace, is_fact=is_fact)
+
+    def work(store: LabelStore | None, run_id: str) -> Exit:
+        if store is not None and store.forget(named.root, named.name):
+            say(f"{named.shown}: forgotten")
+            return Exit.OK
+        under_way = store is not None and store.of(named.root, (named.name,)) is not None
+        say(f"{named.shown}: {'a run is writing it' if under_way else 'nothing is known of it'}")
+        return Exit.FAILED
+
+    return _with_labels(journal, work)
+
+
+def _named(place: str, workspace: Path, *, is_fact: bool) -> _Named:
+    """The place that is meant; raises click.BadParameter for a path that is none of the workspace."""
+    from callsheet.policy.paths import PathRefused, file_key, workspace_path  # noqa: PLC0415 - as above
+    from callsheet.store.labels import fact_name  # noqa: PLC0415 - as above
+
+    if is_fact:
+        return _Named("", fact_name(place), f"the fact {fact_name(place)[:12]}")
+    try:
+        return _Named(os.path.abspath(workspace), file_key(workspace_path(place)), place)
+    except PathRefused as error:
+        raise click.BadParameter(str(error), param_hint="'FILE'") from None
+
+
+def _with_labels(
+    journal: Path | None,
+    work: Callable[[LabelStore | None, str], Exit],
+    run: str | None = None,
+    *,
+    makes_it: bool = False,
+) -> Exit:
+    """Do something with the labels beside the journal; None stands for a store that is not there."""
+    import sqlite3  # noqa: PLC0415 - not for --help
+
+    from callsheet.store.labels import LabelStore  # noqa: PLC0415 - as above
+    from callsheet.store.leftovers import open_labels  # noqa: PLC0415 - as above
+    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+
+    path, run_id = journal or default_journal_path(), ""
+    if run is not None:
+        with options.open_to_read(journal) as opened:
+            run_id = opened.find_run(run).run_id
+    if not makes_it and not LabelStore.path_beside(path).exists():
+        return work(None, run_id)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open_labels(path) as store:
+            return work(store, run_id)
+    except (OSError, sqlite3.Error) as error:
+        raise CallsheetError.single("JRN070", f"the labels beside {path} cannot be used: {error}") from error
+
+
+def _json(noted: Noted) -> dict[str, Any]:
+    from callsheet.store.labels import EVERYWHERE, NOTES  # noqa: PLC0415 - as above
+
+    is_note = noted.root.startswith(NOTES)
+    kind = "note" if is_note else "file" if noted.root else "fact"
+    name = "(anywhere)" if kind == "file" and noted.name == EVERYWHERE else noted.name
+    where = noted.root.removeprefix(NOTES) if is_note else noted.root
+    return {"kind": kind, "name": name, "where": where, "label": str(noted.label)}

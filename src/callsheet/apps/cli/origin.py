@@ -1,0 +1,65 @@
+"""Where a run comes from that branched off from another, as `show` and `runs diff` tell it.
+
+In: the body of the run's first event. Out: words, or an object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from callsheet.apps.cli.output import preview
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The run and the event that a run comes from, by which command, and what was edited by whom."""
+
+    run_id: str
+    event: int
+    verb: str
+    place: str
+    by: str
+    edits: tuple[Mapping[str, Any], ...]
+
+    def describe(self) -> str:
+        """It in words."""
+        what = f"rerun from {self.place}" if self.verb == "rerun" else "forked"
+        who = f" by {self.by}" if self.by else ""
+        edits = "".join(f"; {_edit(edit)}" for edit in self.edits)
+        return f"{self.run_id} after event {self.event}, {what}{who}{edits}"
+
+    def to_json(self) -> dict[str, Any]:
+        """It as an object."""
+        return {
+            "run_id": self.run_id,
+            "event": self.event,
+            "verb": self.verb,
+            "step": self.place or None,
+            "by": self.by,
+            "edits": [dict(edit) for edit in self.edits],
+        }
+
+
+def origin_of(start: Mapping[str, Any] | None) -> Origin | None:
+    """The origin that the body of a first event tells of; None for a run that did not branch off."""
+    told = (start or {}).get("fork")
+    if told is None:
+        return None
+    return Origin(
+        str(told["run"]),
+        int(told["event"]),
+        str(told["verb"]),
+        str(told.get("from", "")),
+        str(told.get("by", "")),
+        tuple(told.get("edits", ())),
+    )
+
+
+def _edit(edit: Mapping[str, Any]) -> str:
+    if "set" in edit:
+        return f"${edit['set']} set"
+    if "args" in edit:
+        return f"{edit['args']} = {preview(edit['value'], 60)}"
+    return f"{edit['replace']} replaced: {preview(edit['line'], 60)}"

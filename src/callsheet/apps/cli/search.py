@@ -1,0 +1,149 @@
+"""`callsheet search`: where in a run, or in all of them, a text stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say
+
+if TYPE_CHECKING:
+    from callsheet.store.journal import Journal
+    from callsheet.store.reader import RunInfo
+    from callsheet.trace.search import Find, Match
+
+_MEMORY = 64 << 20
+_LEAST = 2
+"""Characters of `//`, a pattern without anything in it."""
+
+
+@click.command()
+@click.argument("texts", nargs=-1, required=True, metavar="RUN TEXT")
+@click.option("--all", "everywhere", is_flag=True, help="In all runs of the journal, the newest first.")
+@click.option("-i", "--ignore-case", is_flag=True, help="Let a be A.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Show at most so many.")
+@options.journal_path
+@options.as_json
+def search(
+    texts: tuple[str, ...],
+    everywhere: bool,
+    ignore_case: bool,
+    limit: int,
+    journal: Path | None,
+    as_json: bool,
+) -> int:
+    """Find TEXT in RUN, or with --all in every run: a text as it is, or a pattern between slashes (RE2).
+
+    It is looked for in what the run was given, in arguments, results, errors, answers of people and edits;
+    numbers are looked at as texts. The exit status is 1 where nothing is found.
+    """
+    if len(texts) != (1 if everywhere else 2):
+        raise click.UsageError("give RUN and TEXT" if not everywhere else "with --all give TEXT alone")
+    find = _finder(texts[-1], ignore_case=ignore_case)
+    with options.open_to_read(journal) as opened, may_stay_unread():
+        infos = opened.runs() if everywhere else [opened.find_run(texts[0])]
+        found = _matches(opened, infos, find)
+        shown = list(islice(found, limit))
+        rest = sum(1 for _ in found)
+        if as_json:
+            rows = [_json(info, match) for info, match in shown]
+            print_json({"matches": rows, "left_off": rest, "runs": len(infos)})
+        else:
+            _print(shown, everywhere=everywhere)
+            if rest:
+                say(f"and {rest} more: --limit {len(shown) + rest} shows them")
+            elif not shown:
+                say(f"nothing was found in {len(infos)} run{'s' if len(infos) != 1 else ''}")
+    return Exit.OK if shown else Exit.FAILED
+
+
+def _matches(journal: Journal, infos: list[RunInfo], find: Find) -> Iterator[tuple[RunInfo, Match]]:
+    """The matches in these runs; of one that cannot be read it is said."""
+    from callsheet.diagnostics import CallsheetError  # noqa: PLC0415 - not for --help
+    from callsheet.trace.search import search as look  # noqa: PLC0415 - as above
+
+    for info in infos:
+        try:
+            plan = journal.plan(info.plan_hash)[0]
+            for match in look(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0], find):
+                yield info, match
+        except CallsheetError as error:
+            if len(infos) == 1:
+                raise
+            say(f"run {info.run_id} cannot be searched to its end: {error.diagnostics[0].message}")
+
+
+def _finder(text: str, *, ignore_case: bool) -> Find:
+    """What finds the text; raises CallsheetError (JRN085) for a pattern that RE2 does not know."""
+    if len(text) > _LEAST and text.startswith("/") and text.endswith("/"):
+        return _pattern(text[1:-1], ignore_case=ignore_case)
+    if not text:
+        raise click.UsageError("TEXT is empty")
+    if ignore_case:
+        return _pattern(import_module("re2").escape(text), ignore_case=True)
+
+    def find(within: str) -> tuple[int, int] | None:
+        at = within.find(text)
+        return None if at < 0 else (at, at + len(text))
+
+    return find
+
+
+def _pattern(pattern: str, *, ignore_case: bool) -> Find:
+    from callsheet.store.errors import JournalError  # noqa: PLC0415 - not for --help
+
+    re2: Any = import_module("re2")  # by its name: it has no types that a checker could find
+    options_ = re2.Options()
+    options_.log_errors = False
+    options_.max_mem = _MEMORY
+    options_.case_sensitive = not ignore_case
+    try:
+        compiled = re2.compile(pattern, options_)
+    except re2.error as error:
+        said: Any = next(iter(error.args), "")
+        why = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        raise JournalError(
+            "JRN085",
+            f"/{pattern[:80]}/ cannot be read as a pattern: {why}",
+            "patterns are RE2's: no look-around, no back-references; without slashes it is a text",
+        ) from None
+
+    def find(within: str) -> tuple[int, int] | None:
+        clean = within if within.isascii() else within.encode(errors="replace").decode()
+        found = compiled.search(clean)
+        return None if found is None else found.span()
+
+    return find
+
+
+def _print(shown: list[tuple[RunInfo, Match]], *, everywhere: bool) -> None:
+    before = ""
+    for info, match in shown:
+        if everywhere and info.run_id != before:
+            before = info.run_id
+            print_text(f"{info.run_id}  {info.title or info.plan_id or ''}".rstrip())
+        where = f"{match.what} {match.place}".rstrip()
+        said = preview(f"{match.before}{match.text}{match.after}", 120)
+        print_text(f"{match.seq:>6}  {match.key or '':<10} {where:<24} {said}")
+
+
+def _json(info: RunInfo, match: Match) -> dict[str, Any]:
+    return {
+        "run_id": info.run_id,
+        "seq": match.seq,
+        "step": match.step,
+        "key": match.key,
+        "what": match.what,
+        "variable": match.variable,
+        "path": list(match.path),
+        "before": match.before,
+        "text": match.text,
+        "after": match.after,
+    }

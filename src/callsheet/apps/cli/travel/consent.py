@@ -1,0 +1,96 @@
+"""What a run that branches off may do to the world: listed, and asked about.
+
+In: the new run, not in the journal yet. Out: text on standard error and a yes, or the exit status for none.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli.output import preview, print_json, say, without_controls
+
+if TYPE_CHECKING:
+    from callsheet.runtime.effects_ahead import AheadCall, EffectAhead
+    from callsheet.runtime.forking import Forking
+
+_MOST_CALLS = 5
+_ARGUMENTS = 100
+
+sure = click.option(
+    "--yes", "is_sure", is_flag=True, help="Do not ask whether what changes something may happen."
+)
+
+
+def is_consented(forking: Forking, *, is_sure: bool, as_json: bool) -> bool:
+    """Whether the new run may do what lies ahead of it.
+
+    It is listed; where something is, somebody at the terminal is asked, and without one `--yes` is needed.
+    """
+    effects = forking.effects
+    if not as_json:
+        say("\n".join(_lines(forking)))
+    if is_sure or not effects:
+        return True
+    if not as_json and _somebody_is_there():
+        return click.confirm("Go on?", err=True)
+    if as_json:
+        print_json(
+            {
+                "run_id": None,
+                "status": "not started",
+                "parent": {"run_id": forking.parent.run_id, "event": forking.at},
+                "effects": [_json(effect) for effect in effects],
+                "needs": "--yes",
+            }
+        )
+    else:
+        say("nobody is asked without a terminal: give --yes to let it happen; nothing was done")
+    return False
+
+
+def _somebody_is_there() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _lines(forking: Forking) -> list[str]:
+    parent = f"run {forking.parent.run_id} up to event {forking.at} of {forking.parent.events}"
+    if not forking.effects:
+        ended = " and ends there" if forking.folded.machine.result is not None else ""
+        return [f"it has all of {parent}{ended}; nothing ahead of it changes anything outside"]
+    lines = [f"it has all of {parent}; ahead of it may change something outside:"]
+    width = max(len(effect.step) for effect in forking.effects)
+    for effect in forking.effects:
+        inner = f", may call {', '.join('@' + tool for tool in effect.may_call)}" if effect.may_call else ""
+        name = effect.tool if effect.tool == "RE-PLAN" else f"@{effect.tool}"
+        lines.append(f"  {effect.step:<{width}}  {name} ({effect.effect}{inner})")
+        said = [_call(call, forking.parent.run_id) for call in effect.calls[:_MOST_CALLS]]
+        if len(effect.calls) > _MOST_CALLS:
+            said.append(f"and {len(effect.calls) - _MOST_CALLS} more calls")
+        said = said or ["if the run comes to it; its arguments are not known yet"]
+        lines += [f"  {'':<{width}}  {line}" for line in said]
+    return [without_controls(line) for line in lines]
+
+
+def _call(call: AheadCall, parent: str) -> str:
+    args = preview(", ".join(f"{name}={preview(value, 60)}" for name, value in call.args.items()), _ARGUMENTS)
+    if call.in_doubt:
+        return f"it had left, and nobody knows whether it took place: {args}"
+    if call.event is not None:
+        return f"again, as at event {call.event} of {parent}: {args}"
+    return f"next: {args}"
+
+
+def _json(effect: EffectAhead) -> dict[str, Any]:
+    return {
+        "step": effect.step,
+        "tool": effect.tool,
+        "effect": str(effect.effect),
+        "may_call": list(effect.may_call),
+        "calls": [
+            {"key": c.key, "args": dict(c.args), "event": c.event, "in_doubt": c.in_doubt}
+            for c in effect.calls
+        ],
+    }

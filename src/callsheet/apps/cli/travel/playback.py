@@ -1,0 +1,237 @@
+"""`callsheet playback`: a run shown as it went; nothing is run."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.moments import iso
+from callsheet.apps.cli.output import may_stay_unread, preview, print_text, say, seconds
+
+if TYPE_CHECKING:
+    from callsheet.apps.cli.progress.progress import Display
+    from callsheet.ir import Plan
+    from callsheet.machine.notes import Note
+    from callsheet.store.journal import Journal
+    from callsheet.store.reader import RunInfo
+    from callsheet.trace.playing import Moment, Said
+
+_LONGEST = 3.0
+"""Seconds that a wait is shown for at most: a run may have waited for people for days."""
+_QUIT = frozenset("qQ\x03\x04")
+_ESCAPE = "\x1b"
+_KEYS = "any key: next event, q: quit"
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option(
+    "--from", "start", type=click.IntRange(1), default=1, metavar="SEQ", help="Begin at this event."
+)
+@click.option("--to", "end", type=click.IntRange(1), metavar="SEQ", help="End with this event.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(0, min_open=True),
+    metavar="X",
+    help="So many times as fast as it went; default: 1 on a terminal, else without any wait.",
+)
+@click.option("--step", "by_key", is_flag=True, help="Go on from event to event at a key.")
+@options.journal_path
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line for each thing told.")
+def playback(
+    run: str,
+    start: int,
+    end: int | None,
+    speed: float | None,
+    by_key: bool,
+    journal: Path | None,
+    as_json: bool,
+) -> int:
+    """Show RUN as it went, from its journal. Nothing is run, no tool is called.
+
+    On a terminal it is the picture that `run` shows, at the pace of the run; a wait of more than three
+    seconds is cut to that. Elsewhere it is a line for each thing that happened.
+    """
+    if by_key and speed is not None:
+        raise click.UsageError("--step and --speed say two things: leave one out")
+    is_live = not as_json and sys.stdout.isatty() and sys.stderr.isatty()
+    if by_key and not (is_live and sys.stdin is not None and sys.stdin.isatty()):
+        raise click.UsageError("--step needs a terminal")
+    if by_key:
+        say(_KEYS)
+    with options.open_to_read(journal) as opened, may_stay_unread():
+        info = opened.find_run(run)
+        plan = opened.plan(info.plan_hash)[0]
+        pace = _Pace(by_key=by_key, speed=1.0 if speed is None and is_live else speed)
+        shown: _Picture | _Lines = _Picture(plan) if is_live else _Lines(plan, as_json=as_json)
+        _play(opened, info, plan, _Player(shown, pace, start, end or info.events))
+    return Exit.OK
+
+
+def _play(journal: Journal, info: RunInfo, plan: Plan, player: _Player) -> None:
+    from callsheet.store.errors import JournalError  # noqa: PLC0415 - brings the store
+    from callsheet.trace.playing import play  # noqa: PLC0415 - as above
+
+    for seq in (player.start, player.end):
+        if seq > info.events:
+            raise JournalError(
+                "JRN041", f"the run has no event {seq}", f"its events have the numbers 1 to {info.events}"
+            )
+    try:
+        play(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0], player.take)
+    finally:
+        player.shown.end()
+
+
+class _Pace:
+    """How long it takes from one event to the next."""
+
+    def __init__(self, *, by_key: bool, speed: float | None) -> None:
+        self._by_key = by_key
+        self._speed = speed
+
+    def wait(self, between: float) -> bool:
+        """Let the time between two events pass; whether to go on."""
+        if self._by_key:
+            key = click.getchar()
+            return key != _ESCAPE and _QUIT.isdisjoint(key)
+        if self._speed is not None and between > 0:
+            time.sleep(min(_LONGEST, between / self._speed))
+        return True
+
+
+class _Player:
+    """Takes the moments of a run and shows those from one event to another, at a pace."""
+
+    def __init__(self, shown: _Picture | _Lines, pace: _Pace, start: int, end: int) -> None:
+        self.shown = shown
+        self.start = start
+        self.end = end
+        self._pace = pace
+        self._last: float | None = None
+        self._begun: float | None = None
+
+    def take(self, moment: Moment) -> bool:
+        """Show a moment; whether more is to come."""
+        event = moment.event
+        self._begun = event.ts if self._begun is None else self._begun
+        if event.seq > self.end:
+            return False
+        if event.seq < self.start:
+            self.shown.before(moment)
+            return True
+        if self._last is None:
+            self.shown.begin()
+        elif moment.said and not self._pace.wait(event.ts - self._last):
+            return False
+        if moment.said or self._last is None:
+            self._last = event.ts
+        self.shown.show(moment, event.ts - self._begun)
+        return event.seq < self.end
+
+
+class _Picture:
+    """The picture that `run` draws while it goes."""
+
+    def __init__(self, plan: Plan) -> None:
+        from callsheet.apps.cli.progress.progress import display_for  # noqa: PLC0415 - not for --help
+        from callsheet.apps.cli.stage import Stage  # noqa: PLC0415 - as above
+
+        self._display: Display = display_for(Stage.LIVE, plan)
+        self._before: dict[str, Note] = {}
+        self._answer = ""
+
+    def before(self, moment: Moment) -> None:
+        """Take what was before the first event that is shown."""
+        for said in moment.said:
+            self._before[said.note.step] = said.note
+
+    def begin(self) -> None:
+        """Draw from now on."""
+        self._display.begin({step: note for step, note in self._before.items() if step})
+
+    def show(self, moment: Moment, _at: float) -> None:
+        """Take a moment into the picture."""
+        for said in moment.said:
+            self._display.show(said.note, said.took)
+            if said.note.kind == "ended":
+                self._answer = _ended(moment)
+
+    def end(self) -> None:
+        """Leave the screen in order, and tell how the run ended."""
+        self._display.end()
+        if self._answer:
+            say(self._answer)
+
+
+class _Lines:
+    """A line for each thing that happened, with the time since the start of the run."""
+
+    def __init__(self, plan: Plan, *, as_json: bool) -> None:
+        from callsheet.views.describe import describe_action  # noqa: PLC0415 - not for --help
+
+        self._as_json = as_json
+        self._actions = {step.id: describe_action(step.action) for step in plan.steps}
+
+    def before(self, moment: Moment) -> None:
+        """What was before is not shown."""
+
+    def begin(self) -> None:
+        """There is nothing to begin."""
+
+    def show(self, moment: Moment, at: float) -> None:
+        """Print a moment."""
+        for said in moment.said:
+            if self._as_json:
+                print_text(json.dumps(_json(moment, said, at), ensure_ascii=True))
+                continue
+            line = _line(moment, said, self._actions.get(said.note.step, ""))
+            if line:
+                print_text(f"{moment.event.seq:>6}  +{seconds(max(0.0, at)):<9}  {line}")
+
+    def end(self) -> None:
+        """There is nothing to end."""
+
+
+def _line(moment: Moment, said: Said, action: str) -> str:
+    from callsheet.apps.cli.progress.lines import WORDS, said_of  # noqa: PLC0415 - not for --help
+
+    note = said.note
+    if note.kind == "ended":
+        return _ended(moment)
+    word = WORDS.get(note.kind)
+    if word is None:
+        return ""
+    took = "" if said.took is None else f"  ({seconds(said.took)})"
+    told = preview(action, 100) if note.kind in ("started", "early") else said_of(note)
+    return f"{note.step:<5} {word:<8} {told}".rstrip() + took
+
+
+def _ended(moment: Moment) -> str:
+    note = next(said.note for said in moment.said if said.note.kind == "ended")
+    return f"ended: {note.detail}" + (f" at {note.step}" if note.step else "")
+
+
+def _json(moment: Moment, said: Said, at: float) -> dict[str, Any]:
+    note, took = said
+    row: dict[str, Any] = {
+        "seq": moment.event.seq,
+        "time": iso(moment.event.ts),
+        "at": round(at, 6),
+        "event": str(note.kind),
+        "step": note.step or None,
+    }
+    if note.detail:
+        row["detail"] = note.detail
+    if note.var is not None or note.kind == "finished":
+        row |= {"var": note.var, "preview": preview(note.value, 200)}
+    if took is not None:
+        row["seconds"] = round(took, 6)
+    return row

@@ -1,0 +1,52 @@
+"""Which value is the answer of a plan that comes to its end without one: the last that was set.
+
+In: a plan made ready. Out: the steps whose result that may be, by number.
+"""
+
+from __future__ import annotations
+
+from callsheet.ir import Call, Order, Respond
+from callsheet.passes.verify.subject import Subject
+
+
+def last_values(subject: Subject) -> list[int]:
+    """The steps whose result may be the answer of the plan; none where a plan always says one itself."""
+    steps, last = subject.plan.steps, len(subject.plan.steps) - 1
+    if last < 0:
+        return []
+    if subject.plan.order is Order.DAG:
+        says_one = any(isinstance(step.action, Respond) and step.condition is None for step in steps)
+        return [] if says_one or not _sets(subject, last) else [last]
+    if not _falls(subject, last):
+        return []
+    found: list[int] = []
+    seen, stack = {last}, [last]
+    while stack:
+        number = stack.pop()
+        if _sets(subject, number):
+            found.append(number)
+            if steps[number].condition is None and steps[number].group is None:
+                continue
+        for before in subject.flow.predecessors[number]:
+            if before <= last and before not in seen and subject.is_reached[before]:
+                seen.add(before)
+                stack.append(before)
+    return sorted(found)
+
+
+def _sets(subject: Subject, number: int) -> bool:
+    step = subject.plan.steps[number]
+    return isinstance(step.action, Call) and step.output is not None and bool(subject.is_reached[number])
+
+
+def _falls(subject: Subject, last: int) -> bool:
+    """Whether the plan may end behind its last step, or group, without an answer."""
+    if not subject.is_reached[last]:
+        return False
+    first = last
+    while first > 0 and subject.flow.group_end[first - 1] == subject.flow.group_end[last]:
+        first -= 1
+    return all(
+        isinstance(step.action, Call) or step.condition is not None or step.foreach is not None
+        for step in subject.plan.steps[first : last + 1]
+    )

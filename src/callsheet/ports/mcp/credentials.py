@@ -1,0 +1,30 @@
+"""The credentials in the configuration of servers, so that they are found wherever they turn up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from callsheet.ports.mcp.config import HttpServer, McpServerConfig, StdioServer
+from callsheet.sealing.configured import configured, in_address, in_arguments, in_environment, in_headers
+from callsheet.sealing.finder import Finder
+from callsheet.sealing.shapes import Shapes
+
+
+def credentials_of(configs: Iterable[McpServerConfig]) -> Iterator[str]:
+    """The credentials in environments, arguments, headers and addresses of these servers."""
+    for config in configs:
+        yield from _credentials(config.transport)
+
+
+def _credentials(transport: StdioServer | HttpServer) -> Iterator[str]:
+    if isinstance(transport, HttpServer):
+        yield from in_headers(transport.headers)
+        yield from in_address(transport.url)
+    else:
+        yield from in_environment(transport.env)
+        yield from in_arguments(transport.args)
+
+
+def finder_for(transport: StdioServer | HttpServer) -> Finder:
+    """Finds what a server was given, and what looks like a credential, in what it says."""
+    return Finder(configured(_credentials(transport)), Shapes())

@@ -1,0 +1,185 @@
+"""What a run that branches off may still do to the world, as far as its plan and its parent tell.
+
+In: the new run as it begins, and the calls of its parent that it does not take over. Out: a line for each
+step that calls a tool which changes something. Nothing is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from callsheet.ir import JSON, Call, CallKind, Effect, Order, Plan, Replan, Step
+from callsheet.ir.flow import flow_of
+from callsheet.machine import CallTool, Machine, RunAgent, ToolFacts
+from callsheet.machine.keys import parse_key
+from callsheet.store.branch import KnownCall, generation_of
+from callsheet.store.replay import Folded
+
+REPLAN = "RE-PLAN"
+
+
+@dataclass(frozen=True, slots=True)
+class AheadCall:
+    """A call whose arguments are known.
+
+    `event` is that of the parent at which it left there, and so will leave again; None for one that is sure
+    to leave and never has. `in_doubt` says that it had left when the run branched off, and nobody knows what
+    came of it.
+    """
+
+    key: str
+    args: Mapping[str, JSON]
+    event: int | None = None
+    in_doubt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EffectAhead:
+    """A step that may change something in the new run.
+
+    `effect` is that of its tool; of an agent, and of a new plan, it is `unsafe`, and `may_call` are the tools
+    that change something and that it may call, where that is known.
+    """
+
+    step: str
+    tool: str
+    effect: Effect
+    calls: tuple[AheadCall, ...] = ()
+    may_call: tuple[str, ...] = ()
+
+
+def effects_ahead(
+    folded: Folded, later: Iterable[KnownCall], *, has_secrets: bool = False
+) -> tuple[EffectAhead, ...]:
+    """The steps that may change something when the run goes on, in the order of its plan.
+
+    `later` are calls that the parent made and the new run will make again if it goes the same way. In a run
+    that `has_secrets` their arguments alone are told, as they stand in the journal.
+    """
+    machine, facts = folded.machine, folded.facts
+    if machine.result is not None:
+        return ()
+    calls = tuple(later)
+    generation = generation_of(machine)
+    mine = [c for c in calls if parse_key(c.key).generation == generation]
+    known = _known_calls(folded, mine, has_secrets)
+    found: list[EffectAhead] = []
+    for number in _steps_ahead(machine):
+        step = machine.program.plan.steps[number]
+        effect = _effect_of(step, facts)
+        if effect is not None:
+            said = known.get((step.id, _tool_of(step)), {})
+            inner = _inner(step, facts)
+            found.append(EffectAhead(step.id, _tool_of(step), effect, tuple(said.values()), inner))
+    return (*found, *_of_new_plans(facts, [c for c in calls if parse_key(c.key).generation > generation]))
+
+
+def _of_new_plans(facts: Mapping[str, ToolFacts], calls: Iterable[KnownCall]) -> Iterator[EffectAhead]:
+    """What the parent did by plans that it made itself later; the new run may make others."""
+    by_step: dict[tuple[str, str], list[AheadCall]] = {}
+    for call in calls:
+        if not facts.get(call.tool, ToolFacts()).effect.only_reads:
+            place = f"r{parse_key(call.key).generation}/{call.step}", call.tool
+            by_step.setdefault(place, []).append(AheadCall(call.key, call.args, call.seq))
+    for (step, tool), said in by_step.items():
+        yield EffectAhead(step, tool, facts.get(tool, ToolFacts()).effect, tuple(said))
+
+
+def _known_calls(
+    folded: Folded, later: Iterable[KnownCall], has_secrets: bool
+) -> dict[tuple[str, str], dict[str, AheadCall]]:
+    """The calls of which the arguments are known, by step and tool, then by key."""
+    doubtful, facts = folded.in_doubt(), folded.facts
+    known: dict[tuple[str, str], dict[str, AheadCall]] = {}
+    for call in later:
+        if not facts.get(call.tool, ToolFacts()).effect.only_reads:
+            known.setdefault((call.step, call.tool), {})[call.key] = AheadCall(call.key, call.args, call.seq)
+    for key, command in folded.waiting.items():
+        if isinstance(command, CallTool | RunAgent) and not folded.effect_of(command).only_reads:
+            of_step = known.setdefault((command.step, command.tool), {})
+            before = of_step.get(key)
+            args = before.args if has_secrets and before is not None else _arguments(command, has_secrets)
+            of_step[key] = AheadCall(key, args, before.event if before else None, key in doubtful)
+    return known
+
+
+def _arguments(command: CallTool | RunAgent, has_secrets: bool) -> Mapping[str, JSON]:
+    if has_secrets:
+        return dict.fromkeys(command.args, "…")
+    return dict(command.args) if isinstance(command, CallTool) else {"inputs": command.inputs, **command.args}
+
+
+def _steps_ahead(machine: Machine) -> Iterator[int]:
+    """The steps that may be carried out from now on, by number, in the order of the plan."""
+    plan = machine.program.plan
+    if plan.order is Order.DAG:
+        assert machine.schedule is not None
+        done = machine.schedule.numbers_done() | machine.schedule.failures.keys() | machine.schedule.dropped
+        yield from (number for number in range(len(plan.steps)) if number not in done)
+        return
+    if machine.pc >= len(plan.steps):
+        return
+    reached = _reached(plan, machine.pc)
+    busy = None if machine.group is None else machine.group
+    for number in sorted(reached):
+        # of the block that is under way, only what has not come out
+        if busy is not None and machine.pc <= number < busy.end and _is_out(machine, number, reached):
+            continue
+        yield number
+
+
+def _reached(plan: Plan, start: int) -> set[int]:
+    """The steps that control may come to from a step, itself included."""
+    flow = flow_of(plan)
+    seen, stack = {start}, [start]
+    while stack:
+        for following in flow.successors[stack.pop()]:
+            if following < len(plan.steps) and following not in seen:
+                seen.add(following)
+                stack.append(following)
+    return seen
+
+
+def _is_out(machine: Machine, number: int, reached: set[int]) -> bool:
+    """Whether a member of the block that is under way has come out, and control cannot come to it again."""
+    group = machine.group
+    assert group is not None
+    plan = machine.program.plan
+    if any(s in reached and plan.steps[s].group is None for s in range(number)):
+        return False  # there may be a way back
+    frame = next((frame for frame in group.frames if frame.code.number == number), None)
+    return frame is not None and not frame.open
+
+
+def _effect_of(step: Step, facts: Mapping[str, ToolFacts]) -> Effect | None:
+    """What a step may do to the world; None where that is nothing."""
+    match step.action:
+        case Call(kind=CallKind.HUMAN):
+            return None
+        case Call(kind=CallKind.AGENT, tool=tool):
+            known = facts.get(tool)
+            inner = _inner(step, facts)
+            is_harmless = known is not None and known.loop is not None and not inner
+            return None if is_harmless else Effect.UNSAFE
+        case Call(kind=CallKind.MODEL):
+            return None
+        case Call(tool=tool):
+            effect = facts.get(tool, ToolFacts()).effect
+            return None if effect.only_reads else effect
+        case Replan():
+            return Effect.UNSAFE
+        case _:
+            return None
+
+
+def _tool_of(step: Step) -> str:
+    return step.action.tool if isinstance(step.action, Call) else REPLAN
+
+
+def _inner(step: Step, facts: Mapping[str, ToolFacts]) -> tuple[str, ...]:
+    """The tools that change something and that an agent may call."""
+    known = facts.get(step.action.tool) if isinstance(step.action, Call) else None
+    if known is None or known.loop is None:
+        return ()
+    return tuple(t for t in known.loop.tools if not facts.get(t, ToolFacts()).effect.only_reads)

@@ -1,0 +1,113 @@
+"""The plan of a run with a step or an argument edited, for a run that branches off.
+
+In: a plan, and what a person wants otherwise. Out: the plan that the new run goes by, all other steps as they
+were. A step keeps its id, and its place in a block: the run's calls are named by them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
+from callsheet.frontends.dag import format_dag, parse_dag
+from callsheet.frontends.ltp import parse
+from callsheet.ir import JSON, Call, DictExpr, ListExpr, Literal, Order, Plan, Step, Value
+from callsheet.store import JournalError
+
+
+def with_arguments(plan: Plan, given: Mapping[tuple[str, str], JSON]) -> Plan:
+    """The plan with these arguments, by step and name; a text is data, in which no `$` is read.
+
+    An argument without a name is called by its place, from 0. Raises JournalError (JRN084) for a step or an
+    argument that is not there.
+    """
+    for (step, name), value in given.items():
+        plan = _with_step(plan, step, lambda old, n=name, v=value: _with_argument(old, n, v))
+    return plan
+
+
+def with_steps(plan: Plan, given: Mapping[str, str]) -> Plan:
+    """The plan with these steps, each as a line of plan, or as a JSON object where the plan is a graph.
+
+    Raises JournalError (JRN084) for a step that is not there, CallsheetError for a text that is no step.
+    """
+    for step, text in given.items():
+        read = _read_object if plan.order is Order.DAG else _read_line
+        plan = _with_step(plan, step, lambda old, t=text, p=plan, r=read: r(p, old, t))
+    return plan
+
+
+def _with_step(plan: Plan, name: str, change: Callable[[Step], Step]) -> Plan:
+    at = next((n for n, step in enumerate(plan.steps) if step.id == name), None)
+    if at is None:
+        names = [step.id for step in plan.steps]
+        near = did_you_mean(name, names)
+        listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+        way_out = f"did you mean {' or '.join(near)}?" if near else f"its steps are {listed}"
+        raise JournalError("JRN084", f"the plan of the run has no step {name[:80]}", way_out)
+    return replace(plan, steps=(*plan.steps[:at], change(plan.steps[at]), *plan.steps[at + 1 :]))
+
+
+def _with_argument(step: Step, name: str, value: JSON) -> Step:
+    action = step.action
+    if not isinstance(action, Call):
+        raise JournalError("JRN084", f"step {step.id} calls no tool", "edit the step: --replace")
+    made = _value_of(value)
+    if name.isascii() and name.isdigit() and int(name) < len(action.positional):
+        at = int(name)
+        given = (*action.positional[:at], made, *action.positional[at + 1 :])
+        return replace(step, action=replace(action, positional=given))
+    names = [known for known, _ in action.named]
+    if name in names:
+        named = tuple((known, made if known == name else old) for known, old in action.named)
+    else:
+        named = (*action.named, (name, made))
+    return replace(step, action=replace(action, named=named))
+
+
+def _value_of(data: JSON) -> Value:
+    if isinstance(data, dict):
+        return DictExpr(tuple((key, _value_of(value)) for key, value in data.items()))
+    if isinstance(data, list):
+        return ListExpr(tuple(_value_of(value) for value in data))
+    return Literal(data)
+
+
+def _read_line(_plan: Plan, old: Step, text: str) -> Step:
+    """The step that a line of plan says."""
+    has_id = text.lstrip().startswith(f"{old.id}:")
+    read = parse(text if has_id else f"{old.id}: {text}", "--replace")
+    if read.plan is None:
+        raise CallsheetError(read.diagnostics, read.source)
+    if len(read.plan.steps) != 1:
+        raise _wrong(f"this is not one line of plan but {len(read.plan.steps)}", read.source)
+    step = read.plan.steps[0]
+    if step.group is not None:
+        raise _wrong("a block is no step", read.source)
+    return replace(step, id=old.id, group=old.group, depends_on=old.depends_on)
+
+
+def _read_object(plan: Plan, old: Step, text: str) -> Step:
+    """The step that a JSON object says, as it stands in a plan of dependencies."""
+    source = Source("--replace", text)
+    try:
+        given: Any = json.loads(text)
+    except ValueError as error:
+        raise _wrong(f"a step of this plan is a JSON object, and this is none: {error}", source) from error
+    if not isinstance(given, dict):
+        raise _wrong("a step of this plan is a JSON object", source)
+    tree = json.loads(format_dag(plan))
+    steps = cast("list[dict[str, Any]]", tree["steps"])
+    at = next(n for n, step in enumerate(plan.steps) if step.id == old.id)
+    steps[at] = {**cast("dict[str, Any]", given), "index": steps[at]["index"]}
+    read = parse_dag(json.dumps(tree), "--replace")
+    if read.plan is None:
+        raise CallsheetError(read.diagnostics, read.source)
+    return read.plan.steps[at]
+
+
+def _wrong(message: str, source: Source) -> CallsheetError:
+    return CallsheetError([Diagnostic("JRN084", Severity.ERROR, message)], source)

@@ -1,0 +1,106 @@
+"""Which values of a configuration are credentials: by their names, or by what they look like.
+
+In: environments, headers, arguments and addresses. Out: the secrets among them. Everyday values (`true`, a
+path, a host) are none, for they would be found everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from callsheet.sealing.known import Known
+
+SHORTEST = 8
+"""Characters of a credential of a configuration."""
+CONFIGURED = "configured"
+_NAME = re.compile(
+    r"(?:^|[_\-.])(?:api_?key|key|token|secret|passw(?:or)?d|passphrase|pwd|pat|credentials?|auth|cookie|dsn)s?"
+    r"(?:$|[_\-.](?:id|value|file)?$)|authorization|password|secret|token|api-?key",
+    re.IGNORECASE,
+)
+_MIXED = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9_+=-]{24,}")
+_PLAIN = re.compile(r"true|false|yes|no|on|off|none|null|[0-9.,:]+|[~./\\].*|[A-Za-z]:\\.*", re.IGNORECASE)
+_ORDINARY_HEADERS = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "accept-language",
+        "content-type",
+        "host",
+        "origin",
+        "referer",
+        "user-agent",
+    }
+)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9-]{2,15}\s+(\S+)")
+
+
+def is_credential(name: str, value: str) -> bool:
+    """Whether a value under this name is a credential.
+
+    >>> is_credential("GITHUB_TOKEN", "abcd-1234"), is_credential("TZ", "Europe/Oslo")
+    (True, False)
+    >>> is_credential("SSH_AUTH_SOCK", "/tmp/agent"), is_credential("X", "a1" * 16)
+    (False, True)
+    """
+    value = value.strip()
+    if len(value) < SHORTEST or _PLAIN.fullmatch(value):
+        return False
+    if "://" in value:
+        return False  # what is secret in an address is a part of it
+    return bool(_NAME.search(name) or _MIXED.fullmatch(value))
+
+
+def in_environment(environ: Mapping[str, str]) -> Iterator[str]:
+    """The credentials among the variables of an environment, passwords within addresses as well."""
+    for name, value in environ.items():
+        if is_credential(name, value):
+            yield value.strip()
+        elif "://" in value:
+            yield from in_address(value)
+
+
+def in_headers(headers: Mapping[str, str]) -> Iterator[str]:
+    """The credentials among configured headers: all but those that tell nothing of who asks."""
+    for name, value in headers.items():
+        told = value.strip()
+        if name.lower() in _ORDINARY_HEADERS or len(told) < SHORTEST:
+            continue
+        scheme = _SCHEME.fullmatch(told)
+        yield told if scheme is None else scheme[1]
+
+
+def in_arguments(arguments: Iterable[str]) -> Iterator[str]:
+    """The credentials on a command line: `--token x`, `--token=x`, `KEY=x`, and what looks like one."""
+    flag = ""
+    for word in arguments:
+        name, equals, value = word.partition("=")
+        if equals and is_credential(name.lstrip("-"), value):
+            yield value
+        elif "://" in word:
+            yield from in_address(value if equals and "://" in value else word)
+        elif is_credential(flag.lstrip("-"), word) and not word.startswith("-"):
+            yield word
+        flag = word if word.startswith("-") and not equals else ""
+
+
+def in_address(address: str) -> Iterator[str]:
+    """The password and the telling parameters of a URL."""
+    try:
+        parts = urlsplit(address)
+        password = parts.password
+    except ValueError:
+        return
+    if password:
+        yield unquote(password)
+        yield password
+    for name, value in parse_qsl(parts.query):
+        if is_credential(name, value):
+            yield value
+
+
+def configured(values: Iterable[str]) -> Known:
+    """The secrets of a configuration, to be looked for."""
+    return Known.of(dict.fromkeys(values), CONFIGURED, shortest=SHORTEST)

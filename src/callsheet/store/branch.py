@@ -1,0 +1,269 @@
+"""Which events of a run another one begins with that branches off from it.
+
+In: the events of a run, the event up to which they count, what is edited there. Out: which of them the new
+run takes, and the new run as they leave it. Nothing is written here, and nothing is carried out.
+
+What counts is a beginning of the run, and of what was under way there the outcomes that came later: a call
+that had left has had its effect, and what came of it is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from callsheet.ir import JSON, Plan
+from callsheet.machine import CallTool, Edited, Machine, RunAgent
+from callsheet.machine.keys import parse_key
+from callsheet.machine.machine import Observer
+from callsheet.store.events import Event, EventType
+from callsheet.store.records import PlanOf, event_record
+from callsheet.store.replay import Folded, begin_with, fold_on
+
+_TOLD = frozenset(EventType) - {
+    EventType.INTENT,
+    EventType.TIMER,
+    EventType.ASK,
+    EventType.LATE,
+    EventType.SNAPSHOT,
+    EventType.END,
+}
+"""What the machine is told of."""
+_OUTCOMES = frozenset(
+    {EventType.OK, EventType.ERR, EventType.PLAN, EventType.IN_DOUBT, EventType.DECIDED, EventType.INTENT}
+)
+_STORY = _OUTCOMES | {EventType.TIMER, EventType.FIRED, EventType.ASK, EventType.SIGNAL}
+
+
+class Visited(NamedTuple):
+    """A visit of a step: of the `generation`-th plan of a run, the `visit`-th time."""
+
+    generation: int
+    step: str
+    visit: int
+
+
+class Cut(NamedTuple):
+    """Where a run branches off: behind the event `at`, but for what is `dropped`.
+
+    Of what comes later, the outcomes count of what was under way; with `keeps` also those of other visits
+    of which it says so.
+    """
+
+    at: int
+    dropped: frozenset[str] = frozenset()
+    keeps: Callable[[Visited], bool] | None = None
+
+
+class KnownCall(NamedTuple):
+    """A call of a run that left at the event `seq`, and the arguments that it had."""
+
+    key: str
+    step: str
+    tool: str
+    args: Mapping[str, JSON]
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A run that is about to branch off.
+
+    `start` is the body of its first event and `folded` the run as it begins, with `plan`. It takes the
+    events up to `at` but for those `left_out`, and of the later ones those `taken`. `edit` stands before the
+    parent's event `edited_before`, or behind all up to `at` where that is None.
+    """
+
+    at: int
+    left_out: frozenset[int]
+    taken: frozenset[int]
+    edit: Edited | None
+    edited_before: int | None
+    start: Mapping[str, Any]
+    plan: Plan
+    folded: Folded
+
+
+def stand_at(
+    plan: Plan, events: Iterable[Event], at: int, plan_of: PlanOf, observer: Observer | None = None
+) -> tuple[Folded, Event]:
+    """A run after its event `at`, folded from its start, and that event; raises JournalError (JRN020)."""
+    last: list[Event] = []
+
+    def upto() -> Iterator[Event]:
+        for row in events:
+            if row.seq > at:
+                return
+            last[:] = [row]
+            yield row
+
+    rows = upto()
+    folded = begin_with(plan, next(rows), observer)
+    fold_on(folded, rows, plan_of)
+    return folded, last[0]
+
+
+def begins_at(
+    plan: Plan, events: Iterable[Event], plan_of: PlanOf, visited: Visited
+) -> tuple[int, Folded] | None:
+    """The event with which the turn of a step comes, and the run there; None where it never came."""
+    rows = iter(events)
+    first = next(rows)
+    folded = begin_with(plan, first)
+    found = first.seq if hasbegin_with(folded.machine, visited) else None
+
+    def until() -> Iterator[Event]:
+        nonlocal found
+        before = first.seq
+        for row in rows:
+            if hasbegin_with(folded.machine, visited):
+                found = before
+                return
+            before = row.seq
+            yield row
+        if hasbegin_with(folded.machine, visited):
+            found = before
+
+    if found is None:
+        fold_on(folded, until(), plan_of)
+    return None if found is None else (found, folded)
+
+
+def hasbegin_with(machine: Machine, visited: Visited) -> bool:
+    """Whether the turn of a step has come so often."""
+    generation, step, visit = visited
+    number = machine.program.number_of.get(step)
+    if number is None or generation_of(machine) != generation:
+        return False
+    return machine.visits[number] >= visit
+
+
+def generation_of(machine: Machine) -> int:
+    """How many plans took the place of the first one."""
+    return int(machine.generation[1:-1]) if machine.generation else 0
+
+
+def branch(
+    plan: Plan,
+    events: Iterable[Event],
+    plan_of: PlanOf,
+    cut: Cut,
+    start: Mapping[str, Any],
+    edit: Edited | None = None,
+) -> Branch:
+    """The run that branches off from these events, with `start` as the body of its first one.
+
+    `plan` is its own. An edit at the first event has to stand in the start instead. Raises JournalError
+    (JRN020) for events that cannot be read.
+    """
+    rows = iter(events)
+    first = next(rows)
+    folded = begin_with(plan, first, body=start)
+    choice = _Choice(folded, cut, edit)
+    fold_on(folded, choice.rows(rows), plan_of)
+    return Branch(
+        cut.at,
+        frozenset(choice.left_out),
+        frozenset(choice.taken),
+        edit,
+        choice.edited_before,
+        start,
+        plan,
+        folded,
+    )
+
+
+class _Choice:
+    """Chooses among the events of a run as a new one is folded from those that it takes."""
+
+    def __init__(self, folded: Folded, cut: Cut, edit: Edited | None) -> None:
+        self._folded = folded
+        self._cut = cut
+        self._edit = edit
+        self.left_out: list[int] = []
+        self.taken: list[int] = []
+        self.edited_before: int | None = None
+        self._open: frozenset[str] | None = None
+        """The calls that had left at the cut and had no outcome."""
+
+    def rows(self, rows: Iterator[Event]) -> Iterator[Event]:
+        """Those that are taken, each when the run has been told of those before it."""
+        cut, edit = self._cut, self._edit
+        for row in rows:
+            if row.seq > cut.at:
+                if self._open is None:
+                    yield from self._edited(row, None)
+                    self._open = frozenset(self._folded.launched.keys() & self._folded.waiting.keys())
+                if self._folded.machine.result is not None:
+                    return
+                if self._is_wanted(row):
+                    self.taken.append(row.seq)
+                    yield row
+            elif row.type is EventType.SNAPSHOT or row.key in cut.dropped:
+                self.left_out.append(row.seq)
+            else:
+                if edit is not None and edit.holds and row.seq == cut.at:
+                    yield from self._edited(row, row.seq)
+                yield row
+        if self._open is None:
+            yield from self._edited(None, None)
+
+    def _edited(self, row: Event | None, before: int | None) -> Iterator[Event]:
+        """The edit as an event, once."""
+        edit, self._edit = self._edit, None
+        if edit is not None:
+            self.edited_before = before
+            kind, _, body = event_record(edit)
+            yield Event("", 0, 0, kind, None, None, None, None, 0.0, 0.0, body, b"")
+
+    def _is_wanted(self, row: Event) -> bool:
+        """Whether an event that came later tells of what counts."""
+        key, folded, keeps = row.key, self._folded, self._cut.keeps
+        assert self._open is not None
+        if key is None:
+            return False
+        if key in self._open:
+            return row.type in _OUTCOMES and self._fits(row.type, key)
+        if keeps is None or row.type not in _STORY:
+            return False
+        place = parse_key(key)
+        if place.generation != generation_of(folded.machine):
+            return False
+        return keeps(Visited(place.generation, place.step, place.visit)) and self._fits(row.type, key)
+
+    def _fits(self, kind: EventType, key: str) -> bool:
+        """Whether the run waits for such an event."""
+        machine, waiting = self._folded.machine, self._folded.waiting
+        if kind in (EventType.INTENT, EventType.TIMER, EventType.ASK):
+            return key in waiting
+        return machine.awaits(key) or (kind is EventType.FIRED and key in waiting)
+
+
+def tells_the_machine(kind: EventType) -> bool:
+    """Whether the machine of a run is told of events of this kind."""
+    return kind in _TOLD
+
+
+def calls_after(plan: Plan, events: Iterable[Event], plan_of: PlanOf, at: int) -> list[KnownCall]:
+    """The calls of tools and agents that left after the event `at`, with their arguments."""
+    found: list[KnownCall] = []
+    rows = iter(events)
+    folded = begin_with(plan, next(rows))
+
+    def noted() -> Iterator[Event]:
+        for row in rows:
+            if row.seq > at and row.type is EventType.INTENT and row.key is not None:
+                call = folded.waiting.get(row.key)
+                if isinstance(call, CallTool | RunAgent):
+                    args = call.args if isinstance(call, CallTool) else {"inputs": call.inputs, **call.args}
+                    found.append(KnownCall(row.key, call.step, call.tool, dict(args), row.seq))
+            yield row
+
+    fold_on(folded, noted(), plan_of)
+    return found
+
+
+def with_inputs(start: Mapping[str, Any], values: Mapping[str, JSON]) -> dict[str, Any]:
+    """The body of a start whose inputs are edited."""
+    return {**start, "inputs": {**start["inputs"], **values}}

@@ -1,0 +1,231 @@
+"""A run that branches off from another, put into the journal.
+
+In: the branch, as it was decided. Out: a new run with a chain of its own: its events are copies, hashed anew
+under its id, and name the same large values. So it verifies, is exported and is kept without the run that it
+came from. Its start tells from which event of which run it came, and the hash that run's chain had there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, NamedTuple, TypeAlias
+
+from callsheet.ir import Plan
+from callsheet.machine import Edited
+from callsheet.machine.keys import place_of_key
+from callsheet.sealing.sealer import Path, Sealer
+from callsheet.store.archive import entries_of, run_row
+from callsheet.store.blobs import INLINE_LIMIT, ROW_LIMIT, insert_blob, write_blob_file
+from callsheet.store.branch import Branch
+from callsheet.store.events import (
+    GENESIS,
+    NO_BODY,
+    EventType,
+    Head,
+    decode_intents,
+    encode_body,
+    encode_intent,
+    identify,
+    link,
+)
+from callsheet.store.ids import check_run_id
+from callsheet.store.journal import Parts
+from callsheet.store.ledger import run_exists
+from callsheet.store.pending import plan_row
+from callsheet.store.reader import RunInfo
+from callsheet.store.records import event_record
+from callsheet.store.schema import SEQ_BITS
+from callsheet.store.writer import RunStatus
+
+_INSERT_EVENT = (
+    "INSERT INTO events"
+    " (id, epoch, type, key, step, idx, attempt, ts, mono, body, blob, covers, intents, hash)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_INSERT_RUN = (
+    "INSERT INTO runs"
+    " (run_id, parent_run, forked_at, plan_hash, core_version, status, epoch, created, updated)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_INSERT_PLAN = (
+    "INSERT OR IGNORE INTO plans (plan_hash, ir_version, id, title, body, source, created)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+Intents: TypeAlias = "tuple[tuple[str, str | None], ...]"
+"""Calls that left with an event: keys and tools."""
+_NOWHERE = (None, None, None, None)
+
+
+class _When(NamedTuple):
+    """Who wrote an event, and when."""
+
+    epoch: int
+    ts: float
+    mono: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An entry on its way, but for its number and hash."""
+
+    when: _When
+    kind: str
+    place: tuple[str | None, str | None, int | None, int | None]
+    """Key, step, item, attempt."""
+    body: bytes | None
+    blob: str | None
+    intents: Intents = ()
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of the body."""
+        if self.blob is not None:
+            return bytes.fromhex(self.blob)
+        return NO_BODY if self.body is None else sha256(self.body).digest()
+
+
+def hash_at(parts: Parts, run_id: str, seq: int) -> str:
+    """The hash of the entry of a run that the event `seq` stands in, in hexadecimal."""
+    number, _ = run_row(parts.reader, run_id)
+    base = number << SEQ_BITS
+    rows = parts.reader.select(
+        "SELECT hash FROM events WHERE id > ? AND id <= ? ORDER BY id DESC LIMIT 1", (base, base + seq)
+    )
+    return rows[0][0].hex()
+
+
+class Secrets(NamedTuple):
+    """What takes secrets out of what is written, and the parts of the start and of the edit that are such."""
+
+    sealer: Sealer
+    start: Mapping[Path, str]
+    edit: Mapping[Path, str]
+
+
+def write_branch(
+    parts: Parts, parent: RunInfo, run_id: str, branch: Branch, plan: tuple[Plan, str], secrets: Secrets
+) -> None:
+    """Put the run `run_id` into the journal, which branches off from `parent`; `plan` has its text with it.
+
+    All of it is there, or nothing. No process owns it then. What was sealed stays so. Raises JournalError:
+    JRN001 for an id that is none, JRN003 if there is such a run, JRN017 where the journal cannot be written,
+    SEC003 where something is secret and there can be no key.
+    """
+    start = _body(EventType.START, branch.start, secrets.sealer, secrets.start)
+    edit = None if branch.edit is None else _edit_body(branch.edit, secrets)
+    check_run_id(run_id)
+
+    def work(cursor: sqlite3.Cursor) -> None:
+        if cursor.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone():
+            raise run_exists(run_id)
+        now, row = parts.clock(), plan_row(*plan)
+        number, _ = run_row(parts.reader, parent.run_id)
+        entries = _entries(parts, cursor, number, branch, start, edit)
+        cursor.execute(_INSERT_PLAN, (*row, now))
+        cursor.execute(
+            _INSERT_RUN,
+            (
+                run_id,
+                parent.run_id,
+                branch.at,
+                row.plan_hash,
+                parent.core_version,
+                RunStatus.RUNNING,
+                1,
+                now,
+                now,
+            ),
+        )
+        assert cursor.lastrowid is not None, "an INSERT gives a row id"
+        _insert(cursor, run_id, cursor.lastrowid, entries)
+        if branch.folded.ended and branch.folded.machine.result is not None:
+            status = RunStatus(branch.folded.machine.result.status)
+            cursor.execute("UPDATE runs SET status = ? WHERE run_id = ?", (status, run_id))
+
+    parts.ledger.maintain(work)
+
+
+def _insert(cursor: sqlite3.Cursor, run_id: str, number: int, entries: Iterator[_Entry]) -> None:
+    seq, prev, epoch = 0, GENESIS, 1
+    for entry in entries:
+        when = entry.when
+        epoch = max(epoch, when.epoch)
+        head: Head = (seq + 1, when.epoch, entry.kind, *entry.place, when.ts, when.mono)
+        intents = None
+        if entry.intents:
+            intents = b"[%b]" % b",".join(encode_intent(*intent) for intent in entry.intents)
+        prev = link(prev, head, entry.digest, identify(run_id, head), intents)
+        covers = 1 + len(entry.intents)
+        values = ((number << SEQ_BITS) + seq + 1, *head[1:], entry.body, entry.blob, covers, intents, prev)
+        cursor.execute(_INSERT_EVENT, values)
+        seq += covers
+    cursor.execute(
+        "UPDATE runs SET head_seq = ?, head_hash = ?, epoch = ? WHERE number = ?", (seq, prev, epoch, number)
+    )
+
+
+def _body(kind: EventType, body: Mapping[str, Any], sealer: Sealer, secret: Mapping[Path, str]) -> bytes:
+    """The bytes of a body, with what is secret sealed in it."""
+    data = encode_body(kind, body)
+    sealed = sealer.sealed(kind, body, data, secret)
+    return data if sealed is None else encode_body(kind, sealed)
+
+
+def _edit_body(edit: Edited, secrets: Secrets) -> bytes:
+    kind, _, body = event_record(edit)
+    return _body(kind, body or {}, secrets.sealer, secrets.edit)
+
+
+def _entries(
+    parts: Parts, cursor: sqlite3.Cursor, number: int, branch: Branch, start: bytes, edit: bytes | None
+) -> Iterator[_Entry]:
+    """The entries of the new run, in order; its start and its edit have these bodies."""
+    before = _When(1, 0.0, 0.0)
+    for seq, row in entries_of(parts.reader, number):
+        epoch, kind, key, step, index, attempt, ts, mono, body, blob, _, intents, _ = row
+        when = _When(epoch, ts, mono)
+        if edit is not None and (seq == branch.edited_before or seq > branch.at):
+            yield _edit_entry(parts, edit, when if seq == branch.edited_before else before)
+            edit = None
+        left = () if intents is None else decode_intents(intents)
+        kept = tuple(intent for at, intent in enumerate(left, seq + 1) if _is_taken(branch, at))
+        if seq == 1:
+            yield _start_entry(parts, cursor, start, when, kept)
+        elif _is_taken(branch, seq):
+            yield _Entry(when, kind, (key, step, index, attempt), body, blob, kept)
+        else:
+            yield from (_intent_entry(intent, when) for intent in kept)
+        before = when
+    if edit is not None:
+        yield _edit_entry(parts, edit, before)
+
+
+def _is_taken(branch: Branch, seq: int) -> bool:
+    return seq in branch.taken if seq > branch.at else seq not in branch.left_out
+
+
+def _start_entry(parts: Parts, cursor: sqlite3.Cursor, data: bytes, when: _When, intents: Intents) -> _Entry:
+    if len(data) <= INLINE_LIMIT:
+        return _Entry(when, EventType.START, _NOWHERE, data, None, intents)
+    name = sha256(data).hexdigest()
+    if len(data) > ROW_LIMIT:
+        write_blob_file(parts.place.blobs, name, data, sync=True)
+    insert_blob(cursor, name, data, parts.clock())
+    return _Entry(when, EventType.START, _NOWHERE, None, name, intents)
+
+
+def _edit_entry(parts: Parts, data: bytes, when: _When) -> _Entry:
+    # a large one stays in its row: nobody types so much
+    return _Entry(when._replace(ts=parts.clock()), EventType.EDIT, _NOWHERE, data, None)
+
+
+def _intent_entry(intent: tuple[str, str | None], when: _When) -> _Entry:
+    """An intent of an entry whose event is not taken."""
+    key, tool = intent
+    data = None if tool is None else encode_body(EventType.INTENT, {"tool": tool})
+    return _Entry(when, EventType.INTENT, (key, *place_of_key(key)), data, None)

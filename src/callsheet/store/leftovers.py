@@ -1,0 +1,106 @@
+"""The labels of what runs have left: sent along with an export, let go of when what they were of is gone.
+
+In: a journal, the ids of runs. Out: lines of an export, labels taken in, places that are gone. A label that
+comes with an import only ever raises what is known of its place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from callsheet.ir.labels import read_label
+from callsheet.policy.paths import file_key
+from callsheet.store.errors import JournalError
+from callsheet.store.labels import EVERYWHERE, NOTES, LabelStore, Noted, notes_of
+
+KIND = "labels"
+"""What the line of an export is called."""
+_MOST_FILES = 200_000
+"""A workspace with more files keeps the labels of all that were ever in it."""
+
+
+def lines_of_labels(journal: Path, run_id: str) -> Iterator[bytes]:
+    """The line of an export with the labels of what a run has left; nothing where it has left none."""
+    if not LabelStore.path_beside(journal).exists():
+        return
+    with open_labels(journal) as store:
+        told = [[root, name, str(label)] for root, name, label in store.entries(run_id)]
+    if told:
+        yield json.dumps({"callsheet": KIND, "run": run_id, KIND: told}).encode() + b"\n"
+
+
+def read_labels(said: Mapping[str, Any]) -> tuple[str, list[Noted]]:
+    """The run and the labels of such a line; raises KeyError, TypeError or ValueError for another."""
+    rows = [Noted(str(root), str(name), read_label(label)) for root, name, label in said[KIND]]
+    return str(said["run"]), rows
+
+
+def take_labels(journal: Path, found: Iterable[tuple[str, list[Noted]]]) -> None:
+    """Join the labels that came with an import into those that are known."""
+    told = list(found)
+    if not told:
+        return
+    with open_labels(journal) as store:
+        for run_id, rows in told:
+            for root, name, label in rows:
+                store.end(store.begin(root, name, label, run_id), replaced=False)
+
+
+def open_labels(journal: Path) -> LabelStore:
+    """The labels beside a journal; raises JournalError (JRN010) where they cannot be used."""
+    try:
+        return LabelStore.beside(journal)
+    except sqlite3.Error as error:
+        raise JournalError(
+            "JRN010",
+            f"the labels of files and facts beside {journal} cannot be used: {error}",
+            way_out="free space, or move that file (`…-labels`) away, and all that it knows with it",
+        ) from error
+
+
+def let_go(journal: Path, runs: Iterable[str], *, dry_run: bool = False) -> list[Noted]:
+    """Let go of labels of files that are gone, and of notes of runs that are in the journal no more.
+
+    A folder that is not there, or has too many files to look through, keeps all of its labels; so do facts.
+    """
+    if not LabelStore.path_beside(journal).exists():
+        return []
+    kept = {notes_of(run_id) for run_id in runs}
+    with open_labels(journal) as store:
+        gone = list(_gone(store.entries(), kept))
+        if not dry_run:
+            gone = [noted for noted in gone if store.forget(noted.root, noted.name)]
+    return gone
+
+
+def _gone(noted: Iterable[Noted], kept: set[str]) -> Iterator[Noted]:
+    files: dict[str, frozenset[str] | None] = {}
+    for place in noted:
+        if place.root.startswith(NOTES):
+            if place.root not in kept:
+                yield place
+        elif place.root and place.name != EVERYWHERE:
+            if place.root not in files:
+                files[place.root] = _files_in(Path(place.root))
+            here = files[place.root]
+            if here is not None and place.name not in here:
+                yield place
+
+
+def _files_in(root: Path) -> frozenset[str] | None:
+    """The names under which the files of a folder are kept; None where that cannot be known."""
+    if not root.is_dir():
+        return None
+    found: set[str] = set()
+    unread: list[OSError] = []
+    for folder, _, names in os.walk(root, onerror=unread.append):
+        below = Path(folder).relative_to(root)
+        found.update(file_key((below / name).as_posix()) for name in names)
+        if len(found) > _MOST_FILES:
+            return None
+    return None if unread else frozenset(found)

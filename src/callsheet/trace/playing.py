@@ -1,0 +1,76 @@
+"""A run told event by event, as it went: each event with what the machine said when it was told of it.
+
+In: a plan and the events of its journal. Out: moments, in order. Nothing is run, and nothing is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from callsheet.ir import Plan
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.store.events import Event
+from callsheet.store.records import PlanOf
+from callsheet.store.replay import fold
+
+
+class Said(NamedTuple):
+    """A note, and for a step that has ended how many seconds it took."""
+
+    note: Note
+    took: float | None
+
+
+class Moment(NamedTuple):
+    """An event and what it led to."""
+
+    event: Event
+    said: tuple[Said, ...]
+
+
+def play(plan: Plan, events: Iterable[Event], plan_of: PlanOf, show: Callable[[Moment], bool]) -> None:
+    """Show each moment of a run, until `show` gives False.
+
+    Raises JournalError (JRN020) where the events cannot be read, and what reading them raises.
+    """
+    clock = _Clock()
+    before: Event | None = None
+
+    def one_by_one() -> Iterator[Event]:
+        nonlocal before
+        for event in events:
+            if before is not None and not show(Moment(before, clock.taken())):
+                before = None
+                return
+            before = event
+            clock.now = event.ts
+            yield event
+
+    fold(plan, one_by_one(), plan_of, clock.note)
+    if before is not None:
+        show(Moment(before, clock.taken()))
+
+
+class _Clock:
+    """Keeps what the machine says, and times steps by the times of the events."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._since: dict[str, float] = {}
+        self._said: list[Said] = []
+
+    def note(self, note: Note) -> None:
+        took: float | None = None
+        if note.kind is NoteKind.EARLY or note.kind is NoteKind.STARTED:
+            self._since.setdefault(note.step, self.now)
+        elif note.kind is NoteKind.FAILED and note.step in self._since:
+            took = self.now - self._since[note.step]
+        elif note.kind in (NoteKind.FINISHED, NoteKind.SKIPPED):
+            since = self._since.pop(note.step, None)
+            took = None if since is None or note.kind is NoteKind.SKIPPED else max(0.0, self.now - since)
+        self._said.append(Said(note, took))
+
+    def taken(self) -> tuple[Said, ...]:
+        said, self._said = tuple(self._said), []
+        return said

@@ -1,0 +1,166 @@
+"""Looking for a text in all that a run has handled: what it was given, arguments, results, errors, answers.
+
+In: the events of a journal, and what finds a text in a text. Out: the places that have it, one by one, in the
+order of the events. Nothing is kept: a journal is gone through once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, cast
+
+from callsheet.ir import JSON, Plan
+from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent
+from callsheet.machine.asking import asked_to_json
+from callsheet.machine.commands import Ask
+from callsheet.store.events import Event, EventType
+from callsheet.store.records import PlanOf
+from callsheet.store.replay import Folded, begin_with, fold_on
+
+Find = Callable[[str], "tuple[int, int] | None"]
+"""Where in a text the first match is, from and to, or None."""
+_CONTEXT = 40
+_BOOKS = frozenset({"digest", "due", "msg_id", "spent", "unsettled", "outcome", "verdict", "decision"})
+"""Names in the bodies of events that keep the books, and hold nothing that the run has handled."""
+_SKIPPED = frozenset({EventType.SNAPSHOT})
+_WORDS: Mapping[EventType, str] = {
+    EventType.START: "given",
+    EventType.OK: "result",
+    EventType.ERR: "error",
+    EventType.LATE: "late answer",
+    EventType.SIGNAL: "answer",
+    EventType.DECIDED: "decision",
+    EventType.IN_DOUBT: "doubt",
+    EventType.EDIT: "edit",
+    EventType.CANCEL: "cancel",
+    EventType.END: "end",
+    EventType.ASK: "question",
+}
+
+
+class Match(NamedTuple):
+    """A text that was found.
+
+    `what` is the kind of thing it stands in: `given`, `argument`, `result`, `error`, `answer` and the like.
+    `path` leads to it from there; `variable` is the one that takes a result, or was given or edited, None
+    where there is none. `before` and `after` are what stands around it.
+    """
+
+    seq: int
+    step: str | None
+    key: str | None
+    what: str
+    path: tuple[str | int, ...]
+    before: str
+    text: str
+    after: str
+    variable: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The place as plans write it."""
+        head = () if self.variable is None else (f"${self.variable}",)
+        return ".".join([*head, *map(str, self.path)])
+
+
+def search(plan: Plan, events: Iterable[Event], plan_of: PlanOf, find: Find) -> Iterator[Match]:
+    """The places of a run that have the text.
+
+    Arguments are made again as the run is folded. Raises JournalError where events cannot be read.
+    """
+    rows = iter(events)
+    first = next(rows)
+    folded = begin_with(plan, first)
+    yield from _in_body(first, folded, find)
+    for row in rows:
+        if row.type is EventType.INTENT and row.key is not None:
+            yield from _in_call(row, folded, find)
+        elif row.type not in _SKIPPED:
+            yield from _in_body(row, folded, find)
+        fold_on(folded, (row,), plan_of)
+
+
+def _in_call(row: Event, folded: Folded, find: Find) -> Iterator[Match]:
+    command = folded.waiting.get(row.key or "")
+    if command is not None:
+        for path, value in _arguments(command):
+            yield from _in_value(row, "argument", path, value, find)
+
+
+def _arguments(command: Awaited) -> Iterator[tuple[tuple[str | int, ...], JSON]]:
+    """What a call is made with."""
+    match command:
+        case CallTool(args=args):
+            yield from (((name,), value) for name, value in args.items())
+        case CallModel(inputs=inputs, args=args) | RunAgent(inputs=inputs, args=args):
+            yield from (((number,), value) for number, value in enumerate(inputs))
+            yield from (((name,), value) for name, value in args.items())
+        case AgentTurn(inputs=inputs):
+            yield from (((number,), value) for number, value in enumerate(inputs))
+        case Compile(reason=reason):
+            yield ("reason",), reason
+        case Ask(asked=asked):
+            yield (), cast("JSON", asked_to_json(asked))
+        case _:
+            pass
+
+
+def _variable_of(row: Event, folded: Folded) -> tuple[str | None, tuple[int, ...]]:
+    """The variable that takes the result of a call, and where in it the item of a FOREACH stands."""
+    program = folded.machine.program
+    number = program.number_of.get(row.step or "")
+    if number is None or not folded.machine.is_open(row.key or ""):
+        return None, ()
+    code = program.steps[number]
+    name = program.names[code.out_slot] if code.out_slot >= 0 else None
+    return name, (row.index or 0,) if code.source is not None else ()
+
+
+def _named(matches: Iterator[Match]) -> Iterator[Match]:
+    """Matches in an object of variables."""
+    for match in matches:
+        yield match._replace(variable=str(match.path[0]), path=match.path[1:])
+
+
+def _in_body(row: Event, folded: Folded, find: Find) -> Iterator[Match]:
+    body: Mapping[str, Any] = row.body or {}
+    what = _WORDS.get(row.type)
+    if what is None:
+        return
+    match row.type:
+        case EventType.START:
+            yield from _named(_in_value(row, what, (), body.get("inputs", {}), find))
+        case EventType.EDIT:
+            yield from _named(_in_value(row, what, (), body.get("values", {}), find))
+        case EventType.OK:
+            variable, item = _variable_of(row, folded)
+            for match in _in_value(row, what, item, body.get("value"), find):
+                yield match._replace(variable=variable)
+        case EventType.END:
+            yield from _in_value(row, "response", (), body.get("response"), find)
+            if body.get("error") != body.get("response"):
+                yield from _in_value(row, "error", (), body.get("error"), find)
+        case _:
+            for name, value in body.items():
+                if name not in _BOOKS:
+                    path = () if name in ("error", "value") else (name,)
+                    yield from _in_value(row, what, path, value, find)
+
+
+def _in_value(row: Event, what: str, path: tuple[str | int, ...], value: JSON, find: Find) -> Iterator[Match]:
+    """The places in a value, in its order, without recursion."""
+    stack: list[tuple[tuple[str | int, ...], JSON]] = [(path, value)]
+    while stack:
+        place, node = stack.pop()
+        if isinstance(node, dict):
+            stack += [((*place, key), inner) for key, inner in reversed(node.items())]
+        elif isinstance(node, list):
+            stack += [((*place, at), node[at]) for at in range(len(node) - 1, -1, -1)]
+        elif node is not None:
+            text = node if isinstance(node, str) else json.dumps(node)
+            found = find(text)
+            if found is not None:
+                start, end = found
+                before, after = text[max(0, start - _CONTEXT) : start], text[end : end + _CONTEXT]
+                yield Match(row.seq, row.step, row.key, what, place, before, text[start:end], after)

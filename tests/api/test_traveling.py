@@ -1,0 +1,81 @@
+"""Playback, rerun and fork from a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from callsheet import CallsheetError, Runtime, StepFinished, VariableEdited, tool
+
+PLAN = """
+S1: @LOOK (at=$n) > $seen
+S2: @SEND (text="saw $seen") > $sent
+S3: @RESPOND ($sent)
+"""
+
+
+class World:
+    """Two tools, and what they were asked."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def tools(self):
+        @tool(effect="read")
+        def look(at: int) -> int:
+            self.calls.append(f"look {at}")
+            return at * 10
+
+        def send(text: str) -> str:
+            self.calls.append(f"send {text}")
+            return text.upper()
+
+        return [look, send]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, world: World) -> Runtime:
+    made = Runtime(tools=world.tools(), journal=tmp_path / "journal.db")
+    assert made.run_sync(PLAN, {"n": 1}, run_id="r1").response == "SAW 10"
+    world.calls.clear()
+    return made
+
+
+def test_playback_gives_the_events_and_calls_nothing(runtime: Runtime, world: World) -> None:
+    played = runtime.playback_sync("r1")
+    finished = [(p.event.step, p.event.value) for p in played if isinstance(p.event, StepFinished)]
+    assert finished[:2] == [("S1", 10), ("S2", "SAW 10")]
+    assert all(p.event.replayed for p in played)
+    assert [p.event.number for p in played] == [*range(1, len(played) + 1)]
+    part = runtime.playback_sync("r1", start=3, end=3)
+    assert part
+    assert {p.seq for p in part} == {3}
+    assert world.calls == []
+
+
+def test_what_lies_ahead_has_to_be_agreed_to(runtime: Runtime, world: World) -> None:
+    with pytest.raises(CallsheetError, match="JRN083"):
+        runtime.rerun_sync("r1", "S2")
+    shown = []
+    result = runtime.rerun_sync("r1", "S2", effects=lambda ahead: bool(shown.extend(ahead)) or True, by="ann")
+    assert result.response == "SAW 10"
+    assert [(effect.step, effect.calls[0].args) for effect in shown] == [("S2", {"text": "saw 10"})]
+    assert world.calls == ["send saw 10"]
+
+
+def test_a_fork_goes_its_own_way(runtime: Runtime, world: World) -> None:
+    result = runtime.fork_sync("r1", 3, variables={"seen": 7}, effects=True, new_id="r2")
+    assert (result.run_id, result.response, world.calls) == ("r2", "SAW 7", ["send saw 7"])
+    edited = [p.event for p in runtime.playback_sync("r2") if isinstance(p.event, VariableEdited)]
+    assert [(event.variable, event.value) for event in edited] == [("seen", 7)]
+    result = runtime.fork_sync("r1", 3, arguments={("S2", "text"): "other"}, effects=True)
+    assert result.response == "OTHER"
+    assert runtime.fork_sync("r1", 3, steps={"S2": "@LOOK (at=4) > $sent"}).response == "40"
+    with pytest.raises(CallsheetError, match="CHK040"):
+        runtime.fork_sync("r1", 3, steps={"S2": "@NOWHERE () > $sent"})

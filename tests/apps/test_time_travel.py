@@ -1,0 +1,248 @@
+"""`rerun` and `fork`: runs that branch off, as people and programs ask for them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+from callsheet.runtime.forking import Edits, fork
+from callsheet.store import Journal
+
+PLAN = (
+    "S1: @ADD (a=$n) > $a",
+    "S2: ?FOREACH ($i IN [$a, 7]) THEN @ADD (a=$i, b=10) > $sums",
+    'S3: ?IF ($a > 1) THEN @NOTE (line="$sums.1 kept") > $noted',
+    'S4: @RESPOND ("$sums.0 $noted")',
+)
+
+
+def done_run(machine, *lines, run_id="r1", given=("n=1",)):
+    variables = [part for text in given for part in ("--var", text)]
+    result = machine(
+        "run", machine.plan(*(lines or PLAN)), "--tools", machine.tools, "--run-id", run_id, *variables
+    )
+    assert result.exit_code in (0, 1), result.stderr
+
+
+def notes(machine):
+    path = machine.folder / "notes.txt"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def event_of(machine, run, key, kind="ok"):
+    events = machine.json("show", run, "--events")
+    return str(next(e["seq"] for e in events if e["key"] == key and e["type"] == kind))
+
+
+def test_what_changes_something_is_listed_and_does_not_happen_without_a_yes(machine):
+    done_run(machine)
+    result = machine("rerun", "r1", "--from", "S2", "--run-id", "r2")
+    assert result.exit_code == 4
+    assert "S3  @NOTE (unsafe)" in result.stderr
+    assert "again, as at event 8 of r1: line=17 kept" in result.stderr
+    assert "--yes" in result.stderr
+    said = machine("rerun", "r1", "--from", "S2", "--json")
+    assert said.exit_code == 4
+    effects = json.loads(said.stdout)["effects"]
+    assert [(e["step"], e["tool"], e["effect"]) for e in effects] == [("S3", "NOTE", "unsafe")]
+    assert effects[0]["calls"][0]["args"] == {"line": "17 kept"}
+    assert notes(machine) == ["17 kept"]
+    assert [run["run_id"] for run in machine.json("runs")] == ["r1"]
+
+
+def test_a_rerun_reuses_what_came_before_and_makes_the_rest_again(machine):
+    done_run(machine)
+    result = machine("rerun", "r1", "--from", "S3", "--yes", "--run-id", "r2")
+    assert (result.exit_code, result.stdout.strip()) == (0, "12 17 kept")
+    assert notes(machine) == ["17 kept", "17 kept"]
+    assert "S1    started" not in result.stderr
+    assert machine("runs", "diff", "r1", "r2", "--exit-code").exit_code == 0
+    assert "r1 after event" in machine("show", "r2").stdout
+    assert "child    r2" in machine("show", "r1").stdout
+    row = next(run for run in machine.json("runs") if run["run_id"] == "r2")
+    assert (row["parent"], row["forked_at"]) == ("r1", machine.json("show", "r2")["from"]["event"])
+
+
+def test_a_variable_that_is_set_takes_the_place_of_the_result(machine):
+    done_run(machine)
+    at = event_of(machine, "r1", "S1.0.1")
+    result = machine("fork", "r1", "--at", at, "--set", "a=0", "--by", "ann", "--run-id", "r2")
+    assert "S3  @NOTE" in result.stderr  # its condition is not known before it is asked
+    result = machine("fork", "r1", "--at", at, "--set", "a=0", "--by", "ann", "--run-id", "r2", "--yes")
+    assert (result.exit_code, result.stdout.strip()) == (0, "10")
+    assert notes(machine) == ["17 kept"]
+    story = machine.json("show", "r2")
+    assert (story["from"]["by"], story["from"]["edits"]) == ("ann", [{"set": "a"}])
+    edited = [e for e in machine.json("show", "r2", "--events") if e["type"] == "edit"]
+    assert [e["body"] for e in edited] == [{"values": {"a": 0}, "by": "ann", "holds": True}]
+    assert "set by hand in the fork" in machine("why", "r2", "sums.0").stdout
+    assert "$a set" in machine("runs", "diff", "r1", "r2").stdout
+    assert machine("lctl", "emit", "r2").exit_code == 0
+    assert machine("runs", "verify").exit_code == 0
+
+
+def test_what_the_run_was_given_is_edited_at_its_first_event(machine):
+    done_run(machine)
+    result = machine("fork", "r1", "--at", "1", "--set", "n=40", "--run-id", "r2", "--yes")
+    assert result.stdout.strip() == "51 17 kept"
+    assert machine.json("show", "r2")["variables"]["n"] == 40
+
+
+def test_an_edit_amid_a_loop_holds_for_what_begins_after_it(machine):
+    lines = (
+        'S1: ?FOREACH ($i IN [1, 2]) THEN @NOTE (line="$i $n") > $a',
+        'S2: @RESPOND ("$a.0, $a.1, $n")',
+    )
+    done_run(machine, *lines)
+    at = event_of(machine, "r1", "S1.0.1")
+    result = machine("fork", "r1", "--at", at, "--set", "n=x", "--run-id", "r2", "--yes")
+    assert result.stdout.strip() == "1 1, 2 x, x"
+
+
+def test_an_argument_and_a_step_are_edited_before_they_begin(machine):
+    done_run(machine)
+    at = event_of(machine, "r1", "S1.0.1")
+    result = machine("fork", "r1", "--at", at, "--args", "S2.b=20", "--run-id", "r2", "--yes")
+    assert result.stdout.strip() == "22 27 kept"
+    line = 'S3=?IF ($a > 100) THEN @NOTE (line="never") > $noted'
+    result = machine("fork", "r1", "--at", at, "--replace", line, "--run-id", "r3", "--yes")
+    assert result.stdout.strip() == "12"
+    assert machine.json("show", "r3")["from"]["edits"] == [{"replace": "S3", "line": line.partition("=")[2]}]
+    result = machine("fork", "r1", "--at", at, "--replace", "S3=@NOWHERE (x=1)", "--yes")
+    assert (result.exit_code, "CHK040" in result.stderr) == (2, True)
+
+
+def test_a_text_that_is_given_as_an_argument_is_data(machine):
+    done_run(machine, 'S1: @NOTE (line="one") > $a', 'S2: @NOTE (line="two") > $b', "S3: @RESPOND ($b)")
+    at = event_of(machine, "r1", "S1.0.1")
+    result = machine("fork", "r1", "--at", at, "--args", "S2.line=$a stays", "--run-id", "r2", "--yes")
+    assert result.stdout.strip() == "$a stays"
+
+
+def test_edits_that_cannot_be_are_refused_with_a_way_out(machine):
+    done_run(machine)
+    begun = event_of(machine, "r1", "S2.0.1", "intent")
+    last = machine.json("show", "r1")["events"]
+    for asked, code, way_out in (
+        (("fork", "r1", "--at", begun, "--args", "S2.b=20"), "JRN082", f"--at {int(begun) - 1}"),
+        (("fork", "r1", "--at", last, "--set", "a=2"), "JRN082", "an earlier event"),
+        (("fork", "r1", "--at", 3, "--set", "sum=2"), "JRN084", "$sums"),
+        (("fork", "r1", "--at", 3, "--args", "S9.b=20"), "JRN084", "S1"),
+        (("fork", "r1", "--at", 99), "JRN041", f"1 to {last}"),
+        (("rerun", "r1", "--from", "S9"), "JRN081", "S1"),
+        (("rerun", "r1", "--from", "S3@2"), "JRN081", "1 time"),
+    ):
+        result = machine(*map(str, asked))
+        assert result.exit_code == 2, result.stderr
+        assert code in result.stderr
+        assert way_out in result.stderr
+
+
+def test_a_call_that_was_under_way_keeps_the_outcome_that_the_parent_had_for_it(machine):
+    done_run(machine)
+    left = event_of(machine, "r1", "S3.0.1", "intent")
+    result = machine("fork", "r1", "--at", left, "--run-id", "r2")
+    assert (result.exit_code, result.stdout.strip()) == (0, "12 17 kept")
+    assert notes(machine) == ["17 kept"]
+
+
+def test_a_call_that_was_in_doubt_at_the_point_is_in_doubt_in_the_fork(machine):
+    plan = machine.plan('S1: @DIE (marker="m") > $a', "S2: @RESPOND ($a)")
+    machine.shell("run", plan, "--tools", machine.tools, "--run-id", "r1")
+    result = machine("fork", "r1", "--at", "2", "--run-id", "r2")
+    assert result.exit_code == 4
+    assert "nobody knows whether it took place" in result.stderr
+    result = machine("fork", "r1", "--at", "2", "--run-id", "r2", "--yes")
+    assert result.exit_code == 4
+    assert "callsheet decide r2" in result.stderr
+    assert machine("resume", "r2", "--in-doubt", "value=7").stdout.strip() == "7"
+
+
+def test_a_fork_is_whole_without_its_parent(machine):
+    lines = ("S1: @BULK (size=200000) > $a", 'S2: @NOTE (line="x") > $b', "S3: @RESPOND ($b)")
+    done_run(machine, *lines)
+    at = event_of(machine, "r1", "S1.0.1")
+    assert machine("fork", "r1", "--at", at, "--run-id", "r2", "--yes").exit_code == 0
+    with sqlite3.connect(machine.journal) as connection:
+        connection.execute("UPDATE runs SET updated = 0 WHERE run_id = 'r1'")
+        connection.execute("UPDATE events SET ts = 0 WHERE id >> 32 = 1")
+    pruned = machine.json("runs", "prune")
+    assert pruned["runs"] == ["r1"]
+    assert machine("runs", "verify").exit_code == 0
+    assert machine.json("show", "r2")["variables"]["a"] == "x" * 200000
+    assert machine("runs", "export", "r2", "-o", "r2.jsonl").exit_code == 0
+    assert machine("runs", "import", "r2.jsonl", "--journal", "other.db").exit_code == 0
+    assert machine("rerun", "r2", "--from", "S3", "--journal", "other.db").stdout.strip() == "x"
+
+
+def test_what_was_sealed_stays_sealed_in_a_fork(machine, monkeypatch):
+    lines = ("S1: @ADD (a=1) > $a", 'S2: @NOTE (line="$a ${word}") > $b', "S3: @RESPOND ($b)")
+    monkeypatch.setenv("WORD", "opensesame")
+    result = machine(
+        "run", machine.plan(*lines), "--tools", machine.tools, "--run-id", "r1", "--secret", "word=env:WORD"
+    )
+    assert result.exit_code == 0, result.stderr
+    at = event_of(machine, "r1", "S1.0.1")
+    result = machine("fork", "r1", "--at", at, "--set", "a=5", "--run-id", "r2")
+    assert result.exit_code == 4
+    assert "opensesame" not in result.stdout + result.stderr
+    assert machine("fork", "r1", "--at", at, "--set", "a=5", "--run-id", "r2", "--yes").exit_code == 0
+    assert (
+        machine("fork", "r1", "--at", "1", "--set", "word=abracadabra", "--run-id", "r3", "--yes").exit_code
+        == 0
+    )
+    assert machine("rerun", "r3", "--from", "S2", "--run-id", "r4", "--yes").exit_code == 0
+    assert notes(machine) == ["2 opensesame", "5 opensesame", "2 abracadabra", "2 abracadabra"]
+    written = b"".join(path.read_bytes() for path in machine.journal.parent.iterdir() if path.is_file())
+    assert b"opensesame" not in written
+    assert b"abracadabra" not in written
+    assert machine("runs", "verify").exit_code == 0
+
+
+POLICY = """
+schema = 1
+[defaults]
+inputs = "T/pub"
+[tools."@LOOK"]
+returns = "U/priv"
+egress = false
+destructive = false
+[tools."@ADD"]
+egress = false
+destructive = false
+returns = "T/pub"
+[tools."@NOTE"]
+control = ["path"]
+egress = false
+destructive = false
+"""
+
+
+def test_a_fork_is_under_the_policy_of_its_parent(machine):
+    """An edited value is vouched for, as an input is; an edited step is proved as a plan is."""
+    policy = machine.write("policy.toml", POLICY)
+    lines = (
+        'S1: @LOOK (path="seen") > $where',
+        "S2: @ADD (a=1) > $a",
+        'S3: @NOTE (line="$where", path="notes.txt") > $b',
+        "S4: @RESPOND ($b)",
+    )
+    result = machine(
+        "run", machine.plan(*lines), "--tools", machine.tools, "--run-id", "r1", "--policy", policy
+    )
+    assert result.exit_code == 0, result.stderr
+    at = event_of(machine, "r1", "S2.0.1")
+    untrusted = 'S3=@NOTE (line="x", path="$where") > $b'
+    result = machine("fork", "r1", "--at", at, "--replace", untrusted, "--yes")
+    assert result.exit_code == 3, result.stderr
+    assert machine("rerun", "r1", "--from", "S3", "--run-id", "r2", "--yes").exit_code == 0
+    story = machine.json("show", "r2", "--events")
+    assert story[0]["body"]["policy_hash"] == machine.json("show", "r1", "--events")[0]["body"]["policy_hash"]
+    with Journal.open(machine.journal) as journal:
+        at = int(event_of(machine, "r1", "S1.0.1"))
+        made = fork(journal, "r1", at, Edits({"where": "elsewhere", "a": 3}))
+        monitor = made.folded.machine.monitor
+        assert monitor is not None
+        labels = {name: str(label) for name, (label, _) in monitor.variables().items()}
+    assert labels["where"] == "T/priv"  # vouched for, and read by nobody who may not read what it replaces
+    assert labels["a"] == "T/pub"

@@ -1,0 +1,185 @@
+"""Runs that branch off: with nothing changed they end as their parents did, wherever they branch off."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.plans import FACTS, INPUTS, plan_of, plan_texts
+from tests.runtime.test_drivers_agree import LIMITS, SEEDS, ports_of, simulation
+
+from callsheet.frontends.dag import parse_dag
+from callsheet.ir import Plan
+from callsheet.machine import CallTool, Limits, Result, Usage
+from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.forking import Edits, fork, rerun
+from callsheet.runtime.gateway import Ports
+from callsheet.runtime.runs import Launch, resume_run, start_run
+from callsheet.store import Durability, EventType, Journal
+from callsheet.store.records import Start
+from callsheet.store.replay import Folded
+
+SAME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with Journal.open(tmp_path / "journal.db", Durability.OFF) as opened:
+        yield opened
+
+
+def ran(journal: Journal, plan: Plan, world: int, limits: Limits = LIMITS) -> tuple[str, Result]:
+    run_id = f"run-{len(journal.runs())}"
+    launch = Launch(facts=FACTS, inputs=INPUTS, limits=limits)
+    ended = asyncio.run(start_run(plan, ports_of(world), launch, journal, run_id)).result
+    assert ended is not None
+    return run_id, ended
+
+
+def resumed(journal: Journal, run_id: str, world: int) -> RunOutcome:
+    @asynccontextmanager
+    async def ports_for(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
+        yield ports_of(world)
+
+    return asyncio.run(resume_run(journal, run_id, ports_for))
+
+
+def comparable(result: Result) -> Result:
+    """Without what it used: calls that had left before their turn are made again after an edit."""
+    return replace(result, usage=Usage())
+
+
+def carried_on(folded: Folded, world: int) -> Result:
+    return folded.machine.result or simulation(folded.machine, world).go_on(list(folded.waiting.values()))
+
+
+@given(plan_texts(), SEEDS, st.sampled_from(["sequential", "auto"]))
+@SAME
+def test_a_fork_with_nothing_changed_ends_as_its_parent(
+    journal: Journal, text: str, world: int, schedule: Any
+) -> None:
+    """At every event: mid-block, mid-loop, between two attempts; and nothing is in doubt."""
+    run_id, ended = ran(journal, plan_of(text), world, replace(LIMITS, schedule=schedule))
+    for at in range(1, journal.find_run(run_id).events + 1):
+        made = fork(journal, run_id, at)
+        assert made.folded.in_doubt() == {}
+        assert carried_on(made.folded, world) == ended
+
+
+@given(plan_texts(), SEEDS, st.sampled_from(["sequential", "auto"]))
+@SAME
+def test_an_edit_that_says_what_is_there_changes_nothing(
+    journal: Journal, text: str, world: int, schedule: Any
+) -> None:
+    run_id, ended = ran(journal, plan_of(text), world, replace(LIMITS, schedule=schedule))
+    for at in range(1, journal.find_run(run_id).events):
+        there = fork(journal, run_id, at).folded.machine
+        if there.result is None:
+            made = fork(journal, run_id, at, Edits(there.variables()))
+            assert comparable(carried_on(made.folded, world)) == comparable(ended)
+
+
+@given(plan_texts(), SEEDS, st.integers(1, 10_000))
+@SAME
+def test_a_fork_in_the_journal_is_whole_and_is_carried_on(
+    journal: Journal, text: str, world: int, at: int
+) -> None:
+    """The local driver takes it up; its chain verifies, and its events say what the parent's did."""
+    run_id, ended = ran(journal, plan_of(text), world)
+    at = 1 + at % journal.find_run(run_id).events
+    child = f"{run_id}-fork"
+    fork(journal, run_id, at).write(journal, child)
+    assert journal.verify(child) is None
+    outcome = resumed(journal, child, world)
+    assert outcome.result == ended
+    assert journal.verify(child) is None
+    before, after = (list(journal.events(name)) for name in (run_id, child))
+    told = [(e.type, e.key, e.step, e.body, e.ts) for e in before[1:at]]
+    assert [(e.type, e.key, e.step, e.body, e.ts) for e in after[1:at]] == told
+    info = journal.find_run(child)
+    assert (info.parent_run, info.forked_at, [c.run_id for c in journal.children(run_id)]) == (
+        run_id,
+        at,
+        [child],
+    )
+
+
+@given(plan_texts(), SEEDS, st.sampled_from(["sequential", "auto"]))
+@SAME
+def test_a_rerun_from_any_visit_ends_as_its_parent(
+    journal: Journal, text: str, world: int, schedule: Any
+) -> None:
+    run_id, ended = ran(journal, plan_of(text), world, replace(LIMITS, schedule=schedule))
+    machine = fork(journal, run_id, journal.find_run(run_id).events).folded.machine
+    for code, visits in zip(machine.program.steps, machine.visits, strict=True):
+        for visit in range(1, visits + 1):
+            made = rerun(journal, run_id, f"{machine.generation}{code.id}@{visit}")
+            assert carried_on(made.folded, world) == ended
+
+
+# ---------------------------------------------------------------- graphs
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Plan:
+    """Graphs whose steps are called 1, 2, … and read what they wait for."""
+    count = draw(st.integers(1, 6))
+    lines: list[dict[str, Any]] = []
+    for n in range(1, count + 1):
+        before = sorted(draw(st.sets(st.integers(1, n - 1)))) if n > 1 else []
+        lines.append(
+            {
+                "index": str(n),
+                "title": str(n),
+                "tool": draw(st.sampled_from(["read", "write", "faulty"])),
+                "args": {"x": " ".join(f"${{v{m}}}" for m in before), "y": n},
+                "depends_on": [str(m) for m in before],
+                "result_variable": f"v{n}",
+            }
+        )
+    return parse_dag(json.dumps({"title": "p", "steps": lines})).require()
+
+
+@given(graphs(), SEEDS, st.sampled_from([1, 2, 16]))
+@SAME
+def test_a_graph_that_is_forked_at_any_event_ends_as_its_parent(
+    journal: Journal, plan: Plan, world: int, at_once: int
+) -> None:
+    run_id, ended = ran(journal, plan, world, replace(LIMITS, max_concurrency=at_once))
+    for at in range(1, journal.find_run(run_id).events + 1):
+        made = fork(journal, run_id, at)
+        assert made.folded.in_doubt() == {}
+        assert carried_on(made.folded, world) == ended
+
+
+@given(graphs(), SEEDS)
+@SAME
+def test_a_rerun_of_a_graph_makes_again_what_waits_for_the_step_and_nothing_else(
+    journal: Journal, plan: Plan, world: int
+) -> None:
+    run_id, ended = ran(journal, plan, world, replace(LIMITS, max_concurrency=16))
+    begun = {event.step for event in journal.events(run_id) if event.type is EventType.INTENT}
+    for step in plan.steps:
+        if step.id not in begun:
+            continue
+        made = rerun(journal, run_id, step.id)
+        simulated = simulation(made.folded.machine, world)
+        assert simulated.go_on(list(made.folded.waiting.values())) == ended
+        again = {one.command.step for one in simulated.launched if isinstance(one.command, CallTool)}
+        assert again == {id_ for id_ in cone(plan, step.id) if id_ in begun}
+
+
+def cone(plan: Plan, first: str) -> set[str]:
+    found = {first}
+    for step in plan.steps:
+        if found & {*(step.depends_on or ())}:
+            found.add(step.id)
+    return found
