@@ -48,3 +48,13 @@ def test_a_run_that_failed_has_a_post_mortem_unless_a_hand_off_is_asked_for(tmp_
 def test_without_a_journal_there_is_nothing_to_tell() -> None:
     with Runtime() as runtime, pytest.raises(ValueError, match="no journal"):
         runtime.lctl_sync("last")
+
+
+def test_a_run_is_told_after_any_of_its_events(tmp_path: Path) -> None:
+    with Runtime(tools=[total], journal=tmp_path / "j.db") as runtime:
+        run = runtime.run_sync(PLAN, {"invoice": 881})
+        before, after = runtime.lctl_sync(run.run_id, 1), runtime.lctl_sync(run.run_id, 3)
+        assert (list(before.facts), before.chain.target) == (["F1"], "S1:@TOTAL")
+        assert list(after.facts) == ["F1", "F2"]
+        with pytest.raises(CallsheetError, match="JRN041"):
+            runtime.lctl_sync(run.run_id, 99)

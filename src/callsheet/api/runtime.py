@@ -389,18 +389,21 @@ class Runtime(Traveling):
     async def lctl(
         self,
         run_id: str,
-        at: str | None = None,
+        at: str | int | None = None,
         *,
         debug: bool | None = None,
+        items: bool = False,
         confidence: Mapping[str, float] | None = None,
     ) -> Handoff | DebugDocument:
         """A run of the journal as an LCTL document; `callsheet.lctl.write` gives its text.
 
         `run_id` is an id, the beginning of one, or `last`. `at` names a step, or one of its visits such as
-        `S3@2`: the hand-off after it; without it, where the run stands. `debug` asks for the post-mortem
+        `S3@2`, or is the number of an event: the hand-off after it; without it, where the run stands. `items`
+        tells the results of each FOREACH one by one. `debug` asks for the post-mortem
         (True) or the hand-off (False); by default a run that failed has a post-mortem. `confidence` says
         how sure the results of tools are, from 0 to 1 by tool. Raises CallsheetError: JRN002 for an unknown
-        run, JRN012, JRN015 or JRN020 where its events cannot be read, RUN060 for a step that it has not done.
+        run, JRN012, JRN015 or JRN020 where its events cannot be read, RUN060 for a step that it has not done,
+        JRN041 for an event that it does not have.
         """
         self._require_journal()
         by_tool = {canonical_tool_name(tool): value for tool, value in (confidence or {}).items()}
@@ -408,18 +411,21 @@ class Runtime(Traveling):
             raise ValueError("confidence is a number from 0 to 1")
         async with self._opened() as session:
             assert session.journal is not None
-            return lctl_of(session.journal, session.find(run_id), at, debug=debug, by_tool=by_tool)
+            found = session.find(run_id)
+            return lctl_of(session.journal, found, at, debug=debug, with_items=items, by_tool=by_tool)
 
     def lctl_sync(
         self,
         run_id: str,
-        at: str | None = None,
+        at: str | int | None = None,
         *,
         debug: bool | None = None,
+        items: bool = False,
         confidence: Mapping[str, float] | None = None,
     ) -> Handoff | DebugDocument:
         """As `lctl`, for programs without an event loop."""
-        return self._run_sync(self.lctl(run_id, at, debug=debug, confidence=confidence), "lctl")
+        work = self.lctl(run_id, at, debug=debug, items=items, confidence=confidence)
+        return self._run_sync(work, "lctl")
 
     # ------------------------------------------------------------ without async
 

@@ -6,8 +6,10 @@ In: a journal and a run. Out: its LCTL document, made anew from its events each 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from types import MappingProxyType
 
+from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
 from callsheet.trace.lctl.model import DebugDocument, Handoff
 from callsheet.trace.projection.project import debug_document_of, handoff_of, has_failed
@@ -19,22 +21,31 @@ _NO_VALUES: Mapping[str, float] = MappingProxyType({})
 def lctl_of(
     journal: Journal,
     run_id: str,
-    at: str | None = None,
+    at: str | int | None = None,
     *,
     debug: bool | None = None,
+    with_items: bool = False,
     by_tool: Mapping[str, float] = _NO_VALUES,
 ) -> Handoff | DebugDocument:
-    """The document of a run where it stands, or after a step.
+    """The document of a run where it stands, or after a step, or after the event of a number.
 
     `debug` asks for a post-mortem or a hand-off; by default it is the post-mortem of a run that failed,
-    unless a step is named. `by_tool` says how sure the results of tools are, from 0 to 1 by canonical name.
+    unless a step or an event is named. `with_items` tells the results of a FOREACH one by one. `by_tool`
+    says how sure the results of tools are, from 0 to 1 by canonical name.
     Raises CallsheetError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 where its events cannot be
-    read, RUN060 for a step that it has not done.
+    read, RUN060 for a step that it has not done, JRN041 for an event that it does not have.
     """
     info = journal.find_run(run_id)
     plan = journal.plan(info.plan_hash)[0]
-    record = record_of(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0])
+    events = journal.events(info.run_id)
+    if isinstance(at, int):
+        if not 1 <= at <= info.events:
+            raise JournalError(
+                "JRN041", f"the run has no event {at}", f"its events have the numbers 1 to {info.events}"
+            )
+        events = islice(events, at)
+    record = record_of(plan, events, lambda name: journal.plan(name)[0], with_items=with_items)
     wanted = has_failed(record) and at is None if debug is None else debug
     if wanted:
         return debug_document_of(record, info.run_id, by_tool)
-    return handoff_of(record, info.run_id, at, by_tool)
+    return handoff_of(record, info.run_id, at if isinstance(at, str) else None, by_tool)

@@ -16,7 +16,7 @@ from callsheet.trace.lctl.check import check
 from callsheet.trace.lctl.findings import LctlError
 from callsheet.trace.lctl.model import Handoff
 from callsheet.trace.lctl.reading import parse, read
-from callsheet.trace.lctl.write import to_data
+from callsheet.trace.lctl.write import to_data, write
 from lctl_blocks import failed, hop, minimal, text
 
 MINIMAL = text(minimal())
@@ -194,3 +194,10 @@ def test_a_document_with_any_value_in_any_place_is_told_of_and_kept(block: dict,
 
 
 hop_text = text(hop(1))
+
+
+@pytest.mark.parametrize("char", ["\x85", "\u2028", "\u2029"])
+def test_what_ends_a_line_in_yaml_1_1_alone_is_a_character_of_its_text(char: str) -> None:
+    block = f"lctl: '3.0'\nchain: {{id: c, step: 1, from: a, to: b}}\ninstruction: go{char}on \ue000\n"
+    assert parse(block).instruction == f"go{char}on \ue000"
+    assert parse(write(parse(block))) == parse(block)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from zlib import crc32
 
@@ -16,7 +16,11 @@ from tests.plans import FACTS
 
 from callsheet.ir import JSON, Plan
 from callsheet.ir.canon import plan_hash
+from callsheet.ir.labels import LITERAL
 from callsheet.machine import (
+    AgentTurn,
+    Answered,
+    Ask,
     CallModel,
     CallTool,
     Command,
@@ -24,15 +28,19 @@ from callsheet.machine import (
     Event,
     Failed,
     Limits,
-    Machine,
     PlanCompiled,
     Started,
     Succeeded,
-    compile_plan,
+    ToolFacts,
+    Verdict,
 )
+from callsheet.machine.keys import place_of_key
+from callsheet.policy.model import Policy
 from callsheet.runtime.simulated import Simulation
 from callsheet.store.events import Entry, EventType
+from callsheet.store.events import Event as Row
 from callsheet.store.records import Start, event_record
+from callsheet.store.replay import begin
 from callsheet.trace.lineage.lineage import Lineage
 from callsheet.trace.lineage.record import lineage_of
 
@@ -49,14 +57,16 @@ class Recorded:
         limits: Limits,
         respond: Callable[[Command], tuple[float, Event]],
         inputs: dict[str, JSON],
+        facts: Mapping[str, ToolFacts] = FACTS,
+        policy: Policy | None = None,
     ) -> None:
         self.plan = plan
         self.plans: dict[str, Plan] = {}
-        self.start = Start(inputs, dict(FACTS), limits, {}, {})
+        self.start = Start(inputs, dict(facts), limits, {}, {}, policy=policy)
         self.took: dict[str, set[str]] = {}
         self.states: list[tuple[dict[str, JSON], set[str]]] = []
         self._respond = respond
-        self.simulation = Simulation(Machine(compile_plan(plan, FACTS), limits), self._watch)
+        self.simulation = Simulation(begin(plan, self.start).machine, self._watch)
         self.simulation.start(inputs)
         self._keep_state()
         while self.simulation.machine.result is None and self.simulation.step():
@@ -67,8 +77,9 @@ class Recorded:
     def _watch(self, command: Command) -> tuple[float, Event]:
         if isinstance(command, CallTool):
             self.took[command.key] = marks(command.args)
-        elif isinstance(command, CallModel):
-            self.took[command.key] = marks([command.inputs, command.args])
+        elif isinstance(command, CallModel | AgentTurn):
+            whole = command.key.partition("/t")[0]
+            self.took[whole] = self.took.get(whole, set()) | marks([command.inputs, command.args])
         seconds, event = self._respond(command)
         if isinstance(event, PlanCompiled):
             self.plans[plan_hash(event.plan)] = event.plan
@@ -87,6 +98,13 @@ class Recorded:
             entries.append(Entry(seq, kind, key, float(seq), body, seq, None))
         return entries
 
+    def rows(self) -> list[Row]:
+        """The same, with whose calls they are."""
+        return [
+            Row("r", e.seq, 1, EventType(e.type), e.key, *_place(e.key), e.ts, e.ts, e.body, b"")
+            for e in self.entries()
+        ]
+
     def lineage(self, upto: int | None = None) -> Lineage:
         return lineage_of(self.plan, self.entries(), self.plans.__getitem__, upto)
 
@@ -100,6 +118,10 @@ class Recorded:
                 found.add(mark)
                 waiting += self.took.get(mark, ())
         return found
+
+
+def _place(key: str | None) -> tuple[str | None, int | None, int | None]:
+    return (None, None, None) if key is None else place_of_key(key)
 
 
 def marks(value: Any) -> set[str]:
@@ -117,12 +139,34 @@ def marked(seed: int, key: str) -> JSON:
 
 
 def marked_outcome(seed: int, second: Plan, command: Command) -> Event:
-    """What comes of a command in a world of marked data."""
+    """What comes of a command in a world of marked data; what an agent says has its step's mark."""
     key: str = getattr(command, "key", "")
+    mark = key if isinstance(command, CallTool) else key.partition("/t")[0]
+    if isinstance(command, Ask):
+        return Answered(key, command.asked.digest, Verdict.APPROVE)  # what is denied would have no mark
+    if isinstance(command, AgentTurn):
+        return _turn(seed, command)
     dice = crc32(f"{seed}:{key}".encode()) % 10
     if isinstance(command, Compile):
-        return Failed(key, "no plan") if dice < 3 else PlanCompiled(key, second, FACTS)
+        return Failed(key, "no plan") if dice < 3 else PlanCompiled(key, second, FACTS, context=LITERAL)
     tool: str = getattr(command, "tool", "")
     if dice < (6 if tool == "FAULTY" else 2):
-        return Failed(key, f"error ⟦{key}⟧")
-    return Succeeded(key, marked(seed, key))
+        return Failed(key, f"error ⟦{mark}⟧")
+    return Succeeded(key, marked(seed, mark))
+
+
+def _turn(seed: int, command: AgentTurn) -> Event:
+    """What a model answers to an agent: calls, the end with a marked value, or nothing that can be read."""
+    whole = command.key.partition("/t")[0]
+    dice = crc32(f"{seed}?{command.key}".encode())
+    kind, dice = dice % 8, dice // 8
+    if kind == 0:
+        return Failed(command.key, f"error ⟦{whole}⟧")
+    if kind == 1:
+        return Succeeded(command.key, "no action")
+    if kind < 5:
+        return Succeeded(command.key, {"finish": marked(seed, whole)})
+    calls: list[JSON] = [
+        {"tool": name, "args": {"x": dice % 3}} for name in ("read", "faulty")[: 1 + dice % 2]
+    ]
+    return Succeeded(command.key, {"calls": calls})

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.machine.agents.test_laws import FACTS as AGENT_FACTS
+from tests.machine.agents.test_laws import plans as agent_plans
 from tests.machine.test_graph import graphs
-from tests.plans import LIMITS, duration, plan_of, plan_texts
+from tests.plans import FACTS, LIMITS, duration, plan_of, plan_texts
 from tests.trace.lineage.recording import INPUTS, Recorded, marked_outcome, marks
 
+from callsheet.api.policies import load_policy
 from callsheet.ir import JSON, Call, Order, Output, Plan, Ref, Step
-from callsheet.machine import Command, Event, Status
-from callsheet.store.events import Event as Row
-from callsheet.store.events import EventType
+from callsheet.machine import Command, Event, Status, ToolFacts
+from callsheet.policy.model import Policy
 from callsheet.store.replay import fold
+from callsheet.trace.lctl.check import check
 from callsheet.trace.lineage.lineage import NONE, Lineage, Made
 from callsheet.trace.lineage.reach import reached_by
 from callsheet.trace.lineage.reads import Role
 from callsheet.trace.lineage.slices import Node, backward, flows_into, forward, item_at, value_at
+from callsheet.trace.projection.project import debug_document_of, handoff_of
+from callsheet.trace.projection.recording import record_of
 
 SEEDS = st.integers(0, 2**32 - 1)
+Facts: TypeAlias = "Mapping[str, ToolFacts]"
+POLICIES = [load_policy(name) for name in ("open", "workspace")]
+"""The first asks before each call of a tool that it does not know, the second refuses it."""
 SECOND = plan_of('S1: ?FOREACH ($i IN $a) THEN @READ ($i) > $c ON_FAIL @RETRY(1)\nS2: @RESPOND ("$a", $c)')
 
 
@@ -83,6 +95,60 @@ def test_lineage_is_the_slice_of_an_independent_recorder(text: str, world: int, 
     is_held(recorded(plan_of(text.replace(":bool", "")), world, schedule))
 
 
+def followed(
+    text: str, world: int, schedule: int, facts: Facts = FACTS, policy: Policy | None = None
+) -> Recorded:
+    def respond(command: Command) -> tuple[float, Event]:
+        return duration(schedule, getattr(command, "key", "")), marked_outcome(world, SECOND, command)
+
+    return Recorded(plan_of(text.replace(":bool", "")), LIMITS, respond, INPUTS, facts, policy)
+
+
+@given(agent_plans, SEEDS, SEEDS)
+@settings(max_examples=60, deadline=None)
+def test_so_it_is_with_agents_which_are_closed_boxes(text: str, world: int, schedule: int) -> None:
+    """Without retries: a second attempt is told what the first one has said, and has its marks."""
+    once = re.sub(r"@RETRY\(\d+\) (?=GOTO|TERMINATE)| ON_FAIL +@RETRY\(\d+\)(?! GOTO| TERMINATE)", "", text)
+    is_held(followed(once, world, schedule, AGENT_FACTS))
+
+
+@given(plan_texts(), SEEDS, SEEDS, st.sampled_from(POLICIES))
+@settings(max_examples=60, deadline=None)
+def test_so_it_is_under_policies_which_may_end_a_run(
+    text: str, world: int, schedule: int, policy: Policy
+) -> None:
+    run = followed(text, world, schedule, policy=policy)
+    assert run.start.policy is not None
+    is_held(run)
+
+
+@given(agent_plans, SEEDS, SEEDS, st.sampled_from([None, *POLICIES]))
+@settings(max_examples=60, deadline=None)
+def test_with_agents_and_policies_too_a_fold_up_to_an_event_is_the_machine_then(
+    text: str, world: int, schedule: int, policy: Policy | None
+) -> None:
+    run = followed(text, world, schedule, AGENT_FACTS, policy)
+    for seq, (variables, open_keys) in enumerate(run.states, 1):
+        lineage = run.lineage(seq)
+        assert {name: lineage.writes[w].value for name, w in lineage.current.items()} == variables
+        folded = fold(run.plan, run.rows()[:seq], run.plans.__getitem__)
+        assert folded.machine.variables() == variables
+        if folded.machine.result is None:
+            assert set(folded.waiting) == open_keys
+
+
+@given(agent_plans, SEEDS, SEEDS, st.sampled_from([None, *POLICIES]))
+@settings(max_examples=60, deadline=None)
+def test_with_agents_and_policies_too_the_documents_of_a_run_break_no_rule(
+    text: str, world: int, schedule: int, policy: Policy | None
+) -> None:
+    run = followed(text, world, schedule, AGENT_FACTS, policy)
+    record = record_of(run.plan, run.rows(), run.plans.__getitem__, with_items=True)
+    assert record.result == run.result
+    for document in (handoff_of(record, "run"), debug_document_of(record, "run")):
+        assert [f.rule for f in check([document]).findings if f.is_error] == []
+
+
 def graph_of(shape: list[list[int]]) -> Plan:
     """A graph whose steps read what they wait for."""
     steps = [
@@ -118,12 +184,8 @@ def test_writes_up_to_an_event_are_the_variables_of_the_machine_then(
 @settings(max_examples=60, deadline=None)
 def test_a_fold_up_to_an_event_is_the_machine_then(text: str, world: int, schedule: int) -> None:
     run = recorded(plan_of(text), world, schedule)
-    rows = [
-        Row("r", e.seq, 1, EventType(e.type), e.key, None, None, None, e.ts, e.ts, e.body, b"")
-        for e in run.entries()
-    ]
     for seq, (variables, open_keys) in enumerate(run.states, 1):
-        folded = fold(run.plan, rows[:seq], run.plans.__getitem__)
+        folded = fold(run.plan, run.rows()[:seq], run.plans.__getitem__)
         assert folded.machine.variables() == variables
         if folded.machine.result is None:
             assert set(folded.waiting) == open_keys

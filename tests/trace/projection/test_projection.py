@@ -20,6 +20,7 @@ from callsheet.trace.projection.project import (
     handoff_of,
     has_failed,
 )
+from callsheet.trace.projection.recording import record_of
 
 
 def handoff(told: Told, at: str | None = None) -> Handoff:
@@ -128,6 +129,36 @@ def test_a_failed_item_and_a_failed_cast_are_worth_nothing(journal: Journal) -> 
     document = handoff(told)
     assert (fact(document, "all").confidence, fact(document, "n").confidence) == (0.0, 0.0)
     assert document.entries[1].action == "called @READ, for each item; 1 items failed"
+
+
+def test_the_results_of_a_foreach_are_facts_one_by_one_where_that_is_asked_for(journal: Journal) -> None:
+    def one(args: dict[str, object]) -> str:
+        if args["x"] == 2:
+            raise ZeroDivisionError
+        return f"it is {args['x']}"
+
+    told = tell(
+        journal,
+        "S1: @LLM_SUMMARIZE (1) > $doubt\n"
+        "S2: ?FOREACH ($i IN [1, 2, 3]) THEN @READ ($i, $doubt) > $all\nS3: @RESPOND ($all)",
+        scripted(read=one, llm_summarize="x"),
+        facts=FACTS,
+    )
+    record = record_of(told.plan, told.rows, lambda name: journal.plan(name)[0], with_items=True)
+    document = handoff_of(record, "run")
+    assert errors_of(document) == []
+    items = [document.facts[i] for i in ("F2-0", "F2-1", "F2-2")]
+    assert [(f.text, f.confidence) for f in items if f.text and "ZeroDivision" not in f.text] == [
+        ('$all.0 = "it is 1"', 0.70),
+        ('$all.2 = "it is 3"', 0.70),
+    ]
+    assert items[1].confidence == 0.0
+    assert all(f.derived_from == ("F1",) for f in items)
+    assert document.facts["F2"].derived_from == ("F2-0", "F2-1", "F2-2")
+    assert document.facts["F2"].confidence == 0.0
+    assert document.critical == ("F2-0", "F2-2")  # the list is blocked, its good items are not
+    assert document.entries[2].facts_added == ("F2", "F2-0", "F2-1", "F2-2")
+    assert "F2-0" not in handoff(told).facts
 
 
 def test_members_of_a_group_share_a_step_and_read_what_was_before(journal: Journal) -> None:

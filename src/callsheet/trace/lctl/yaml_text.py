@@ -139,7 +139,9 @@ class _Reader(YamlWalk):
     """The core schema, with aliases that are written out within the limits."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(text)
+        hidden = _hidden(text)
+        super().__init__(text.translate(hidden))
+        self._back = {ord(mark): chr(code) for code, mark in hidden.items()}
         self._anchors: dict[str, Part | None] = {}
 
     def scalar(self, event: Any, is_key: bool) -> Scalar:
@@ -147,7 +149,7 @@ class _Reader(YamlWalk):
         span = span_of(event)
         self._anchored(event, span)
         self._within(span)
-        text: str = event.value
+        text: str = event.value.translate(self._back) if self._back else event.value
         tag: str | None = event.tag
         if tag is not None and tag != "!":
             return Scalar(_tagged(tag, text, span), span)
@@ -205,6 +207,13 @@ class _Reader(YamlWalk):
     def _within(self, span: Span, more: int = 1) -> None:
         if self.size + more > MOST_NODES:
             raise Refused("P06", f"more than {MOST_NODES:,} nodes, aliases written out", span)
+
+
+def _hidden(text: str) -> dict[int, str]:
+    """Marks that stand for what ends a line in YAML 1.1, which the reader knows, and not in 1.2."""
+    found = [char for char in "\x85\u2028\u2029" if char in text]
+    free = (mark for code in range(0xE000, 0xF8FF) if (mark := chr(code)) not in text)
+    return {ord(char): mark for char, mark in zip(found, free, strict=False)}
 
 
 def _deep(span: Span) -> Refused:

@@ -204,6 +204,7 @@ def flows_from(lineage: Lineage, node: Node) -> tuple[Flow, ...]:
 
 def touched(lineage: Lineage, visit: Visit, node: Node) -> Iterator[tuple[Role, str, int | None]]:
     """Where in a visit the place of a value was read: what for, in which argument, for which item."""
+    where = _settled_path(lineage, node)
     for use in lineage.reads_of(visit).uses:
         if use.role is Role.MESSAGE:
             continue
@@ -211,9 +212,19 @@ def touched(lineage: Lineage, visit: Visit, node: Node) -> Iterator[tuple[Role, 
             continue  # a member of it reaches its own item alone
         seen: set[int | None] = set()
         for flow in _flows_of(lineage, visit, use, None, _may_touch(lineage, visit, use, node)):
-            if flow.node.write == node.write and overlap(flow.node.path, node.path) and flow.item not in seen:
+            is_own = flow.node.write == node.write and flow.item not in seen
+            if is_own and overlap(_settled_path(lineage, flow.node), where):
                 seen.add(flow.item)
                 yield use.role, use.argument, flow.item
+
+
+def _settled_path(lineage: Lineage, node: Node) -> Path:
+    """A place as backward slices take it: what is no place in the results of a FOREACH is all of them."""
+    write, path = lineage.writes[node.write], node.path
+    if not path or write.made is not Made.STEP or lineage.step(lineage.visits[write.visit]).foreach is None:
+        return path
+    count, at = len(items_in(lineage, lineage.visits[write.visit])), path[0]
+    return (at % count, *path[1:]) if isinstance(at, int) and -count <= at < count else WHOLE
 
 
 def _may_touch(lineage: Lineage, visit: Visit, use: Use, node: Node) -> Sequence[int]:

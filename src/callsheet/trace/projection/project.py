@@ -6,7 +6,7 @@ fact a write; what is still needed is critical, and whatever is below 0.40 is ke
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
@@ -16,12 +16,12 @@ from callsheet.ir import Order, Plan, Respond, Step, Terminate
 from callsheet.machine import Result, Status
 from callsheet.trace.lctl.confidence import is_blocked, needs_review
 from callsheet.trace.lctl.model import Analysis, Chain, DebugDocument, Entry, Fact, Handoff, Lists
-from callsheet.trace.projection.basis import Worth, worth_of
+from callsheet.trace.projection.basis import ERROR, Worth, own_basis, worth_of
 from callsheet.trace.projection.liveness import live_at, live_in_graph
 from callsheet.trace.projection.record import BEFORE_ALL, Record, Visit, Write
 from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text
 from callsheet.trace.projection.slicing import METHOD, suspect
-from callsheet.trace.projection.tell import CALLER, action_of, agent_of, error_of, fact_id
+from callsheet.trace.projection.tell import CALLER, action_of, agent_of, error_of, fact_id, item_ids
 
 MOST_VISITS = 1_000
 """So many visits have an entry each; what came before them is told in the first entry."""
@@ -103,6 +103,7 @@ class _Projection:
     together: frozenset[int]
     """The steps that several entries share."""
     facts: Mapping[str, Fact]
+    by_tool: Mapping[str, float]
 
     @classmethod
     def of(cls, record: Record, run_id: str, upto: int, by_tool: Mapping[str, float]) -> _Projection:
@@ -115,7 +116,7 @@ class _Projection:
         steps = {place: batches[place] - base + 2 for place in range(first, upto)}
         counted = list(steps.values())
         together = frozenset(step for step, after in pairwise(counted) if step == after)
-        bare = cls(record, run_id, upto, worth_of(record, by_tool), first, steps, together, {})
+        bare = cls(record, run_id, upto, worth_of(record, by_tool), first, steps, together, {}, by_tool)
         return replace(bare, facts=bare._registry())
 
     # ------------------------------------------------------------ facts
@@ -130,7 +131,35 @@ class _Projection:
             chosen = {*kept, *others[len(others) - (MOST_FACTS - len(kept)) :]}
             writes = [write for write in writes if write.number in chosen]
         known = {write.number for write in writes}
-        return {fact_id(write): self._fact(write, known) for write in writes}
+        facts = {fact_id(write): self._fact(write, known) for write in writes}
+        room = MOST_FACTS - len(writes)
+        for write in reversed(writes):
+            if 0 < len(write.items) <= room:
+                room -= len(write.items)
+                self._tell_items(write, facts)
+        return facts
+
+    def _tell_items(self, write: Write, facts: dict[str, Fact]) -> None:
+        """Add the results of a FOREACH as facts; all of them together are what the list was made of."""
+        whole, visit = facts[fact_id(write)], self.record.visits[write.visit]
+        basis = own_basis(replace(visit, failures=0), self.record.facts, self.by_tool)
+        ids = item_ids(write)
+        for n, (item_id, item) in enumerate(zip(ids, write.items, strict=True)):
+            own = ERROR if item.is_error else basis
+            worth = min([own.value, *(self.worth[parent.number].value for parent in visit.data)])
+            facts[item_id] = replace(
+                whole,
+                id=item_id,
+                text=f"${shown_text(write.var, MOST_OF_A_NAME)}.{n} = {item.text}",
+                confidence=worth,
+                note=f"basis: {own.why} ({own.value:g})",
+            )
+        facts[whole.id] = replace(whole, derived_from=ids)
+
+    def _ids(self, writes: Iterable[Write]) -> tuple[str, ...]:
+        """The facts of these writes that are told, those of their items included."""
+        every = (i for write in writes for i in (fact_id(write), *item_ids(write)))
+        return tuple(i for i in every if i in self.facts)
 
     def _fact(self, write: Write, known: set[int]) -> Fact:
         value, has_own = self.worth[write.number], write.visit >= self.first
@@ -162,7 +191,7 @@ class _Projection:
 
     def _first_entry(self) -> Entry:
         before = [*self.record.given, *(w for v in self.record.visits[: self.first] for w in v.wrote)]
-        ids = tuple(i for i in map(fact_id, before) if i in self.facts)
+        ids = self._ids(before)
         names = ", ".join(f"${shown_text(w.var, MOST_OF_A_NAME)}" for w in self.record.given[:MOST_PARENTS])
         more = ", …" if len(self.record.given) > MOST_PARENTS else ""
         action = f"started the run with {names}{more}" if names else "started the run"
@@ -174,7 +203,7 @@ class _Projection:
     def _entry(self, place: int, failed: int | None, error: str) -> Entry:
         visit = self.record.visits[place]
         said = error or error_of(visit) if place == failed else error_of(visit)
-        wrote = tuple(i for i in map(fact_id, visit.wrote) if i in self.facts)
+        wrote = self._ids(visit.wrote)
         action = action_of(visit)
         if place == failed and not action.startswith("FAILED"):
             action = f"FAILED: {action}"
@@ -196,7 +225,7 @@ class _Projection:
 
     def _known_before(self, place: int) -> tuple[str, ...]:
         writes = [*self.record.given, *(w for visit in self.record.visits[:place] for w in visit.wrote)]
-        return tuple(i for i in map(fact_id, writes) if i in self.facts)
+        return self._ids(writes)
 
     # ------------------------------------------------------------ hand-offs
 
@@ -244,7 +273,7 @@ class _Projection:
         else:
             names = self._live_names()
             writes = [write for name, write in current.items() if names is None or name in names]
-        return {fact_id(write) for write in writes}
+        return set(self._ids(writes))
 
     def _live_names(self) -> set[str] | None:
         following, plan = self._next(), self._plan()

@@ -30,10 +30,18 @@ class Outcome(StrEnum):
     """It is under way."""
 
 
+class Item(NamedTuple):
+    """One result of a FOREACH, in words; `is_error` says that it is the text of an error."""
+
+    text: str
+    is_error: bool
+
+
 class Write(NamedTuple):
     """A value that a variable was set to: which, in words, and by the visit of which place.
 
-    `number` counts the writes of a run from 1. `is_error` says that it is the text of an error.
+    `number` counts the writes of a run from 1. `is_error` says that it is the text of an error. `items` are
+    the results of a FOREACH one by one, where they were asked for.
     """
 
     number: int
@@ -41,6 +49,7 @@ class Write(NamedTuple):
     text: str
     visit: int
     is_error: bool = False
+    items: tuple[Item, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

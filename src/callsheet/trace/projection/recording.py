@@ -16,7 +16,7 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.store.events import Event, EventType
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import fold
-from callsheet.trace.projection.record import BEFORE_ALL, Outcome, Record, Visit, Write
+from callsheet.trace.projection.record import BEFORE_ALL, Item, Outcome, Record, Visit, Write
 from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text, shown_value
 
 _MOST_CUTS = 3
@@ -27,12 +27,13 @@ STATED = "stated confidence"
 _STATED = re.compile(rf"(?:^|: ){STATED}: ([0-9.]+)$")
 
 
-def record_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Record:
+def record_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf, *, with_items: bool = False) -> Record:
     """The record of a run, from its first event on; the events may end anywhere.
 
-    Raises JournalError (JRN020) where they cannot be read by this version.
+    `with_items` tells the results of each FOREACH one by one. Raises JournalError (JRN020) where events
+    cannot be read by this version.
     """
-    scribe = _Scribe([plan])
+    scribe = _Scribe([plan], with_items)
     folded = fold(plan, scribe.watched(events), scribe.plan_of(plan_of), scribe.note)
     return Record(
         tuple(scribe.plans),
@@ -66,6 +67,7 @@ class _Draft:
     expired: bool = False
     cuts: list[str] = field(default_factory=list[str])
     stated: float | None = None
+    failed_items: set[int] = field(default_factory=set[int])
 
     def visit(
         self, place: int, outcome: Outcome, tick: int, now: float, wrote: tuple[Write, ...] = ()
@@ -109,6 +111,7 @@ class _Scribe:
     """Writes visits down as events and notes come by."""
 
     plans: list[Plan]
+    with_items: bool = False
     now: float = 0.0
     tick: int = 0
     count: int = 0
@@ -136,13 +139,18 @@ class _Scribe:
             if row.type is EventType.START:
                 self._begin(dict((row.body or {}).get("inputs", {})))
             elif row.type in _OUTCOMES and row.step is not None:
-                self._answered(row.step)
+                self._answered(row.step, row)
             yield row
 
-    def _answered(self, step_id: str) -> None:
+    def _answered(self, step_id: str, row: Event) -> None:
         """A call of a step has an outcome."""
         if step_id in self.open:
-            self.open[step_id].answered = self.now
+            draft = self.open[step_id]
+            draft.answered = self.now
+            if row.index is not None and row.type is EventType.ERR:
+                draft.failed_items.add(row.index)
+            elif row.index is not None:
+                draft.failed_items.discard(row.index)
         elif step_id in self.early:
             self.early[step_id] = self.early[step_id][0], self.now
 
@@ -224,9 +232,16 @@ class _Scribe:
     def _read(self, names: Iterable[str]) -> tuple[Write, ...]:
         return tuple(dict.fromkeys(self.current[name] for name in names if name in self.current))
 
-    def _write(self, name: str, text: str, *, is_error: bool = False) -> Write:
+    def _items(self, draft: _Draft, value: JSON) -> tuple[Item, ...]:
+        """The results of a FOREACH, where they are wanted."""
+        if not self.with_items or draft.step is None or draft.step.foreach is None:
+            return ()
+        results = value if isinstance(value, list) else []
+        return tuple(Item(shown_value(item), n in draft.failed_items) for n, item in enumerate(results))
+
+    def _write(self, name: str, text: str, *, is_error: bool = False, items: tuple[Item, ...] = ()) -> Write:
         self.count += 1
-        self.current[name] = write = Write(self.count, name, text, BEFORE_ALL, is_error)
+        self.current[name] = write = Write(self.count, name, text, BEFORE_ALL, is_error, items)
         return write
 
     def _fail(self, note: Note) -> None:
@@ -271,7 +286,8 @@ class _Scribe:
         wrote: tuple[Write, ...] = ()
         if settled.var is not None:
             is_error = outcome is Outcome.FAILED
-            wrote = (self._write(settled.var, shown_value(settled.value), is_error=is_error),)
+            items = self._items(draft, settled.value)
+            wrote = (self._write(settled.var, shown_value(settled.value), is_error=is_error, items=items),)
         self._add(draft.visit(len(self.visits), outcome, self.tick, settled.now, wrote))
 
     def _add(self, visit: Visit) -> None:

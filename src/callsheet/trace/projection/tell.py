@@ -21,6 +21,11 @@ def fact_id(write: Write) -> str:
     return f"F{write.number}"
 
 
+def item_ids(write: Write) -> tuple[str, ...]:
+    """The ids of the facts that tell of the results of a FOREACH one by one."""
+    return tuple(f"F{write.number}-{n}" for n in range(len(write.items)))
+
+
 def agent_of(visit: Visit) -> str:
     """The name of a visit as an agent, such as `S3:@FETCH_PAGE`: no two visits of a run share one."""
     label = shown_text(visit.label, MOST_OF_A_NAME)
