@@ -86,7 +86,7 @@ def place(lineage: Lineage, visit: Visit | None) -> Any:
 
 
 @given(plan_texts(), SEEDS)
-@settings(max_examples=60, deadline=None, suppress_health_check=_QUIET)
+@settings(max_examples=20, deadline=None, suppress_health_check=_QUIET)
 def test_a_slice_of_the_last_part_is_the_slice_of_the_run(journal: Journal, text: str, world: int) -> None:
     info = run_of(journal, plan_of(text), world)
     *parts, full = lineages_in(journal, info)
@@ -119,7 +119,7 @@ def words(old: Lineage, new: Lineage, diff: RunDiff) -> Any:
 
 
 @given(plan_texts(), SEEDS, SEEDS, st.integers(0, 6))
-@settings(max_examples=100, deadline=None, suppress_health_check=_QUIET)
+@settings(max_examples=20, deadline=None, suppress_health_check=_QUIET)
 def test_runs_that_are_compared_from_where_they_part_differ_as_whole_runs_do(
     journal: Journal, text: str, world: int, other: int, share: int
 ) -> None:
@@ -132,7 +132,7 @@ def test_runs_that_are_compared_from_where_they_part_differ_as_whole_runs_do(
 
 
 @given(plan_texts(), SEEDS, SEEDS)
-@settings(max_examples=40, deadline=None, suppress_health_check=_QUIET)
+@settings(max_examples=10, deadline=None, suppress_health_check=_QUIET)
 def test_a_comparison_that_ends_early_has_the_first_difference(
     journal: Journal, text: str, world: int, other: int
 ) -> None:
