@@ -129,21 +129,3 @@ def test_runs_that_are_compared_from_where_they_part_differ_as_whole_runs_do(
     one, two = whole(journal, a), whole(journal, b)
     assert words(old, new, diff) == words(one, two, diff_runs(one, two))
     assert diff.upto is None
-
-
-@given(plan_texts(), SEEDS, SEEDS)
-@settings(max_examples=10, deadline=None, suppress_health_check=_QUIET)
-def test_a_comparison_that_ends_early_has_the_first_difference(
-    journal: Journal, text: str, world: int, other: int
-) -> None:
-    plan = plan_of(text)
-    a, b = run_of(journal, plan, world), run_of(journal, plan, world, other, 8)
-    diff, old, new = compare_runs(journal, a, b, most=1)
-    one, two = whole(journal, a), whole(journal, b)
-    all_of_it = diff_runs(one, two)
-    if diff.upto is None:
-        assert words(old, new, diff) == words(one, two, all_of_it)
-    else:
-        assert diff.alike <= all_of_it.alike
-        first, whole_first = diff.differing[0], all_of_it.differing[0]
-        assert place(old, first.old)[:2] == place(one, whole_first.old)[:2]
