@@ -93,3 +93,21 @@ def test_a_dry_run_needs_no_secret_and_tells_none(machine: Machine, plan: str) -
     done = machine("run", plan, "--tools", machine.tools, "--dry-run", "--secret", "token=env:NOT_THERE")
     assert done.exit_code == 0, done.output
     assert "[secret]" in done.output
+
+
+def test_where_a_secret_has_decided_steps_it_is_said_that_they_are_told_otherwise(
+    machine: Machine, plan: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", TOKEN)
+    asking = machine.plan(
+        'S1: ?IF ($token contains "canary") THEN @FORMAT ("yes") > $m',
+        '@FORMAT ("no") > $n',
+        '@RESPOND ("done $m")',
+    )
+    for path in (asking, plan):
+        done = machine("run", path, "--tools", machine.tools, "--secret", "token=env:TOKEN")
+        assert done.exit_code == 0, done.output
+        said = path == asking
+        assert ("what a secret says has decided steps" in machine("show", "last").stdout) is said
+        for command in (("why", "last", "token"), ("at", "last", "2")):
+            assert ("what a secret says has decided steps" in machine(*command).stderr) is said

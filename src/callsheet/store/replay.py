@@ -48,6 +48,7 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.machine.machine import Observer
+from callsheet.machine.result import Result
 from callsheet.machine.snapshots import state_from_json
 from callsheet.policy.model import Policy
 from callsheet.sealing.sealer import SEALED
@@ -107,6 +108,8 @@ class Folded:
     waiting: dict[str, Awaited] = field(default_factory=dict[str, Awaited])
     ended: bool = False
     """Whether the journal holds the end of the run."""
+    is_astray: bool = False
+    """Whether its events lead elsewhere here: what a sealed value says has decided steps."""
     clock: Clock = field(default_factory=Clock)
 
     @property
@@ -274,6 +277,14 @@ def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
     return folded
 
 
+def _leads_to(result: Result | None, body: Mapping[str, Any]) -> bool:
+    """Whether a machine has ended as the body of an end event says."""
+    if result is None:
+        return False
+    ended = str(result.status), result.steps_executed, result.ended_at
+    return ended == (body.get("status"), body.get("steps_executed"), body.get("ended_at"))
+
+
 def start_from(kind: str, body: Mapping[str, Any] | None) -> Start:
     """What the first event of a run says; raises KeyError, TypeError or ValueError if it is no start."""
     if kind != EventType.START:
@@ -390,10 +401,11 @@ def _note(folded: Folded, row: Row) -> None:
             raise ValueError("a run has one start")
         case EventType.END:
             folded.ended = True
+            folded.is_astray = not _leads_to(folded.machine.result, row.body or {})
             usage = (row.body or {}).get("usage")
             if usage is not None:
                 folded.clock.seconds = float(usage["seconds"])
         case EventType.REOPEN:
-            folded.ended = False
+            folded.ended = folded.is_astray = False
         case _:
             pass
