@@ -118,3 +118,52 @@ def test_provenance_is_read_by_the_library_of_prov(machine):
     # what only decided whether a step is done was used by it, and is in nothing that it made
     assert {row[:2] for row in said[prov.model.ProvDerivation]} == {("run:w3", "run:w2")}
     assert len(list(document.get_records(prov.model.ProvAgent))) == 2
+
+
+# ---------------------------------------------------------------- while it goes on
+
+
+def test_a_run_is_sent_while_it_goes_on(machine, collector):
+    plan = machine.plan(*PLAN)
+    said = machine("run", plan, "--tools", machine.tools, "--run-id", "r1", "--otlp", collector.url)
+    assert (said.exit_code, said.stdout) == (0, "b=3\n")
+    assert f"trace sent to {collector.url}, 4 spans" in said.stderr
+    assert len(collector.spans) == 4
+    quiet = machine("run", plan, "--tools", machine.tools, "--otlp", collector.url, "--json")
+    assert "trace" not in quiet.stderr
+
+
+def test_without_the_collector_the_run_is_as_it_is_and_the_way_to_send_it_is_told(machine, collector):
+    collector.close()
+    plan = machine.plan(*PLAN)
+    line = ("run", plan, "--tools", machine.tools, "--run-id", "r1", "--otlp", collector.url)
+    said = machine(*line)
+    assert (said.exit_code, said.stdout) == (0, "b=3\n")
+    assert f"send it with: callsheet trace export r1 --otlp {collector.url}\n" in said.stderr
+
+
+def test_the_configuration_names_a_collector_and_a_resumed_run_keeps_it(machine, collector, monkeypatch):
+    config = machine.write("c.toml", f'[otel]\nurl = "{collector.url}"\nheaders = {{ a = "env:AUTH" }}\n')
+    monkeypatch.setenv("CALLSHEET_CONFIG", str(machine.folder / config))
+    plan = machine.plan("S1: @ADD (a=1) > $a", 'S2: @ASK_HUMAN ("ok?") > $b', "S3: @RESPOND ($a)")
+    line = ("run", plan, "--tools", machine.tools, "--run-id", "r1")
+    refused = machine(*line)
+    assert (refused.exit_code, "TRC004" in refused.stderr) == (2, True)
+    monkeypatch.setenv("AUTH", "s3cret")
+    assert machine(*line).exit_code == 4
+    assert {headers["a"] for _, headers in collector.requests} == {"s3cret"}
+    monkeypatch.delenv("CALLSHEET_CONFIG")
+    assert machine("approve", "r1", "--answer", "fine").exit_code == 0
+    assert machine("resume", "r1").exit_code == 0
+    assert len(collector.tree()[""]) == 2  # a root for each process, in one trace
+    assert len({span["traceId"] for span in collector.spans.values()}) == 1
+    assert "s3cret" not in repr(list(machine.json("show", "r1", "--events")))
+
+
+def test_what_cannot_be_is_refused_before_the_run(machine):
+    plan = machine.plan(*PLAN)
+    wrong = machine("run", plan, "--tools", machine.tools, "--otlp", "localhost:1")
+    assert (wrong.exit_code, "TRC003" in wrong.stderr) == (2, True)
+    assert (
+        machine("run", plan, "--tools", machine.tools, "--otlp", "http://l:1", "--no-journal").exit_code == 2
+    )

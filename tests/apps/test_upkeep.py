@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.apps.conftest import Machine
@@ -116,8 +117,8 @@ def ahead(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """By how many days the clock of journals is ahead, in its first place."""
     opened, days = Journal.open.__func__, [0.0]  # type: ignore[attr-defined]
 
-    def open_ahead(cls: type[Journal], path: Path, durability: Durability) -> Journal:
-        return opened(cls, path, durability, clock=lambda: time.time() + days[0] * 86_400)
+    def open_ahead(cls: type[Journal], path: Path, durability: Durability, **more: Any) -> Journal:
+        return opened(cls, path, durability, clock=lambda: time.time() + days[0] * 86_400, **more)
 
     monkeypatch.setattr(Journal, "open", classmethod(open_ahead))
     return days
@@ -129,6 +130,7 @@ def test_values_then_runs_go_when_their_time_is_over(machine, ahead):
     size = machine.journal.stat().st_size
     assert machine.json("runs", "prune") == {
         "dry_run": False, "values": [], "runs": [], "blobs": 0, "bytes": 0, "orphans": 0, "compacted": False,
+        "labels": [],
     }  # fmt: skip
     ahead[0] = 31
     planned = machine.json("runs", "prune", "--dry-run")

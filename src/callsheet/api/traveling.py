@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from callsheet.api.events import RunEvent
+from callsheet.api.exporting import Exporting
 from callsheet.api.given import InDoubt, id_of_run, values_of, verdict_of
-from callsheet.api.reporting import Reporting
 from callsheet.api.result import RunResult
 from callsheet.api.resuming import Terms
 from callsheet.api.session import Ears, Session
@@ -43,7 +43,7 @@ class Played:
     event: RunEvent
 
 
-class Traveling(Reporting):
+class Traveling(Exporting):
     """Goes back and forth in the runs of the journal."""
 
     # ------------------------------------------------------------ nothing runs

@@ -19,6 +19,7 @@ from callsheet.machine.asking import approval_timeouts
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
 from callsheet.ports.models.settings import ModelSettings
+from callsheet.runtime.telemetry.target import OtelSettings
 from callsheet.sealing.shapes import Shapes, WrongPattern
 
 VARIABLE = "CALLSHEET_CONFIG"
@@ -50,7 +51,7 @@ class SecretSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The tables of the file: `[secrets]`, `[fetch]`, `[search]`, `[execution]`, `[model]`, `[limits]`, more.
+    """The tables `[secrets]`, `[fetch]`, `[search]`, `[execution]`, `[model]`, `[otel]` and more of the file.
 
     `on_in_doubt` is what becomes of calls that may have taken place, where their tools say nothing;
     `approve` names tools before each of whose calls a person is asked; one that nobody has approved within
@@ -78,6 +79,7 @@ class Settings:
     search: SearchSettings = field(default_factory=SearchSettings)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
+    otel: OtelSettings = field(default_factory=OtelSettings)
     limits: Limits = field(default_factory=lambda: Limits(schedule=AUTO))
     """Those of a run whose command says nothing else; calls that only read leave early unless it is said."""
 
@@ -95,6 +97,8 @@ class Settings:
         """What tools may do, as JSON data that `read_settings` reads; a run keeps its limits itself."""
         tables = asdict(self)
         del tables["limits"]
+        if not self.otel.url:
+            del tables["otel"]
         return cast("dict[str, Any]", _listed(tables))
 
 

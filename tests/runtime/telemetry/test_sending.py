@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -41,13 +40,6 @@ TOLD = Telemetry(
     (LogRecord(TRACE, f"{0xB0:016x}", "said", 5, {"score": 0.5}),),
     (Histogram("m", "s", "how long", {"k": "v"}, 1, 9, (1.0, 2.0), (1, 0, 2), 7.5, 0.5, 4.0),),
 )
-
-
-@pytest.fixture
-def collector() -> Iterator[Collector]:
-    made = Collector()
-    yield made
-    made.close()
 
 
 def sender(collector: Collector, **options: Any) -> Sender:

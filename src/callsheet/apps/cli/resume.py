@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say, without_controls
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.stage import Stage
+from callsheet.apps.cli.trace import beside
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from callsheet.policy.model import Policy
     from callsheet.runtime.doubt import Resolution, RunOutcome
     from callsheet.runtime.gateway import Ports
+    from callsheet.runtime.telemetry.target import OtelSettings
     from callsheet.store.journal import Journal
     from callsheet.store.reader import RunInfo
     from callsheet.store.records import Start
@@ -75,6 +77,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
         is_flag=True,
         help="Go on although --policy differs from the one of the start, if what is left of the plan passes.",
     ),
+    beside.otlp,
     options.waits,
     options.show_secrets,
     options.journal_path,
@@ -115,6 +118,7 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
     model: str,
     policy: str,
     accept_changed_policy: bool,
+    otlp: str,
     waits: bool,
     shows_secrets: bool,
     journal: Path | None,
@@ -145,8 +149,22 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
             policy=_policy_named(policy),
             accepts_changed_policy=accept_changed_policy,
         )
-        reopens = plan.order is Order.DAG
-        return _carry_on(job, hint=options.journal_hint(journal), as_json=as_json, reopens=reopens)
+        reopens, hint = plan.order is Order.DAG, options.journal_hint(journal)
+        otel = _collector_of(opened, info.run_id, otlp)
+        target = otel.target() if otlp else beside.target_or_warning(otel)
+        with beside.sent_beside(otel, target, opened.path, info.run_id, hint, quiet=as_json):
+            return _carry_on(job, hint=hint, as_json=as_json, reopens=reopens)
+
+
+def _collector_of(journal: Journal, run_id: str, url: str) -> OtelSettings:
+    """The collector of the option, else the one that the run was started with."""
+    from callsheet.apps.session import Setup  # noqa: PLC0415 - brings the tools
+    from callsheet.runtime.telemetry.target import OtelSettings, checked_url  # noqa: PLC0415 - as above
+
+    start = next(iter(journal.events(run_id, lenient=True)), None)
+    launch = {} if start is None or start.body is None else dict(start.body.get("launch") or {})
+    otel = Setup.from_note(launch).settings.otel if "setup" in launch else OtelSettings()
+    return replace(otel, url=checked_url(url)) if url else otel
 
 
 def _policy_named(given: str) -> Policy | None:

@@ -20,6 +20,7 @@ from callsheet.apps.cli.plan.library import bound, changed_tools, other_tools
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.reading import PlanText
 from callsheet.apps.cli.stage import Stage
+from callsheet.apps.cli.trace import beside
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import Order, Plan
 from callsheet.sealing.placeholders import MASK
@@ -122,6 +123,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     options.recording,
     limiting.limits,
     _start,
+    beside.otlp,
     click.option(
         "--on-in-doubt",
         type=click.Choice(["ask", "fail", "retry"]),
@@ -168,6 +170,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     recording: options.Recording,
     limits: Limits,
     start: Start,
+    otlp: str,
     on_in_doubt: str | None,
     progress: str,
     as_json: bool,
@@ -187,6 +190,10 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         raise click.UsageError("--no-journal has no inbox: nobody could answer while the run waits")
     if recording.no_journal and (recording.journal is not None or start.run_id is not None):
         raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
+    if recording.no_journal and otlp:
+        raise click.UsageError("--otlp reads the journal: leave --no-journal out")
+    setup = beside.with_collector(setup, otlp)
+    target = setup.settings.otel.target()
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - not for --help
 
     inputs = options.parse_variables(variables)
@@ -215,7 +222,10 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         secrets=held,
         veil=_veil(shapes, held, shows_all=shows_secrets),
     )
-    return _carry_out(job, hint=options.journal_hint(recording.journal), as_json=as_json)
+    hint, otel = options.journal_hint(recording.journal), setup.settings.otel
+    place = None if job.journal is None else job.journal.path
+    with beside.sent_beside(otel, target, place, job.run_id, hint, quiet=as_json):
+        return _carry_out(job, hint=hint, as_json=as_json)
 
 
 def _veil(shapes: Shapes | None, held: dict[str, str], *, shows_all: bool) -> Veil:

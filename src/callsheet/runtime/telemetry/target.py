@@ -20,6 +20,33 @@ _FROM_ENVIRONMENT = "env:"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtelSettings:
+    """The table `[otel]` of the configuration: where each run is sent while it goes on.
+
+    `url` is the address of a collector, empty for none. Each of `headers` is `env:VARIABLE`. `content` says
+    that arguments, results and the texts of errors are sent, too. Raises ValueError for what is none of it.
+    It names variables and holds no secret, so it may stand in a journal.
+    """
+
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    content: bool = False
+
+    def __post_init__(self) -> None:
+        try:
+            if self.url:
+                checked_url(self.url)
+            for name, value in self.headers.items():
+                checked_header(name, value)
+        except CallsheetError as error:
+            raise ValueError(error.diagnostics[0].message) from error
+
+    def target(self) -> Target | None:
+        """The collector, None where there is none; raises CallsheetError (TRC004) without its variables."""
+        return target_of(self.url, self.headers) if self.url else None
+
+
 class Signal(StrEnum):
     """What OTLP has an address of its own for."""
 

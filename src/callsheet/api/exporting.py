@@ -1,0 +1,105 @@
+"""Runs of a runtime's journal given to tools that show traces.
+
+In: the id of a run, the address of a collector. Out: how much was sent; or the provenance of its values.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from callsheet.api.reporting import Reporting
+
+
+@dataclass(frozen=True, slots=True)
+class TraceExport:
+    """What was sent of a run.
+
+    `trace_id` finds it where it was sent to. `not_taken` has the signals that the collector does not take
+    (`metrics`, `logs`), each with its answer.
+    """
+
+    run_id: str
+    trace_id: str
+    spans: int
+    logs: int
+    metrics: int
+    not_taken: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Exporting(Reporting):
+    """Gives runs away; it opens its kit as a runtime does."""
+
+    async def export_trace(
+        self,
+        run_id: str,
+        otlp: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bool = False,
+        is_running: bool = False,
+    ) -> TraceExport:
+        """Send a run of the journal to a collector of OpenTelemetry; sent twice, nothing is added.
+
+        `run_id` is an id, the beginning of one, or `last`; `otlp` the address where the collector takes OTLP
+        over HTTP, such as `http://localhost:4318`. Each of `headers` has the value `env:VARIABLE`. With
+        `content` arguments, results and the texts of errors are sent, too. `is_running` says that the run is
+        going on: what is under way is left out then. Raises CallsheetError: TRC001 where the collector cannot
+        be reached, TRC002 where it refuses, TRC003 and TRC004 for an address or header that is none, TRC005
+        without `callsheet[otel]` where it is needed, JRN002 for an unknown run, JRN012, JRN015 or JRN020
+        where its events cannot be read; ValueError for a runtime without a journal.
+        """
+        from callsheet.machine.trace_ids import trace_id  # noqa: PLC0415 - as below
+        from callsheet.runtime.telemetry.sending import Sender  # noqa: PLC0415 - few programs need it
+        from callsheet.runtime.telemetry.target import target_of  # noqa: PLC0415 - as above
+        from callsheet.runtime.telemetry.telling import telemetry_of  # noqa: PLC0415 - as above
+
+        self._needs_journal()
+        target = target_of(otlp, headers or {})
+        async with self._opened() as session:
+            assert session.journal is not None
+            name = session.find(run_id)
+            told = await asyncio.to_thread(
+                telemetry_of, session.journal, name, content=content, goes_on=is_running
+            )
+        with Sender(target, name) as sender:
+            await asyncio.to_thread(sender.send, told)
+        sent = sender.sent
+        not_taken = {str(signal): why for signal, why in sent.not_taken.items()}
+        return TraceExport(name, trace_id(name), sent.spans, sent.logs, sent.metrics, not_taken)
+
+    async def provenance(self, run_id: str, *, content: bool = False) -> dict[str, Any]:
+        """What each value of a run came from, as PROV-JSON data; with `content` the values, too.
+
+        `run_id` is an id, the beginning of one, or `last`. Raises CallsheetError: JRN002 for an unknown run,
+        JRN012, JRN015 or JRN020 where its events cannot be read; ValueError for a runtime without a journal.
+        """
+        from callsheet.runtime.telemetry.telling import provenance_of  # noqa: PLC0415 - few programs need it
+
+        self._needs_journal()
+        async with self._opened() as session:
+            assert session.journal is not None
+            return provenance_of(session.journal, session.find(run_id), content=content)
+
+    def export_trace_sync(
+        self,
+        run_id: str,
+        otlp: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bool = False,
+        is_running: bool = False,
+    ) -> TraceExport:
+        """As `export_trace`, for programs without an event loop."""
+        work = self.export_trace(run_id, otlp, headers=headers, content=content, is_running=is_running)
+        return self._run_sync(work, "export_trace")
+
+    def provenance_sync(self, run_id: str, *, content: bool = False) -> dict[str, Any]:
+        """As `provenance`, for programs without an event loop."""
+        return self._run_sync(self.provenance(run_id, content=content), "provenance")
+
+    def _needs_journal(self) -> None:
+        if self._kit.journal is None:
+            raise ValueError("this runtime has no journal to tell of: Runtime(journal=PATH)")

@@ -1,0 +1,127 @@
+"""Sends a run to a collector while it goes on: a thread that reads the journal as any other reader does.
+
+In: the journal's file, a run. Out: what was sent, and what could not be. Nothing waits for the thread, and it
+keeps nothing that the journal does not have: where the collector is away, the run goes on as if there were
+none, and all of it can be sent afterwards.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.runtime.telemetry.sending import Sender
+from callsheet.runtime.telemetry.target import Target
+from callsheet.runtime.telemetry.telling import Follower
+from callsheet.store.errors import JournalError
+from callsheet.store.journal import Journal
+from callsheet.views.otel.model import Telemetry
+
+INTERVAL = 1.0
+"""Seconds between two looks at the journal."""
+PATIENCE = 5.0
+"""Seconds that the end of a run may take longer for what is left, if the collector has answered before."""
+_TIMEOUT = 5.0
+_UNKNOWN_RUN = "JRN002"
+_LONGEST_PAUSE = 30.0
+_MOST_HELD = 20_000
+"""So many spans are held for a collector that is away; then they are left to be sent afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """How much of a run has arrived. `failure` says why the rest has not, None where all of it has."""
+
+    url: str
+    spans: int
+    failure: str | None = None
+
+
+class LiveExport:
+    """Sends one run while it goes on, from `start` to `finish`; the run may begin later."""
+
+    def __init__(
+        self, journal: Path, run_id: str, target: Target, *, content: bool = False, interval: float = INTERVAL
+    ) -> None:
+        self._journal = journal
+        self._run_id = run_id
+        self._target = target
+        self._content = content
+        self._interval = interval
+        self._ends = threading.Event()
+        self._held = Telemetry()
+        self._left_out = False
+        self._failure: str | None = None
+        self._sent = 0
+        self._thread = threading.Thread(target=self._work, name=f"telemetry of {run_id}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def finish(self, patience: float = PATIENCE) -> Exported:
+        """Send what is left, and say how much has arrived.
+
+        This waits for `patience` seconds at most. A collector that has not answered is asked once more.
+        """
+        self._ends.set()
+        self._thread.join(patience)
+        failure = self._failure
+        if self._thread.is_alive():
+            failure = failure or f"it has not answered within {patience:g} s"
+        elif failure is None and self._left_out:
+            failure = "it was away for too long to hold everything for it"
+        return Exported(self._target.url, self._sent, failure)
+
+    # ------------------------------------------------------------ the thread
+
+    def _work(self) -> None:
+        try:
+            with (
+                Journal.open_to_read(self._journal) as journal,
+                Sender(self._target, self._run_id, timeout=_TIMEOUT, tries=1) as sender,
+            ):
+                follower = Follower(journal, self._run_id, content=self._content)
+                pause = self._interval
+                while not self._ends.wait(pause):
+                    self._look(follower.new)
+                    is_well = self._send(sender)
+                    pause = self._interval if is_well else min(pause * 2, _LONGEST_PAUSE)
+                self._look(follower.new)
+                self._look(follower.rest)
+                self._send(sender)
+        except CallsheetError as error:
+            self._failure = error.diagnostics[0].message
+        except Exception as error:  # whatever it is, it is no matter of the run
+            self._failure = f"{type(error).__name__}: {error}"
+
+    def _look(self, tell: Callable[[], Telemetry]) -> None:
+        """Hold what is new; a run that is not in the journal yet has nothing."""
+        try:
+            told = tell()
+        except JournalError as error:
+            if error.diagnostics[0].code == _UNKNOWN_RUN:
+                return
+            raise
+        held = self._held
+        if len(held.spans) + len(told.spans) > _MOST_HELD:
+            held, self._left_out = Telemetry(), True
+        self._held = Telemetry(
+            (*held.spans, *told.spans), (*held.logs, *told.logs), told.metrics or held.metrics
+        )
+
+    def _send(self, sender: Sender) -> bool:
+        """Send what is held; where that fails it is held further."""
+        if not self._held:
+            return True
+        try:
+            sender.send(self._held)
+        except CallsheetError as error:
+            self._failure = error.diagnostics[0].message
+            return False
+        self._sent += len(self._held.spans)
+        self._held, self._failure = Telemetry(), None
+        return True

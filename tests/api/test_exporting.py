@@ -1,0 +1,52 @@
+"""A runtime gives its runs to tools that show traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.collector import Collector
+
+from callsheet import CallsheetError, Runtime
+
+PLAN = 'S1: @CALC ("1 + 1") > $a\nS2: @RESPOND ($a)'
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    made = Collector()
+    yield made
+    made.close()
+
+
+async def test_a_run_is_sent_and_found_by_its_trace(collector: Collector, tmp_path: Path) -> None:
+    async with Runtime(journal=tmp_path / "runs.db") as runtime:
+        await runtime.run(PLAN, run_id="sum")
+        for _ in range(2):
+            sent = await runtime.export_trace("last", collector.url)
+    assert (sent.run_id, sent.spans, sent.logs, sent.metrics) == ("sum", 3, 1, 2)
+    assert dict(sent.not_taken) == {}
+    assert len(collector.spans) == 3
+    assert collector.tree() == {
+        "": ["invoke_workflow plan"],
+        "invoke_workflow plan": ["execute_tool CALC", "respond"],
+    }
+
+
+def test_provenance_is_data(tmp_path: Path) -> None:
+    runtime = Runtime(journal=tmp_path / "runs.db")
+    runtime.run_sync(PLAN, run_id="sum")
+    told = runtime.provenance_sync("sum", content=True)
+    assert [entity.get("prov:value") for entity in told["entity"].values()] == [None, "2", '"2"']
+    assert next(iter(told["wasDerivedFrom"].values()))["prov:usedEntity"] == "run:w1"
+
+
+def test_what_is_missing_is_said(tmp_path: Path, collector: Collector) -> None:
+    with pytest.raises(ValueError, match="journal"):
+        Runtime().export_trace_sync("last", collector.url)
+    runtime = Runtime(journal=tmp_path / "runs.db")
+    with pytest.raises(CallsheetError, match="JRN002"):
+        runtime.export_trace_sync("last", collector.url)
+    with pytest.raises(CallsheetError, match="TRC003"):
+        runtime.export_trace_sync("last", "nowhere")
