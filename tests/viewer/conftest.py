@@ -52,8 +52,14 @@ class Opened:
     said: list[str] = field(default_factory=list[str])
     asked: list[str] = field(default_factory=list[str])
 
+    async def drawn(self) -> None:
+        """Wait until what was done last has been drawn."""
+        for _ in range(3):
+            await self.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+
     async def text(self, selector: str) -> str:
         """The text of the first element, its spaces as one."""
+        await self.drawn()
         return " ".join((await self.page.inner_text(selector)).split())
 
     async def address(self) -> str:

@@ -79,13 +79,13 @@ async def test_the_keyboard_goes_through_steps_and_events(open_report: Opener):
     await press("g")
     assert (await opened.text(".now")).startswith("event 1/")
     await press("2")
-    assert await opened.page.get_attribute("#main-tab-waterfall", "aria-selected") == "true"
+    await opened.page.locator("#main-tab-waterfall[aria-selected=true]").wait_for()
     await press("c")
-    assert await opened.page.get_attribute("#below-tab-confidence", "aria-selected") == "true"
+    await opened.page.locator("#below-tab-confidence[aria-selected=true]").wait_for()
     await press("?")
-    assert await opened.page.locator("dialog[open]").count() == 1
+    await opened.page.locator("dialog[open]").wait_for()
     await press("Escape")
-    assert await opened.page.locator("dialog").count() == 0
+    await opened.page.locator("dialog").wait_for(state="detached")
 
 
 async def test_the_scrubber_shows_the_run_as_it_was(open_report: Opener):
