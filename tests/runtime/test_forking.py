@@ -26,6 +26,7 @@ from callsheet.runtime.runs import Launch, resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.records import Start
 from callsheet.store.replay import Folded
+from callsheet.trace.standing import standing_of
 
 SAME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -80,9 +81,10 @@ def test_an_edit_that_says_what_is_there_changes_nothing(
     journal: Journal, text: str, world: int, schedule: Any
 ) -> None:
     run_id, ended = ran(journal, plan_of(text), world, replace(LIMITS, schedule=schedule))
-    for at in range(1, journal.find_run(run_id).events):
-        there = fork(journal, run_id, at).folded.machine
-        if there.result is None:
+    info = journal.find_run(run_id)
+    for at in range(1, info.events):
+        there = standing_of(journal, info, at)[1].machine
+        if fork(journal, run_id, at).folded.machine.result is None:
             made = fork(journal, run_id, at, Edits(there.variables()))
             assert comparable(carried_on(made.folded, world)) == comparable(ended)
 
