@@ -98,6 +98,8 @@ def test_a_long_value_is_cut_with_a_mark_that_says_how_long_it_was(length: int) 
         'PLAN_START\nS1: @RESPOND ("hi")\nPLAN_END',
         'Of course!\n\n```ltp\nPLAN_START\nS1: @RESPOND ("hi")\nPLAN_END\n```\nAnything else?',
         '```\nS1: @RESPOND ("hi")\n```',
+        '<think>S1: @RESPOND ("no"), or rather not</think>S1: @RESPOND ("hi")',
+        '<think>\nsearch "q"\nS1: @RESPOND ("no")\n</think>\n\nS1: @RESPOND ("hi")',
     ],
 )
 def test_the_plan_in_an_answer_is_found(answer: str) -> None:
