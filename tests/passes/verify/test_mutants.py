@@ -164,6 +164,7 @@ MUTANTS: dict[str, list[Patch]] = {
         f"without the rule of {rule.__module__.rpartition('.')[2]}": without_rule(index)
         for index, rule in enumerate(RULES)
     },
+    "the value that a plan ends with is no answer": [(analysis, "last_values", off)],
     "guards are not looked at": [(Labels, "guard", never)],
     "jumps decide nothing": [(Labels, "decision", never)],
     "what decides is forgotten on the way": [(labels._Propagation, "_decide", nothing)],
