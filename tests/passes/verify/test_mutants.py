@@ -15,7 +15,7 @@ from callsheet.ir.flow import Flow
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
 from callsheet.passes.verify import analysis, labels, places, structure, subject, values, views
 from callsheet.passes.verify.labels import Labels
-from callsheet.policy import audiences, globs, judge, links, paths, urls
+from callsheet.policy import audiences, globs, judge, links, paths, sources, urls
 from callsheet.policy.calls import CallView
 from callsheet.policy.judge import Judge
 from callsheet.policy.rules import RULES, addresses, agent, answers, executable, flow, forbidden, names, retry
@@ -205,6 +205,7 @@ MUTANTS: dict[str, list[Patch]] = {
         (paths, "_readings", one_reading),
         (paths, "workspace_path", paths.workspace_path.__wrapped__),
     ],
+    "a file has the label of its path as it is written": [(sources, "readings_of", lambda path: (path,))],
     "secrets are found by their exact names": [("callsheet.policy.sources", "covers", covers_exactly)],
     "nothing is executable": [(executable, "is_executable", no)],
     "an unknown end is not executable": [(executable, "may_be_executed", no_end)],
