@@ -191,3 +191,31 @@ def test_an_ordinary_event_is_not_searched_closely() -> None:
     shapes = Shapes()
     assert not shapes.may_be_in(b'{"value":"The quick brown fox jumps over the lazy dog"}')
     assert "_any" not in vars(shapes), "no pattern was made ready"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password",
+        "passwd",
+        "passphrase",
+        "pwd",
+        "secret",
+        "api_key",
+        "apikey",
+        "access-key",
+        "private_key",
+        "secret_key",
+        "auth_token",
+        "token",
+        "credential",
+        "credentials",
+        "authorization",
+        "cookie",
+        "Set-Cookie",
+    ],
+)
+def test_the_quick_look_passes_no_name_that_makes_a_short_text_a_secret(name: str) -> None:
+    finder = Finder(shapes=Shapes())
+    assert finder.whole(name, "abcdef") is not None
+    assert finder.may_find(json.dumps({name: "abcdef"}).encode())

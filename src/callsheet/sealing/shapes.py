@@ -89,10 +89,15 @@ class Shapes:
             return True
         if _LONG not in data.translate(_WORDS):
             low = data.lower()
-            if not (
-                b"passw" in low
+            if not (  # one of these stands in each name of `_NAME` and `_KEY`
+                b"pass" in low
+                or b"key" in low
                 or b"secret" in low
                 or b"token" in low
+                or b"pwd" in low
+                or b"credential" in low
+                or b"cookie" in low
+                or b"authorization" in low
                 or b"-----begin" in low
                 or (b"://" in low and b"@" in low)
             ):
