@@ -260,10 +260,9 @@ class _Way:
     def forking(self, made: Branch, plan: Plan, secret: frozenset[str] = frozenset()) -> Forking:
         """The new run with all that is to be known before it is made."""
         has_secrets = self.opener.has_opened
+        # what is shown of the calls is told with secrets closed
         rows = self._journal.events(self.parent.run_id) if has_secrets else self.events()
-        later = calls_after(
-            self.plan, rows, self.plan_of, made.at
-        )  # secrets stay closed where they are shown
+        later = calls_after(self.plan, rows, self.plan_of, made.at)
         again = [call for call in later if call.seq not in made.taken]
         text = self.text if plan_hash(plan) == self.parent.plan_hash else text_of(plan)
         effects = effects_ahead(made.folded, again, has_secrets=has_secrets)

@@ -1,4 +1,4 @@
-"""Events with what is sealed in them opened: for a run that goes on, and for nothing else.
+"""Events with what is sealed in them opened: for a run that goes on or branches off.
 
 In: rows of a journal, and the keys. Out: the same rows as they were before they were written. The keys are
 asked for with the first sealed value.

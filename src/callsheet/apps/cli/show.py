@@ -125,7 +125,6 @@ def _story(journal: Journal, info: RunInfo, bad: BadEvent | None) -> Story:
 
 
 def _print(story: Story, hint: str) -> None:
-
     info, account = story.info, story.account
     click.echo(f"run      {info.run_id}")
     click.echo(f"status   {story.status}")
@@ -185,14 +184,12 @@ def _cuts(account: Account) -> Iterator[str]:
 
 
 def _late_line(answer: LateAnswer) -> str:
-
     said = "failed" if answer.outcome == "err" else "answered"
     when = iso(answer.ts)
     return f"late: {answer.key} {said} at {when}, after it was closed: {preview(answer.said, 100)}"
 
 
 def _late_json(answer: LateAnswer) -> dict[str, Any]:
-
     return {
         "key": answer.key,
         "step": answer.step,

@@ -6,6 +6,7 @@ for, unknown keys and values of a wrong type, stays in `extra`, so that nothing 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -123,7 +124,7 @@ class Analysis:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class Body(ABC):
     """What hand-offs and post-mortems share. `trace` and `lists` are None where there is no such section."""
 
     chain: Chain
@@ -170,9 +171,9 @@ class Body:
         return max((entry.step for entry in self.entries if entry.step is not None), default=None)
 
     @property
+    @abstractmethod
     def kind(self) -> Kind:
         """What the document is."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Ask, CallModel, CallTool, Compile, Probe, RunAgent, Sleep
@@ -209,14 +209,3 @@ def _with_way(visits: list[VisitRow]) -> list[VisitRow]:
         visits[number] = visits[number]._replace(critical=1)
         place = min(place, bisect_right(ends, visits[number].start + _NEAR)) - 1
     return visits
-
-
-def spent_by(calls: Iterable[CallRow]) -> dict[str, Any]:
-    """What calls have spent together."""
-    rows = list(calls)
-    return {
-        "tokens_in": sum(c.tokens_in for c in rows),
-        "tokens_out": sum(c.tokens_out for c in rows),
-        "cost": sum(c.cost for c in rows),
-        "model": sum(c.model for c in rows),
-    }

@@ -56,7 +56,6 @@ def _status(folded: Folded) -> str:
 
 
 def _print(run_id: str, events: int, event: Event, folded: Folded) -> None:
-
     key = f" {event.key}" if event.key else ""
     print_text(f"run    {run_id} after event {event.seq} of {events}: {event.type}{key}, {iso(event.ts)}")
     print_text(f"is     {_status(folded)}, {_place(folded)}")
@@ -108,7 +107,6 @@ _OTHERS = {
 
 
 def _json(run_id: str, event: Event, folded: Folded) -> dict[str, Any]:
-
     machine = folded.machine
     result = machine.result
     steps, schedule = machine.program.steps, machine.schedule

@@ -61,7 +61,6 @@ def _listed_json(plan: Listed) -> dict[str, Any]:
 
 
 def _list_versions(library: PlanLibrary, ids: list[str], *, as_json: bool) -> None:
-
     records = [record for plan_id in ids for record in library.versions(plan_id)]
     if as_json:
         print_json([record.to_json() for record in records])

@@ -7,7 +7,7 @@ records, and the data again. No file is touched here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, cast
 
@@ -95,11 +95,6 @@ class Pins:
                 raise WrongRecord(f"the server {server.identity.name!r} is in it twice")
             found = cls((*found.servers, server))
         return found
-
-
-def with_tools(server: PinnedServer, tools: Mapping[str, PinnedTool]) -> PinnedServer:
-    """The server with these tools beside the others that it has."""
-    return replace(server, tools={**server.tools, **tools})
 
 
 def _key(identity: ServerIdentity) -> tuple[str, str]:
