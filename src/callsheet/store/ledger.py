@@ -145,7 +145,8 @@ class Ledger:
             if self._tail is None:
                 self.check_process()
                 self._tail = Tail(self._place.run_locks)
-            self._tail.append(pending.number, rows, pending.lines[-len(rows) :])
+            if not self._tail.append(pending.number, rows, pending.lines[-len(rows) :]):
+                return False
         except OSError:
             return False  # the database will say what is wrong with the disk
         pending.put_into_tail()
@@ -163,8 +164,7 @@ class Ledger:
             if not pending.tailed:
                 self._tailed.pop(pending, None)
         if not self._tailed and self._tail is not None and not self._tail.is_empty:
-            with suppress(OSError):  # what is left there is in the database: found again, it changes nothing
-                self._tail.clear()
+            self._tail.clear()
 
     def _bring_in_left(self) -> None:
         """Bring in the tails of dead processes; raises what a disk or a damaged file can bring."""
