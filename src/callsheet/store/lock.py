@@ -102,6 +102,7 @@ class Spares:
             os.close(spare.fd)
 
     def _made(self) -> _Spare:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
         if not self._has_tidied:
             self._has_tidied = True
             self._tidy()
@@ -142,7 +143,6 @@ class RunLock:
     """
 
     def __init__(self, folder: Path, run_id: str, now: float, spares: Spares | None = None) -> None:
-        folder.mkdir(mode=0o700, exist_ok=True)
         self._path = folder / f"{run_id}.lock"
         self.is_held = True
         """Whether this process still has the lock."""
@@ -158,6 +158,7 @@ class RunLock:
         let_go_in_child(self)
 
     def _take(self, run_id: str) -> int:
+        self._path.parent.mkdir(mode=0o700, exist_ok=True)
         while True:
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:

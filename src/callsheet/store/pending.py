@@ -244,9 +244,8 @@ class Pending:
         """
         if self.blocked is not None or not self.number or not self._is_plain():
             return None
-        if self.last_body[1] > _MOST_TAIL_BYTES or len(self.rows) - self.tailed > _MOST_TAIL_ROWS:
-            return None
-        return self.rows[self.tailed :]
+        rows = self.rows[self.tailed :]
+        return None if self.last_body[1] > _MOST_TAIL_BYTES or len(rows) > _MOST_TAIL_ROWS else rows
 
     def _is_plain(self) -> bool:
         """Whether entries are all that is due, and the end of the chain needs no noting."""
