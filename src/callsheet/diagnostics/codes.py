@@ -233,6 +233,7 @@ CODES: dict[str, Code] = _table(
     CFG113="an environment variable that is not set",
     CFG114="a file of trusted tools that cannot be used",
     CFG201="a server of the demonstration that cannot be installed",
+    CFG210="a line of a conversation that is no command",
     CFG202="a demonstration without git",
     JRN001="a run id that is none",
     JRN002="no such run in this journal",
