@@ -18,11 +18,8 @@ from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json, 
 from callsheet.apps.cli.reading import PlanText, read_plan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.frontends.dag.convert import Parameters
-from callsheet.frontends.spelling import Syntax, convert_to, format_as
+from callsheet.frontends.spelling import OUTSIDE_CODES, Syntax, convert_to, format_as
 from callsheet.ir import Call, Plan
-
-_OUTSIDE = frozenset({"LTP005", "LTP103", "MIC102", "DAG012"})
-"""The codes for text that is no part of the plan."""
 
 
 @click.command()
@@ -91,7 +88,7 @@ def _convert(
         formatted, notes = convert_to(target, plan, _parameters(plan, target, tools_files))
     except CallsheetError as error:
         raise CallsheetError([d for d in error.diagnostics if d.is_error], text.source) from error
-    said = [*(d for d in text.diagnostics if d.code in _OUTSIDE), *notes]
+    said = [*(d for d in text.diagnostics if d.code in OUTSIDE_CODES), *notes]
     if as_json:
         rows = json_rows(said, text.source)
         print_json({"ok": True, "syntax": str(target), "text": formatted, "diagnostics": rows})
@@ -130,7 +127,7 @@ def _format(argument: str, syntax: Syntax | None) -> tuple[PlanText, str | None,
         )
     if text.plan is None or text.syntax is None:
         return text, None, tuple(d for d in text.diagnostics if d.is_error)
-    outside = [d for d in text.diagnostics if d.code in _OUTSIDE]
+    outside = [d for d in text.diagnostics if d.code in OUTSIDE_CODES]
     if text.path is not None and outside:
         way_out = "write it as comments (# …) or remove it: fmt would lose it"
         return text, None, tuple(replace(d, severity=Severity.ERROR, help=way_out) for d in outside)
