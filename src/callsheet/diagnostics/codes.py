@@ -334,6 +334,7 @@ CODES: dict[str, Code] = _table(
     RUN030="an answer to what nobody asks",
     RUN031="an answer that does not fit",
     RUN032="a rule for a tool that the plan does not call",
+    RUN061="a conversation that has used up its budget",
     RUN040="a result that cannot be assumed",
     SEC001="sealed values without their key",
     SEC002="values that were sealed with another key",

@@ -1,7 +1,7 @@
 """What was said so far, and the plan by which a model answers what is said next.
 
-In: exchanges, a message. Out: texts. A message is answered by a run of its own, whose one step is an agent: so
-its calls are counted, judged, recorded and explained as those of any plan.
+In: exchanges, a message. Out: texts. A message is answered by a run of its own, whose one step is an agent:
+so its calls are counted, judged, recorded and explained as those of any plan.
 """
 
 from __future__ import annotations

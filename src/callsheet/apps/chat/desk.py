@@ -23,10 +23,11 @@ from callsheet.apps.compiling import compiled_for
 from callsheet.apps.hosting.host import Host
 from callsheet.apps.hosting.orders import Ears, Order, Resumption
 from callsheet.apps.operations.reading import PlanText, text_of
+from callsheet.authoring.compiler.result import Accounting
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.frontends.spelling import Syntax
 from callsheet.ir import JSON, Call, CallKind, call_kind
-from callsheet.machine import Status, Usage
+from callsheet.machine import Spent, Status, Usage
 from callsheet.machine.notes import Note
 from callsheet.policy.model import Policy
 from callsheet.ports.tools import Registry
@@ -72,6 +73,7 @@ class Desk:
         self.exchanges: tuple[Exchange, ...] = ()
         self._last_run = ""
         self._saw_data = False
+        self._reserved: dict[str, float | int] = {}
 
     async def take(self, command: Command) -> None:
         """Carry out a command; raises CallsheetError for what cannot be."""
@@ -85,7 +87,7 @@ class Desk:
                 self._screen.say("\n".join(f"@{name.lower()}" for name in self._offered(registry)) or "none")
             case Plain("usage"):
                 left = self._left()
-                more = ", ".join(f"{name} {value:g}" for name, value in left.items() if value is not None)
+                more = ", ".join(f"{name} {value:,g}" for name, value in left.items())
                 self._screen.say(f"used {self.budget.used.describe()}\nleft {more}")
             case Plain("forget"):
                 self.exchanges = ()
@@ -105,14 +107,19 @@ class Desk:
         text = _read(answering_plan(tools, turns, has_past=bool(past)), ("message", "said"))
         inputs = {"message": message, **({"said": past} if past else {})}
         self._saw_data = False
+        limits = self._half() if self._manner.plan_tools else self._left()
         order = Order(
             text=text,
             inputs=inputs,
-            limits=self._left(),
+            limits=limits,
             approve=self._careful(registry, tools),
             ears=self._ears(of_plan=False),
         )
-        outcome = await self._carried(order)
+        self._reserved = limits
+        try:
+            outcome = await self._carried(order)
+        finally:
+            self._reserved = {}
         answer = self._shown(outcome)
         if answer:
             self.exchanges = (*self.exchanges, Exchange(message, answer))
@@ -146,14 +153,14 @@ class Desk:
         if any(
             value == 0 for name, value in self._left().items() if name in ("max_model_calls", "max_tokens")
         ):
-            raise CallsheetError.single("RUN021", "the budget of this conversation is spent", help="/usage")
+            raise CallsheetError.single("RUN061", "the budget of this conversation is spent", help="/usage")
         setup = self._host.tools.setup
         made = await compiled_for(
             goal, "", setup, self._library, lambda _: False, self._policy, say=self._screen.say
         )
         if made.result is not None:
             taken = made.result.accounting
-            self.budget.add(Usage.of(taken.usage, taken.calls))
+            self.budget.add(Usage.of(_spent(taken), taken.calls))
             if not isinstance(made.result, Compiled):
                 findings = made.result.findings
                 raise CallsheetError(findings.errors, findings.source)
@@ -279,13 +286,45 @@ class Desk:
     async def _registry(self) -> Registry:
         return (await self._host.tools.for_plan(None)).registry
 
-    def _left(self) -> dict[str, float | int | None]:
+    def _left(self) -> dict[str, float | int]:
+        """What a run that begins now may use: the budget, but for what is set aside for one that goes on."""
         left = self.budget.left()
-        return {name: getattr(left, name) for name in _BOUNDS if getattr(left, name) is not None}
+        bounds = {name: getattr(left, name) for name in _BOUNDS}
+        return {
+            name: max(0, most - self._reserved.get(name, 0))
+            for name, most in bounds.items()
+            if most is not None
+        }
+
+    def _half(self) -> dict[str, float | int]:
+        """What a message may use itself where its model may make plans, which have the other half."""
+        return {name: half_of(most) for name, most in self._left().items()}
 
 
 def _read(text: str, variables: Iterable[str]) -> PlanText:
     return text_of(None, Source("<conversation>", text), syntax=Syntax.LTP, variables=variables)
+
+
+def _spent(taken: Accounting) -> Spent:
+    used = taken.usage
+    return Spent(
+        used.input_tokens,
+        used.output_tokens,
+        used.cost or 0.0,
+        used.cached_tokens,
+        used.tries,
+        int(used.cost is None),
+        used.seconds,
+    )
+
+
+def half_of(most: float) -> float | int:
+    """Half of a bound, a whole number of what is counted in whole numbers.
+
+    >>> half_of(5), half_of(1), half_of(0.5)
+    (2, 1, 0.25)
+    """
+    return max(most // 2, min(most, 1)) if isinstance(most, int) else most / 2
 
 
 def _is_yes(said: str | None) -> bool:

@@ -1,7 +1,7 @@
 """The plan tools as the model of a conversation calls them: a goal becomes a plan, a plan is run.
 
-In: arguments of a call. Out: a reply as JSON of bounded length. A plan is proved and run by the conversation's
-own host; it is no part of the run in which the model asks for it.
+In: arguments of a call. Out: a reply as JSON of bounded length. A plan is proved and run by the
+conversation's own host; it is no part of the run in which the model asks for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`callsheet chat`: a conversation with a model and the tools that are there.
 
-What is answered goes to standard output, everything else to standard error. Lines come from the terminal, with
-a history, or from standard input.
+What is answered goes to standard output, everything else to standard error. Lines come from the terminal,
+with a history, or from standard input.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import limiting, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_text, say
 from callsheet.apps.cli.progress.lines import WORDS, PlainLines, said_of
@@ -39,7 +39,7 @@ _PROMPT = "> "
 @options.tool_sources
 @options.plans_folder
 @options.recording
-@options.limits
+@limiting.limits
 @click.option(
     "--plan-tools", is_flag=True, help="Let the model make plans and run them, beside single calls."
 )
@@ -47,7 +47,7 @@ _PROMPT = "> "
     "--yes", "-y", is_flag=True, help="Ask nobody before calls that may change something, and plans."
 )
 @options.policy_if_any
-def chat(  # noqa: PLR0913 - an argument for each group of options
+def chat(
     setup: Setup,
     plans_folder: Path | None,
     recording: options.Recording,
@@ -82,7 +82,7 @@ def chat(  # noqa: PLR0913 - an argument for each group of options
     return Exit.OK
 
 
-async def _held(  # noqa: PLR0913 - what a conversation is held with
+async def _held(
     setup: Setup,
     plans_folder: Path | None,
     journal: Journal,
@@ -127,7 +127,7 @@ async def _converse(take: Callable[[Any], Coroutine[Any, Any, None]], reader: Re
 
 
 @contextmanager
-def _stopping(work: asyncio.Task[None]) -> Iterator[None]:
+def _stopping(work: asyncio.Task[None]) -> Generator[None]:
     """Ctrl-C ends this work, and not the program."""
     loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
     with suppress(ValueError, RuntimeError):
@@ -154,8 +154,15 @@ class Reader(Protocol):
 class _Lines:
     """Lines of standard input, one after another."""
 
+    def __init__(self, *, is_terminal: bool = False) -> None:
+        self._is_terminal = is_terminal
+
     async def read(self, prompt: str) -> str | None:
-        """The next line; nothing is shown for it."""
+        """The next line; a question is shown, so that a log tells what was answered."""
+        if self._is_terminal:
+            click.echo(prompt, nl=False, err=True)
+        elif prompt != _PROMPT:
+            say(prompt.rstrip())
         line = await asyncio.to_thread(sys.stdin.readline)
         return line.rstrip("\n") if line else None
 
@@ -185,9 +192,13 @@ class _Keys:
 
 
 def _reader(setup: Setup) -> Reader:
-    if sys.stdin.isatty() and sys.stderr.isatty():
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return _Lines()
+    try:
         return _Keys(setup.data / "chat-history")
-    return _Lines()
+    except ImportError:
+        say("arrow keys and a history come with: pip install 'callsheet[chat]'")
+        return _Lines(is_terminal=True)
 
 
 class _Terminal:
