@@ -5,7 +5,7 @@ GRM flat plans of models, CHK what the checks find in a plan, CMP what can keep 
 TOL tools and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
 PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), SEC
 secrets and the keys that they are sealed with, TRC runs given to tools that show traces, MCP callsheet as an
-MCP server.
+MCP server, LSP editors.
 The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
@@ -139,6 +139,7 @@ CODES: dict[str, Code] = _table(
     LTP118="a backslash that begins no escape",
     LTP119="a reference in a text that may be misread",
     LTP120="a $name in single quotes",
+    LSP001="an editor without the extra that answers it",
     MCP001="arguments that a tool does not take",
     MCP002="an address that is not of this machine",
     MCP003="an address that cannot be listened on",

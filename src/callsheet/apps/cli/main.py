@@ -61,6 +61,7 @@ COMMANDS: dict[str, Entry] = {
     "mcp": Entry(f"{_HERE}.mcp:mcp", "Serve callsheet to MCP clients: stdio or HTTP.", _MORE),
     "doctor": Entry(f"{_HERE}.doctor:doctor", "Look whether everything needed is in order.", _MORE),
     "demo": Entry(f"{_HERE}.demo:demo", "See it work on real MCP servers.", _MORE),
+    "lsp": Entry(f"{_HERE}.lsp:lsp", "Answer an editor: plans as you write them.", _MORE),
     "explain": Entry(f"{_HERE}.explain:explain", "Explain a diagnostic code.", _MORE),
     "schema": Entry(f"{_HERE}.schema:schema", "Print the JSON Schema of JSON plans.", _MORE),
     "completion": Entry(f"{_HERE}.completion:completion", "Print the completion script of a shell.", _MORE),
