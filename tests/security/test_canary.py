@@ -39,7 +39,8 @@ S5: @AWAY__LOOK () > $gone ON_FAIL GOTO S6
 S6: @LEAKY__PERISH ($token) > $dead ON_FAIL GOTO S7
 S7: @DIE ($token) > $alive
 S8: @KEEP ("$token") > $kept
-S9: @RESPOND ("all is well")
+S9: @ASK_HUMAN ("which one?") > $said
+S10: @RESPOND ("all is well")
 """
 TOOLS = '''
 """Tools that cannot keep anything to themselves."""
@@ -181,7 +182,12 @@ def test_no_canary_is_in_anything_that_is_written_or_said(leaky: Machine) -> Non
     waiting = type_in("resume", "r")
     assert waiting.returncode == 4, waiting.stderr
     assert "[sealed k:" in type_in("inbox").stdout
-    assert type_in("approve", "r").returncode == 0
+    assert type_in("approve", "r", "--note", f"by {CANARIES['header']}").returncode == 0
+    assert type_in("resume", "r").returncode == 4
+    answered = leaky.shell("approve", "r", "--answer", f"that of {CANARIES['header']}")
+    assert answered.returncode == 0, answered.stderr
+    assert hits_below(leaky.folder, leaky.folder / "given") == {}  # it knows of no server, and writes nothing
+    assert type_in("inbox").returncode == 0
     ended = type_in("resume", "r", "--json")
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["response"] == "all is well"
