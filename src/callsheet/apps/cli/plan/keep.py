@@ -11,7 +11,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, say
 from callsheet.apps.cli.plan.library import as_json, open_library, the_id
-from callsheet.apps.cli.reading import PlanText
+from callsheet.apps.operations.reading import PlanText
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,7 @@ from callsheet.diagnostics import CallsheetError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from callsheet.apps.cli.reading import PlanText
+    from callsheet.apps.operations.reading import PlanText
     from callsheet.diagnostics import Diagnostic
     from callsheet.ports.tools import Registry
     from callsheet.store.library import PlanLibrary, StoredPlan
@@ -77,7 +77,7 @@ def _neither(name: str, error: CallsheetError) -> CallsheetError:
 
 def text_of_stored(stored: StoredPlan, variables: Iterable[str] = ()) -> PlanText:
     """A plan of the library as commands take plans: under its id, with what is kept of it."""
-    from callsheet.apps.cli.reading import text_of  # noqa: PLC0415 - not for --help
+    from callsheet.apps.operations.reading import text_of  # noqa: PLC0415 - not for --help
 
     names = [*variables, *(param.name for param in stored.params)]
     text = text_of(stored.path, stored.result.source, syntax=stored.syntax, variables=names)

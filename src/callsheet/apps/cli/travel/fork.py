@@ -72,10 +72,11 @@ def fork(
 
 
 def _forking(journal: Journal, run: str, at: int, edits: Edits, model: str) -> Forking:
-    from callsheet.apps.cli.travel.revision import credentials, revise  # noqa: PLC0415 - as below
+    from callsheet.apps.cli.travel.revision import revise  # noqa: PLC0415 - opens tools
+    from callsheet.apps.credentials import credentials_for  # noqa: PLC0415 - as above
     from callsheet.runtime import forking  # noqa: PLC0415 - as above
 
-    known, revision = credentials(journal, run), None
+    known, revision = credentials_for(journal, run), None
     if edits.changes_plan:
         revision = revise(forking.drafted(journal, run, edits, known), model)
     return forking.fork(journal, run, at, edits, revision, known)
