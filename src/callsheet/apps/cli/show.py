@@ -87,13 +87,14 @@ def show(run: str, with_events: bool, as_timeline: bool, journal: Path | None, a
             elif with_events:
                 _show_events(opened, info, as_json=as_json)
             elif as_json:
-                print_json(_json(_story(opened, info, bad)))
+                print_json(story_json(story_of(opened, info, bad)))
             else:
-                _print(_story(opened, info, bad), options.journal_hint(journal))
+                _print(story_of(opened, info, bad), options.journal_hint(journal))
     return Exit.OK if bad is None else Exit.FAILED
 
 
-def _story(journal: Journal, info: RunInfo, bad: BadEvent | None) -> Story:
+def story_of(journal: Journal, info: RunInfo, bad: BadEvent | None) -> Story:
+    """A run with all that is shown of it; raises JournalError where its events cannot be read."""
     from callsheet.apps.cli.account import account_of  # noqa: PLC0415 - brings the store
     from callsheet.runtime.doubt import doubtful_calls, unanswered_calls  # noqa: PLC0415 - brings the runtime
     from callsheet.runtime.inbox import asks_of  # noqa: PLC0415 - as above
@@ -245,7 +246,8 @@ def _print_end(story: Story, hint: str) -> None:
 # ---------------------------------------------------------------- for programs
 
 
-def _json(story: Story) -> dict[str, Any]:
+def story_json(story: Story) -> dict[str, Any]:
+    """It as a JSON object."""
     from callsheet.apps.cli import asks  # noqa: PLC0415 - as above
 
     info, folded = story.info, story.account.folded
@@ -309,7 +311,7 @@ def _show_timeline(journal: Journal, info: RunInfo, bad: BadEvent | None, *, as_
     from callsheet.apps.cli.timeline import spans_of  # noqa: PLC0415 - brings the store
     from callsheet.views.timeline import timeline  # noqa: PLC0415 - one of three
 
-    story = _story(journal, info, bad)
+    story = story_of(journal, info, bad)
     turns: dict[tuple[str, int], float] = {}
     visits: Counter[str] = Counter()
     for visit in story.account.steps:
