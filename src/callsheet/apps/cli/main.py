@@ -51,6 +51,7 @@ COMMANDS: dict[str, Entry] = {
         f"{_HERE}.travel.fork:fork", "Go on from an event in a new run, with something edited.", _RUNS
     ),
     "report": Entry(f"{_HERE}.report:report", "Write a run as one HTML file.", _RUNS),
+    "serve": Entry(f"{_HERE}.serve:serve", "Serve the HTTP API and the web viewer.", _RUNS),
     "lctl": Entry(f"{_HERE}.lctl.group:lctl", "Check and draw what agents hand to one another.", _RUNS),
     "labels": Entry(
         f"{_HERE}.labels.group:labels", "Say whose data runs have left in files and facts.", _MORE
