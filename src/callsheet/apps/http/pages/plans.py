@@ -8,12 +8,12 @@ from typing import Any, Protocol
 from starlette.responses import Response
 
 from callsheet.api.reach import pins_for_library
-from callsheet.apps.cli.plan.library import as_json as plan_json
 from callsheet.apps.cli.plan.library import text_of_stored
 from callsheet.apps.http import bodies, shapes
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
 from callsheet.apps.http.problems import Problem
 from callsheet.apps.http.state import State
+from callsheet.apps.operations.plans import stored_json
 from callsheet.apps.operations.reading import PlanText, plan_text
 from callsheet.frontends.spelling import Syntax
 from callsheet.store.library import Listed, StoredPlan, check_plan_id, read_params
@@ -85,7 +85,7 @@ def _row(listed: Listed) -> dict[str, Any]:
 async def get_plan(asked: Asked[Nothing, Nothing]) -> Response:
     """A plan of the library, or with ID@N a version of it."""
     state, plan_id = asked.state, asked.path["plan_id"]
-    return answered(await state.host.beside(lambda: plan_json(state.library().load(plan_id))))
+    return answered(await state.host.beside(lambda: stored_json(state.library().load(plan_id))))
 
 
 async def save_plan(asked: Asked[bodies.SavePlanBody, Nothing]) -> Response:
@@ -113,7 +113,7 @@ async def save_plan(asked: Asked[bodies.SavePlanBody, Nothing]) -> Response:
         )
 
     stored = await state.host.beside(save)
-    return answered(plan_json(stored), 201 if is_new else 200)
+    return answered(stored_json(stored), 201 if is_new else 200)
 
 
 async def delete_plan(asked: Asked[Nothing, Nothing]) -> Response:
