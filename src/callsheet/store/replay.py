@@ -8,7 +8,7 @@ out here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, assert_never
 
 from callsheet.diagnostics import CallsheetError
@@ -119,7 +119,7 @@ class Folded:
 
     def usage(self) -> Usage:
         """What the run has used."""
-        return replace(self.machine.usage(), seconds=round(self.seconds, 3))
+        return self.machine.usage()._replace(seconds=round(self.seconds, 3))
 
     @property
     def policy(self) -> Policy | None:
