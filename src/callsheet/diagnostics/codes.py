@@ -5,6 +5,7 @@ GRM flat plans of models, CHK what the checks find in a plan, CMP what can keep 
 TOL tools and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
 PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), SEC
 secrets and the keys that they are sealed with, TRC runs given to tools that show traces.
+secrets and the keys that they are sealed with, TRC runs given to tools that show traces, LSP editors.
 The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
@@ -138,6 +139,7 @@ CODES: dict[str, Code] = _table(
     LTP118="a backslash that begins no escape",
     LTP119="a reference in a text that may be misread",
     LTP120="a $name in single quotes",
+    LSP001="an editor without the extra that answers it",
     MDL001="a model that nobody knows",
     MDL002="a provider whose package is missing",
     MDL003="a model without its key",

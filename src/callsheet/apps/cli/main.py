@@ -61,6 +61,7 @@ COMMANDS: dict[str, Entry] = {
     "models": Entry(f"{_HERE}.models.group:models", "Fetch models that run on this machine.", _MORE),
     "doctor": Entry(f"{_HERE}.doctor:doctor", "Look whether everything needed is in order.", _MORE),
     "demo": Entry(f"{_HERE}.demo:demo", "See it work on real MCP servers.", _MORE),
+    "lsp": Entry(f"{_HERE}.lsp:lsp", "Answer an editor: plans as you write them.", _MORE),
     "explain": Entry(f"{_HERE}.explain:explain", "Explain a diagnostic code.", _MORE),
     "schema": Entry(f"{_HERE}.schema:schema", "Print the JSON Schema of JSON plans.", _MORE),
     "completion": Entry(f"{_HERE}.completion:completion", "Print the completion script of a shell.", _MORE),
