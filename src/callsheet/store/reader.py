@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import struct
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias
@@ -68,6 +68,11 @@ WHERE id > ? AND id < ? AND type NOT IN ('intent', 'timer', 'ask', 'late', 'snap
 _LAST_SNAPSHOT = (
     "SELECT id FROM events WHERE id > ? AND id < ? AND type = 'snapshot' ORDER BY id DESC LIMIT 1"
 )
+_LAST_OF_STEPS = (
+    "SELECT id FROM events WHERE id > ? AND id < ? AND type IN ('ok', 'err', 'decided', 'signal')"
+    " AND step IN (%s) ORDER BY id DESC LIMIT 1"
+)
+_ANY_OF = "SELECT 1 FROM events WHERE id > ? AND id < ? AND type IN (%s) LIMIT 1"
 _ASKED = _EVENTS.replace("ORDER BY id LIMIT ?", "AND type IN ('ask', 'signal', 'cancel', 'end') ORDER BY id")
 
 
@@ -273,6 +278,25 @@ class Reader:
             end = base + (1 << SEQ_BITS if upto is None else upto + 1)
             row = self._connection.execute(_LAST_SNAPSHOT, (base, end)).fetchone()
         return None if row is None else row[0] - base
+
+    def last_outcome(self, run_id: str, steps: Sequence[str]) -> int | None:
+        """The number of the last event that brought something to one of these steps, by id.
+
+        Raises JournalError (JRN002) for an unknown run.
+        """
+        base = self._number(run_id) << SEQ_BITS
+        with self._reading():
+            query = _LAST_OF_STEPS % ",".join("?" * len(steps))
+            row = self._connection.execute(query, (base, base + (1 << SEQ_BITS), *steps)).fetchone()
+        return None if row is None else row[0] - base
+
+    def has_any(self, run_id: str, *types: EventType) -> bool:
+        """Whether a run has an event of one of these types; raises JournalError (JRN002)."""
+        base = self._number(run_id) << SEQ_BITS
+        with self._reading():
+            query = _ANY_OF % ",".join("?" * len(types))
+            found = self._connection.execute(query, (base, base + (1 << SEQ_BITS), *types)).fetchone()
+        return found is not None
 
     def bodies(self, run_id: str, seqs: Iterable[int]) -> Iterator[Stored]:
         """The bodies of the events of these numbers, in the order of the numbers, as bytes.
