@@ -27,6 +27,7 @@ from callsheet.store.events import (
     EventType,
     Head,
     Stored,
+    decode_bodies,
     decode_body,
     decode_intents,
     identify,
@@ -41,6 +42,7 @@ from callsheet.store.writer import RunStatus
 
 _PAGE = 500
 _LARGE_PAGE = 5_000
+_SHORT = frozenset({EventType.OK, EventType.ERR})
 _COVERS = 11
 """The column of an entry that says how many events it holds."""
 
@@ -209,13 +211,14 @@ class Reader:
         base = self._number(run_id) << SEQ_BITS
         while True:
             with self._reading():
-                page = self._connection.execute(
-                    _ENTRIES, (base + after, base + (1 << SEQ_BITS), _LARGE_PAGE)
-                ).fetchall()
+                page = self._rows(_ENTRIES, (base + after, base + (1 << SEQ_BITS), _LARGE_PAGE))
+            at_once = decode_bodies([row[4] for row in page if row[4] is not None and row[1] in _SHORT])
             for row_id, kind, key, ts, body, blob, covers, intents, epoch in page:
                 seq = row_id - base
                 try:
-                    if kind == EventType.SNAPSHOT:
+                    if at_once is not None and body is not None and kind in _SHORT:
+                        data = next(at_once)
+                    elif kind == EventType.SNAPSHOT:
                         data = None
                     elif blob is not None:
                         data = self._large(blob, run_id, lenient=False)[0]
@@ -235,7 +238,7 @@ class Reader:
         """
         base = self._number(run_id) << SEQ_BITS
         with self._reading():
-            rows = self._connection.execute(_TOLD, (base, base + 1, base + (1 << SEQ_BITS))).fetchall()
+            rows = self._rows(_TOLD, (base, base + 1, base + (1 << SEQ_BITS)))
         return [seq for seq, *_ in rows], [told for _, *told in rows]
 
     def letters(self, run_id: str) -> list[Letter]:
@@ -501,6 +504,19 @@ class Reader:
             if said == hashed
             else BadEvent(seq, "it is not what was written, or does not follow its predecessor")
         )
+
+    def _rows(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        """Many rows, for one who reads; texts that are damaged are looked at only where there are such."""
+        connection = self._connection
+        lenient = connection.text_factory
+        connection.text_factory = str
+        try:
+            return connection.execute(query, values).fetchall()
+        except sqlite3.OperationalError:
+            pass
+        finally:
+            connection.text_factory = lenient
+        return connection.execute(query, values).fetchall()
 
     @contextmanager
     def _reading(self, *, settles: bool = True) -> Generator[None]:

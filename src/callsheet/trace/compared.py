@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from callsheet.ir import JSON, Plan
 from callsheet.ir.collecting import collector_rests
+from callsheet.machine import Program
 from callsheet.machine.snapshots import state_to_json
 from callsheet.store.events import Entry, EventType
 from callsheet.store.journal import Journal
@@ -124,6 +125,9 @@ class _Comparison:
         self._journal, self._old, self._new = journal, old, new
         self._seqs_old, self._told_old = journal.told(old.run_id)
         self._seqs_new, self._told_new = journal.told(new.run_id)
+        self._plans: dict[str, Plan] = {}
+        self._program: Program | None = None
+        """That of the first run's plan, once it has been made."""
 
     def compare(self, most: int | None) -> Compared:
         begun_alike, same_inputs = self._starts()
@@ -162,7 +166,10 @@ class _Comparison:
         return self._old.plan_hash == self._new.plan_hash and rest[0] == rest[1], inputs[0] == inputs[1]
 
     def _plan_of(self, name: str) -> Plan:
-        return self._journal.plan(name)[0]
+        found = self._plans.get(name)
+        if found is None:
+            found = self._plans[name] = self._journal.plan(name)[0]
+        return found
 
     def _from_start(self, info: RunInfo, seqs: list[int]) -> _Side:
         entries = self._journal.entries(info.run_id)
@@ -174,7 +181,7 @@ class _Comparison:
         With an event `since`, only from a snapshot behind it.
         """
         upto = None if place >= len(seqs) else seqs[place] - 1
-        recorder = recorder_at(self._journal, info.run_id, self._plan_of(info.plan_hash), upto)
+        recorder = recorder_at(self._journal, info.run_id, self._plan_of(info.plan_hash), upto, self._program)
         if recorder is not None and recorder.seq > since:
             entries = self._journal.entries(info.run_id, recorder.seq - 1)
             side = _Side(recorder, entries, self._plan_of, seqs)
@@ -182,6 +189,7 @@ class _Comparison:
             return None
         else:
             side = self._from_start(info, seqs)
+        self._program = side.recorder.lineage.programs[0]
         side.advance(place)
         side.since = len(side.recorder.lineage.visits)
         return side
@@ -252,7 +260,8 @@ class _Comparison:
         """How many visits the first run has at its end."""
         is_counted = one.recorder.machine.schedule is None  # in a graph some are left out and never come to
         if is_counted and all(kind != EventType.PLAN for kind, *_ in self._told_old):
-            _, folded = standing_of(self._journal, self._old, self._old.events)
+            program = one.recorder.lineage.programs[0]
+            _, folded = standing_of(self._journal, self._old, self._old.events, program)
             result = folded.machine.result
             if result is None or result.refusal is None:  # what a limit refuses is counted, and no visit
                 return sum(folded.machine.visits)
