@@ -11,6 +11,13 @@ import time
 
 import pytest
 
+POLICY = """
+schema = 1
+extends = "workspace"
+[defaults]
+deny = ["@WRITE_FILE"]
+"""
+
 
 def test_a_message_is_answered_by_a_model_that_calls_a_tool(talk):
     answers, rest = talk("read them")
@@ -98,7 +105,7 @@ def test_messages_and_plans_use_up_one_budget(talk):
 
 
 def test_a_plan_is_proved_against_the_policy_of_the_conversation(talk, machine):
-    machine.write("policy.toml", 'schema = 1\nextends = "workspace"\n[defaults]\ndeny = ["@WRITE_FILE"]\n')
+    machine.write("policy.toml", POLICY)
     _, rest = talk("/plan create report the notes", options=("--policy", "policy.toml"))
     assert "POL1" in rest
     assert not (machine.folder / "report.md").exists()
