@@ -54,7 +54,12 @@ class Site:
 
             def do_GET(self) -> None:
                 size = int(self.headers.get("Content-Length") or 0)
-                asked = Asked(self.command, self.path, dict(self.headers), self.rfile.read(size))
+                asked = Asked(
+                    self.command,
+                    self.path,
+                    {name.title(): value for name, value in self.headers.items()},
+                    self.rfile.read(size),
+                )
                 site.asked.append(asked)
                 answer = site.answers.get(self.path.partition("?")[0]) or site.answer(asked)
                 self.send_response(answer.status)
@@ -83,7 +88,7 @@ class Site:
 
 
 class Authority(Site):
-    """An authorization server: registers, asks nobody, gives codes and tokens, and holds everything to its word."""
+    """An authorization server: asks nobody, gives codes and tokens, and holds everybody to their word."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -203,7 +208,9 @@ class Protected(Site):
 
     def answer(self, asked: Asked) -> Answer:
         if asked.path == "/.well-known/oauth-protected-resource/mcp":
-            return told({"resource": self.url, "authorization_servers": [self.authority.origin]} | self.changes)
+            return told(
+                {"resource": self.url, "authorization_servers": [self.authority.origin]} | self.changes
+            )
         if asked.path != "/mcp":
             return Answer(404, {}, b"")
         token = asked.headers.get("Authorization", "").removeprefix("Bearer ")

@@ -37,11 +37,12 @@ class Bearer(httpx2.Auth):
         if _origin(request.url) != self._home:
             yield request
             return
-        token: str | None = None
         try:
             token = await self._source.token()
         except CallsheetError as error:
             self._note(error)
+            yield request  # the server may answer all the same
+            return
         response = yield _signed(request, token)
         if response.status_code == _UNAUTHORIZED:
             try:

@@ -121,8 +121,8 @@ class KeptTokens:
         return login
 
     async def _kept(self, logins: LoginFile) -> Login | None:
-        self._was_read = True
         login = await asyncio.to_thread(logins.get, self._name)
+        self._was_read = True
         if login is None or login.url != self._url:
             return None  # a token for another address is none for this one
         self._know(login)
