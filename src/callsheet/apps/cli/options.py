@@ -24,7 +24,7 @@ from callsheet.apps.cli.stage import Stage
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from callsheet.apps.cli.reading import PlanText
+    from callsheet.apps.operations.reading import PlanText
     from callsheet.apps.session import Setup
     from callsheet.frontends.spelling import Syntax
     from callsheet.ir import Plan
