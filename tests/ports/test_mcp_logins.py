@@ -49,6 +49,14 @@ async def test_who_has_logged_in_once_uses_the_server(user: User, wiki: Protecte
     assert kinds(authority) == ["authorization_code"]
 
 
+async def test_who_logs_in_later_is_let_in_by_a_pool_that_has_waited(user: User):
+    async with McpPool([user.server], logins=user.file) as pool:
+        assert [d.code for d in await pool.connect(keep_going=True)] == ["TOL030"]
+        await user.log_in()
+        assert await pool.connect() == ()
+        assert len(pool.tools()) == 1
+
+
 async def test_what_is_asked_for_names_the_resource_the_scope_and_a_challenge(
     user: User, authority: Authority
 ):

@@ -87,6 +87,8 @@ class KeptTokens:
     async def token(self) -> str | None:
         """As TokenSource has it."""
         login = self._login
+        if login is None and self._was_read:
+            return None
         if login is None or login.tokens.is_over(time.time()):
             async with self._lock:
                 login = await self._usable(None)
@@ -106,7 +108,7 @@ class KeptTokens:
 
     async def _usable(self, worthless: str | None) -> Login | None:
         """The login with a token that has not ended and is not the worthless one; None without a login."""
-        if self._logins is None or (self._was_read and self._login is None and worthless is None):
+        if self._logins is None:
             return None
         login = self._login
         if login is None or not _is_good(login.tokens, worthless):
