@@ -124,11 +124,13 @@ class SharedTools:
         if not chosen.configs:
             self._box = replace(self._box, diagnostics=chosen.diagnostics)
             return
-        from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - only where servers are opened
+        from callsheet.api.logins import login_file  # noqa: PLC0415 - only where servers are opened
+        from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - as above
 
         sink, pins = folder_sink(self.setup.data / "files"), pin_keeper(self.setup.settings)
         self._configs, self._doubts = chosen.configs, chosen.diagnostics
-        self._pool = await self._stack.enter_async_context(McpPool(chosen.configs, blob_sink=sink, pins=pins))
+        pool = McpPool(chosen.configs, blob_sink=sink, pins=pins, logins=login_file())
+        self._pool = await self._stack.enter_async_context(pool)
 
     def _toolbox(self, registry: Registry, found: tuple[Diagnostic, ...] = ()) -> Toolbox:
         secrets = in_environment(os.environ)
@@ -136,6 +138,8 @@ class SharedTools:
             from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - as above
 
             secrets = (*secrets, *credentials_of(self._configs))
+        if self._pool is not None:
+            secrets = (*secrets, *self._pool.secrets())
         return Toolbox(
             registry,
             tuple(dict.fromkeys(Path(config.origin) for config in self._configs)),
