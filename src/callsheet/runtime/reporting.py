@@ -15,8 +15,9 @@ from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
 from callsheet import __version__
-from callsheet.ir import Plan
+from callsheet.ir import JSON, Plan
 from callsheet.ir.collecting import collector_rests
+from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run, unanswered_calls
 from callsheet.runtime.inbox import asks_of
 from callsheet.store import Journal
@@ -126,19 +127,7 @@ def recorded(journal: Journal, run: str) -> Recorded:
         entries,
         plans,
         journal.verify(info.run_id),
-        [
-            Waits(
-                a.key,
-                a.step,
-                a.kind,
-                a.tool,
-                a.since,
-                a.until,
-                a.prompt,
-                None if a.args is None else dict(a.args),
-            )
-            for a in asks_of(journal, info.run_id)
-        ],
+        [_ask(a) for a in asks_of(journal, info.run_id)],
         [_doubt(call) for call in _doubts(journal, info, status, plans)],
     )
 
@@ -163,6 +152,26 @@ def _doubts(
         return ()
     folded = fold_run(journal, info.run_id, plans[info.plan_hash][0])
     return (*doubtful_calls(folded), *(unanswered_calls(folded) if status == INTERRUPTED else ()))
+
+
+def _ask(ask: PendingAsk) -> Waits:
+    given: JSON = None if ask.args is None else {**ask.args}
+    if ask.inputs:
+        given = {"inputs": [*ask.inputs], **(ask.args or {})}
+    return Waits(
+        ask.key,
+        ask.step,
+        ask.kind,
+        ask.tool,
+        ask.since,
+        ask.until,
+        ask.prompt,
+        given,
+        ask.options,
+        ask.why,
+        ask.digest,
+        ask.is_answered,
+    )
 
 
 def _doubt(call: DoubtfulCall) -> Waits:
