@@ -34,7 +34,7 @@ MADE_BY = f"callsheet {__version__}"
 INTERRUPTED = "interrupted"
 """What a run is called that no process carries on and that has not ended."""
 _STANDS = (INTERRUPTED, "in_doubt", "failed", "refused", "cancelled")
-_ENTRY = "./main.js"
+_ENTRY = "viewer/main.js"
 _STYLES = ("base", "frame", "controls", "steps", "graph", "time", "tables", "narrow")
 """In the order in which they hold: what is narrow comes last."""
 _VENDORED = {
@@ -101,14 +101,22 @@ def save_page(path: Path, page: str) -> Path:
 @cache
 def the_viewer() -> Viewer:
     """The viewer's script and style, as they were installed."""
+    return Viewer(bundle(viewer_modules(), _ENTRY), viewer_style())
+
+
+def viewer_modules() -> dict[str, str]:
+    """The modules of the viewer, in the folder `viewer`, and the libraries by the names that imports use."""
     folder = files("callsheet.views").joinpath("viewer")
     vendor = folder.joinpath("vendor")
     modules = {name: vendor.joinpath(file).read_text(encoding="utf-8") for name, file in _VENDORED.items()}
     own = sorted((f for f in folder.iterdir() if f.name.endswith(".js")), key=lambda file: file.name)
-    modules |= {f"./{file.name}": file.read_text(encoding="utf-8") for file in own}
-    styles = folder.joinpath("styles")
-    style = "\n".join(styles.joinpath(f"{name}.css").read_text(encoding="utf-8") for name in _STYLES)
-    return Viewer(bundle(modules, _ENTRY), style)
+    return modules | {f"viewer/{file.name}": file.read_text(encoding="utf-8") for file in own}
+
+
+def viewer_style() -> str:
+    """The style of the viewer."""
+    styles = files("callsheet.views").joinpath("viewer", "styles")
+    return "\n".join(styles.joinpath(f"{name}.css").read_text(encoding="utf-8") for name in _STYLES)
 
 
 def recorded(journal: Journal, run: str) -> Recorded:
