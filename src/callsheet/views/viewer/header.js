@@ -61,7 +61,8 @@ function Deeds() {
   const { status } = model.value.run;
   if (!acts.value) return "";
   const isOver = ["done", "failed", "refused", "cancelled", "corrupt"].includes(status);
-  const canGoOn = ["interrupted", "waiting", "failed"].includes(status);
+  const isAnswered = status === "waiting" && model.value.doc.asks.some((ask) => ask.answered);
+  const canGoOn = status === "interrupted" || isAnswered;
   return html`<${Wrong} said=${wrong} />
     ${canGoOn ? html`<button class="plain" disabled=${isBusy} onClick=${() => act(acts.value.resume)}>Resume</button>` : ""}
     ${isOver ? "" : html`<button class="plain" disabled=${isBusy} onClick=${() => act(acts.value.cancel)}>Cancel</button>`}`;

@@ -18,7 +18,7 @@ function Finding({ row, lines, text, box, onFix }) {
   const [shape, word] = LEVELS[row.severity] || LEVELS.hint;
   const explain = async () => {
     if (page) setPage("");
-    else setPage(await ask(`/v1/explain/${row.code}`).then(({ page: told, text: other }) => told || other, (error) => error.message));
+    else setPage(await ask(`/v1/explain/${row.code}`).then((told) => told.page, (error) => error.message));
   };
   return html`<li>
     <p>

@@ -39,7 +39,7 @@ export function Editor({ id }) {
     });
   const run = () =>
     doing(async () => {
-      const { run_id } = await ask("/v1/runs", { body: { plan: text, name: id || "plan", inputs: given() } });
+      const { run_id } = await ask("/v1/runs", { body: { plan: text, name: id || goalOf(text), inputs: given() } });
       go(`run=${run_id}`);
     });
   const format = () =>
@@ -95,6 +95,9 @@ export function Editor({ id }) {
     </div>
   </main>`;
 }
+
+// What a plan that has no name is called: what it is for.
+const goalOf = (text) => (/^#\s*goal:\s*(.+)$/m.exec(text)?.[1] || "plan").trim().slice(0, 80);
 
 const told = (answer, name) => (answer && answer[0] === name ? answer[1] : null);
 

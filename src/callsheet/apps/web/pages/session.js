@@ -49,9 +49,17 @@ export async function signOut() {
   isSignedIn.value = false;
 }
 
+const CODE = /^#code=([\w-]+)$/;
+
+// Sign in, and once more where a printed address is opened in a page that is there already.
+export function begin() {
+  addEventListener("hashchange", () => CODE.test(location.hash) && signInByAddress());
+  return signInByAddress();
+}
+
 // Take the code out of the address, so that it stands in no history, and sign in with it.
-export async function begin() {
-  const found = /^#code=([\w-]+)$/.exec(location.hash);
+async function signInByAddress() {
+  const found = CODE.exec(location.hash);
   if (found) {
     history.replaceState(null, "", location.pathname + location.search);
     try {
