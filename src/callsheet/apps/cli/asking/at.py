@@ -27,7 +27,6 @@ def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
 
     Nothing is run. `callsheet show RUN --events` lists the events with their numbers.
     """
-    from callsheet.apps.cli.asking.opening import warn_if_astray  # noqa: PLC0415 - brings the store
     from callsheet.store.errors import JournalError  # noqa: PLC0415 - brings the store
     from callsheet.trace.standing import standing_of  # noqa: PLC0415 - as above
 
@@ -37,7 +36,6 @@ def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
             raise JournalError(
                 "JRN041", f"the run has no event {seq}", f"its events have the numbers 1 to {info.events}"
             )
-        warn_if_astray(opened, info)
         event, folded = standing_of(opened, info, seq)
     with may_stay_unread():
         if as_json:
