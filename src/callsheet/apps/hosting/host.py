@@ -194,6 +194,10 @@ class Host:
         """The run, where it is queued or under way here."""
         return self._carried.get(run_id)
 
+    def all_carried(self) -> list[Carried]:
+        """The runs that are queued or under way here."""
+        return [*self._carried.values()]
+
     def watch(self, run_id: str, after: int = 0) -> AsyncGenerator[Event | Standing]:
         """The events of a run after a number, and those that come; see `watching.follow`."""
         return follow(Sight(self.journal, self.beside, self.carried, self.standing), run_id, after)

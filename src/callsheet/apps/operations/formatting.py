@@ -10,11 +10,8 @@ from callsheet.apps.operations.parsing import syntax_name
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.frontends.dag.convert import NO_PARAMETERS, Parameters
-from callsheet.frontends.spelling import Syntax, convert_to, format_as
+from callsheet.frontends.spelling import OUTSIDE_CODES, Syntax, convert_to, format_as
 from callsheet.ir import Call, Plan
-
-_OUTSIDE = frozenset({"LTP005", "LTP103", "MIC102", "DAG012"})
-"""The codes for text that is no part of the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,7 @@ def format_text(text: PlanText, *, keeps_all: bool = False) -> Formatted:
         )
     if text.plan is None or text.syntax is None:
         return Formatted(text, None, None, tuple(d for d in text.diagnostics if d.is_error))
-    outside = tuple(d for d in text.diagnostics if d.code in _OUTSIDE)
+    outside = tuple(d for d in text.diagnostics if d.code in OUTSIDE_CODES)
     if keeps_all and outside:
         way_out = "write it as comments (# …) or remove it: fmt would lose it"
         lost = tuple(replace(d, severity=Severity.ERROR, help=way_out) for d in outside)
@@ -96,7 +93,7 @@ def convert_text(
         formatted, notes = convert_to(target, text.plan, named)
     except CallsheetError as error:
         return Formatted(text, None, None, tuple(d for d in error.diagnostics if d.is_error))
-    outside = (d for d in text.diagnostics if d.code in _OUTSIDE)
+    outside = (d for d in text.diagnostics if d.code in OUTSIDE_CODES)
     return Formatted(text, formatted, target, (*outside, *notes))
 
 

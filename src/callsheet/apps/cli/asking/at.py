@@ -14,6 +14,7 @@ from callsheet.apps.cli.output import may_stay_unread, preview, print_json, prin
 
 if TYPE_CHECKING:
     from callsheet.store.events import Event
+    from callsheet.store.reader import RunInfo
     from callsheet.store.replay import Folded
 
 
@@ -27,22 +28,28 @@ def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
 
     Nothing is run. `callsheet show RUN --events` lists the events with their numbers.
     """
-    from callsheet.store.errors import JournalError  # noqa: PLC0415 - brings the store
-    from callsheet.trace.standing import standing_of  # noqa: PLC0415 - as above
+    from callsheet.trace.standing import standing_of  # noqa: PLC0415 - brings the store
 
     with options.open_to_read(journal) as opened:
         info = opened.find_run(run)
-        if not 1 <= seq <= info.events:
-            raise JournalError(
-                "JRN041", f"the run has no event {seq}", f"its events have the numbers 1 to {info.events}"
-            )
+        check_event(info, seq)
         event, folded = standing_of(opened, info, seq)
     with may_stay_unread():
         if as_json:
-            print_json(_json(info.run_id, event, folded))
+            print_json(moment_json(info.run_id, event, folded))
         else:
             _print(info.run_id, info.events, event, folded)
     return Exit.OK
+
+
+def check_event(info: RunInfo, seq: int) -> None:
+    """Raise JournalError (JRN041) for an event that a run does not have."""
+    from callsheet.store.errors import JournalError  # noqa: PLC0415 - brings the store
+
+    if not 1 <= seq <= info.events:
+        raise JournalError(
+            "JRN041", f"the run has no event {seq}", f"its events have the numbers 1 to {info.events}"
+        )
 
 
 def _status(folded: Folded) -> str:
@@ -104,7 +111,8 @@ _OTHERS = {
 # ---------------------------------------------------------------- for programs
 
 
-def _json(run_id: str, event: Event, folded: Folded) -> dict[str, Any]:
+def moment_json(run_id: str, event: Event, folded: Folded) -> dict[str, Any]:
+    """The run after an event as a JSON object."""
     machine = folded.machine
     result = machine.result
     steps, schedule = machine.program.steps, machine.schedule

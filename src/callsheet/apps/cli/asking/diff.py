@@ -12,7 +12,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.asking.noise import Noise
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.origin import origin_of
+from callsheet.apps.cli.origin import Origin, origin_of
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text
 
 if TYPE_CHECKING:
@@ -63,22 +63,14 @@ def diff_of_runs(
     with options.open_to_read(journal) as opened:
         a, b = opened.find_run(old), opened.find_run(new)
         found, one, other = compare_runs(opened, a, b, None if to_the_end or as_json else _MOST)
-        origins = [origin_of(next(iter(opened.events(info.run_id))).body) for info in (a, b)]
+        origins = _origins(opened, a, b)
         apart = _times(opened, a, b, noise) if with_times else None
     is_same_plan = a.plan_hash == b.plan_hash
     differs = bool(found.inputs or found.differing)
     with may_stay_unread():
         if as_json:
-            told: dict[str, Any] = {
-                "a": a.run_id,
-                "b": b.run_id,
-                "same_plan": is_same_plan,
-                "equal": not differs,
-            }
-            froms = [None if origin is None else origin.to_json() for origin in origins]
-            if apart is not None:
-                told["times"] = [one._asdict() for one in apart]
-            print_json({**told, "from": {"a": froms[0], "b": froms[1]}, **_json(one, other, found)})
+            times = {} if apart is None else {"times": [one._asdict() for one in apart]}
+            print_json({**_head_json(a, b, origins, differs=differs), **times, **_json(one, other, found)})
         else:
             print_text(
                 f"A {a.run_id}, B {b.run_id}, {'the same plan' if is_same_plan else 'different plans'}"
@@ -90,6 +82,30 @@ def diff_of_runs(
             if apart is not None:
                 _print_times(apart, noise)
     return Exit.FAILED if exit_code and differs else Exit.OK
+
+
+def diff_json(journal: Journal, a: RunInfo, b: RunInfo) -> dict[str, Any]:
+    """Where two runs part, to their ends, as a JSON object; raises JournalError for unreadable events."""
+    from callsheet.trace.compared import compare_runs  # noqa: PLC0415 - brings the store
+
+    found, one, other = compare_runs(journal, a, b, None)
+    head = _head_json(a, b, _origins(journal, a, b), differs=bool(found.inputs or found.differing))
+    return {**head, **_json(one, other, found)}
+
+
+def _origins(journal: Journal, a: RunInfo, b: RunInfo) -> list[Origin | None]:
+    return [origin_of(next(iter(journal.events(info.run_id))).body) for info in (a, b)]
+
+
+def _head_json(a: RunInfo, b: RunInfo, origins: list[Origin | None], *, differs: bool) -> dict[str, Any]:
+    froms = [None if origin is None else origin.to_json() for origin in origins]
+    return {
+        "a": a.run_id,
+        "b": b.run_id,
+        "same_plan": a.plan_hash == b.plan_hash,
+        "equal": not differs,
+        "from": {"a": froms[0], "b": froms[1]},
+    }
 
 
 def _times(journal: Journal, a: RunInfo, b: RunInfo, noise: float) -> list[Slower]:

@@ -44,7 +44,7 @@ def why(run: str, variable: str, is_forward: bool, depth: int, journal: Path | N
         lineage, start, graph = sliced(opened, info, variable, bounds, is_forward=is_forward)
     with may_stay_unread():
         if as_json:
-            print_json(_json(info.run_id, lineage, graph, start, is_forward=is_forward))
+            print_json(slice_json(info.run_id, lineage, graph, start, is_forward=is_forward))
         else:
             _print(lineage, graph, start, depth, is_forward=is_forward)
     return Exit.OK
@@ -73,7 +73,10 @@ def _print(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_forwar
 # ---------------------------------------------------------------- for programs
 
 
-def _json(run_id: str, lineage: Lineage, graph: Graph, start: Node, *, is_forward: bool) -> dict[str, Any]:
+def slice_json(
+    run_id: str, lineage: Lineage, graph: Graph, start: Node, *, is_forward: bool
+) -> dict[str, Any]:
+    """The slice as a JSON object."""
     from callsheet.trace.lineage.reach import reached_by  # noqa: PLC0415 - as above
 
     numbers = {node: n for n, node in enumerate(graph)}
