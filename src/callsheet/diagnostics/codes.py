@@ -352,6 +352,7 @@ CODES: dict[str, Code] = _table(
     SEC007="a pattern of secrets that cannot be read",
     SEC008="an answer that cannot be opened",
     SEC009="a secret that would stand in a plan",
+    SEC010="a run that is not told as it went",
     RUN050="a plan that its policy was not held against",
     RUN051="a new plan that the policy of the run refuses",
     RUN060="a step that the run has not done",
