@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from callsheet.ir import Plan
+from callsheet.machine import Program
 from callsheet.machine.machine import Observer
 from callsheet.sealing.sealer import SEALED
 from callsheet.store.events import Event, EventType
@@ -72,8 +73,12 @@ def stand_from(
     events: Iterator[Event],
     observer: Observer | None = None,
     opener: Opener | None = None,
+    program: Program | None = None,
 ) -> Folded:
-    """The run as these events leave it, the first of which is a snapshot; raises Unfit."""
+    """The run as these events leave it, the first of which is a snapshot; raises Unfit.
+
+    `program` is that of the plan, where it has been made before.
+    """
     read = read_plainly if opener is None else opener.stored
     events = events if opener is None else opener.events(events)
     taken = next(events)
@@ -92,6 +97,7 @@ def stand_from(
         lambda name: journal.plan(name)[0],
         observer,
         read,
+        program,
     )
     folded.clock.tick(taken)
     return fold_on(folded, events, lambda name: journal.plan(name)[0])

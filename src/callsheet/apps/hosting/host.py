@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 from callsheet.api.given import id_of_run
 from callsheet.apps.cli.runs import shown_status
 from callsheet.apps.cli.veil import Veil
+from callsheet.apps.credentials import credentials_for
 from callsheet.apps.hosting.carried import Carried, Stage
 from callsheet.apps.hosting.carrying import carry_on
 from callsheet.apps.hosting.orders import ForkOrder, Order, RerunOrder, Resumption
@@ -144,10 +145,11 @@ class Host:
         """Go on from an event in a new run, with something edited; raises what `callsheet fork` raises."""
         self._check_open()
         edits, revision = order.edits, None
+        known = await self.beside(lambda: credentials_for(self.journal, run_id))
         if edits.changes_plan:
-            draft = await self.beside(lambda: forking.drafted(self.journal, run_id, edits))
+            draft = await self.beside(lambda: forking.drafted(self.journal, run_id, edits, known))
             revision = await revised(draft, self.tools)
-        made = await self.beside(lambda: forking.fork(self.journal, run_id, order.at, edits, revision))
+        made = await self.beside(lambda: forking.fork(self.journal, run_id, order.at, edits, revision, known))
         return await self._branch_off(made, order.run_id, order.terms, effects=order.effects)
 
     async def _branch_off(
@@ -191,6 +193,10 @@ class Host:
     def carried(self, run_id: str) -> Carried | None:
         """The run, where it is queued or under way here."""
         return self._carried.get(run_id)
+
+    def all_carried(self) -> list[Carried]:
+        """The runs that are queued or under way here."""
+        return [*self._carried.values()]
 
     def watch(self, run_id: str, after: int = 0) -> AsyncGenerator[Event | Standing]:
         """The events of a run after a number, and those that come; see `watching.follow`."""

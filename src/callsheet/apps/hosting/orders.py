@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from callsheet.apps.cli.reading import PlanText
+from callsheet.apps.operations.reading import PlanText
 from callsheet.ir import JSON
 from callsheet.machine import Limits
 from callsheet.machine.machine import Observer
