@@ -389,12 +389,12 @@ class Session:
         has_none = self._kit.replan is None and self._kit.planner is None
         compiler = None if has_none else self._compiler(ears)
         kit = self._kit
-        turns, known = self._turns(), self._credentials()
+        turns, known = self._turns(), self.credentials()
         return Ports(
             route, kit.model, kit.agent, compiler, turns, kit.workspace, known, blocks=kit.agent_blocks
         )
 
-    def _credentials(self) -> Known:
+    def credentials(self) -> Known:
         """The credentials that were configured for the servers, and those of the environment."""
         found = [*in_environment(os.environ)]
         if self._kit.servers:

@@ -15,7 +15,7 @@ from callsheet.api.language import language_model
 from callsheet.api.proving import objections_by, prove
 from callsheet.api.reach import pin_lookup, pins_for_library
 from callsheet.apps.models import model_of, with_fetched
-from callsheet.apps.session import Setup, open_toolbox
+from callsheet.apps.session import Setup, Toolbox, open_toolbox
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan
@@ -103,20 +103,34 @@ async def compiled_for(
     What the `policy` refuses counts as wrong in a new plan; of a kept one it raises PolicyRefused.
     """
     async with open_toolbox(setup) as toolbox:
-        registry = toolbox.registry
-        if library is not None and not context:
-            kept = await asyncio.to_thread(_kept, library, goal, registry, takes)
-            if kept is not None and policy is not None:
-                prove(kept.plan, policy, registry).raise_if_refused()
-            if kept is not None:
-                return Made(kept, None, toolbox.diagnostics, pins_for_library(kept.plan, registry))
-        model = language_of(with_fetched(setup, say))
-        request = Request(goal, offered(registry), context)
-        verify = None if policy is None else objections_by(policy, registry, ())
-        draft = await draft_for(request, model, registry, ALL_MEANS, verify=verify)
-        result = compiled(goal, draft, registry)
-        pins = pins_for_library(result.plan.ir, registry) if isinstance(result, Compiled) else {}
-        return Made(None, result, toolbox.diagnostics, pins)
+        return await compiled_on(toolbox, goal, context, setup, library, takes, policy, say)
+
+
+async def compiled_on(
+    toolbox: Toolbox,
+    goal: str,
+    context: str,
+    setup: Setup,
+    library: PlanLibrary | None,
+    takes: Callable[[Kept], bool],
+    policy: Policy | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Made:
+    """As `compiled_for`, on tools that are open."""
+    registry = toolbox.registry
+    if library is not None and not context:
+        kept = await asyncio.to_thread(_kept, library, goal, registry, takes)
+        if kept is not None and policy is not None:
+            prove(kept.plan, policy, registry).raise_if_refused()
+        if kept is not None:
+            return Made(kept, None, toolbox.diagnostics, pins_for_library(kept.plan, registry))
+    model = language_of(with_fetched(setup, say))
+    request = Request(goal, offered(registry), context)
+    verify = None if policy is None else objections_by(policy, registry, ())
+    draft = await draft_for(request, model, registry, ALL_MEANS, verify=verify)
+    result = compiled(goal, draft, registry)
+    pins = pins_for_library(result.plan.ir, registry) if isinstance(result, Compiled) else {}
+    return Made(None, result, toolbox.diagnostics, pins)
 
 
 def saved_as(name: str, goal: str, made: Made, library: PlanLibrary) -> StoredPlan | None:

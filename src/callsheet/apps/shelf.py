@@ -14,11 +14,15 @@ from callsheet.ports.tools import Registry
 
 
 class Shelf:
-    """The tools of a setup; local ones are loaded once."""
+    """The tools of a setup; local ones are loaded once.
 
-    def __init__(self, setup: Setup) -> None:
+    With `opened` these are all that there are, and nobody is asked for more.
+    """
+
+    def __init__(self, setup: Setup, opened: Registry | None = None) -> None:
         self.setup = setup
-        self._local = local_tools(setup)
+        self.local = local_tools(setup) if opened is None else opened
+        self._is_open = opened is not None
 
     @property
     def means(self) -> Means:
@@ -37,14 +41,14 @@ class Shelf:
 
         agents = self.setup.agents
         is_open = asks_servers and asks_for_all_tools(plan, agents)
-        if not is_open and not absent_tools(plan, self._local, agents):
-            return self._local, (), None
+        if self._is_open or (not is_open and not absent_tools(plan, self.local, agents)):
+            return self.local, (), None
         if asks_servers:
             return *self._ask_servers(plan), None
         from callsheet.ports.mcp.discovery import discover  # noqa: PLC0415 - only where tools are missing
 
         files = self.setup.mcp_configs or discover()
-        return self._local, (), f"a server of {files[0]}" if files else None
+        return self.local, (), f"a server of {files[0]}" if files else None
 
     def wrong_tools(self, plan: Plan, registry: Registry, not_asked: str | None) -> tuple[Diagnostic, ...]:
         """What is wrong with the tools that steps name for their agents."""

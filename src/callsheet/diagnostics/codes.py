@@ -4,8 +4,8 @@ Areas: API the HTTP API, LTP text and MIC Micro-CLI (0xx errors, 1xx loose spell
 GRM flat plans of models, CHK what the checks find in a plan, CMP what can keep a goal from becoming a plan,
 TOL tools and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
 PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), SEC
-secrets and the keys that they are sealed with, TRC runs given to tools that show traces.
-secrets and the keys that they are sealed with, TRC runs given to tools that show traces, LSP editors.
+secrets and the keys that they are sealed with, TRC runs given to tools that show traces, MCP callsheet as an
+MCP server, LSP editors.
 The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
@@ -140,6 +140,13 @@ CODES: dict[str, Code] = _table(
     LTP119="a reference in a text that may be misread",
     LTP120="a $name in single quotes",
     LSP001="an editor without the extra that answers it",
+    MCP001="arguments that a tool does not take",
+    MCP002="an address that is not of this machine",
+    MCP003="an address that cannot be listened on",
+    MCP004="a token that cannot be used",
+    MCP005="a resource that is not there",
+    MCP006="a prompt that cannot be given",
+    MCP009="a bug in a tool of the MCP server",
     MDL001="a model that nobody knows",
     MDL002="a provider whose package is missing",
     MDL003="a model without its key",
@@ -341,6 +348,8 @@ CODES: dict[str, Code] = _table(
     SEC005="a secret that cannot be taken",
     SEC006="a secret that is too short to be found again",
     SEC007="a pattern of secrets that cannot be read",
+    SEC008="an answer that cannot be opened",
+    SEC009="a secret that would stand in a plan",
     RUN050="a plan that its policy was not held against",
     RUN051="a new plan that the policy of the run refuses",
     RUN060="a step that the run has not done",

@@ -34,6 +34,8 @@ INTERRUPTED = "interrupted"
 """What a run is called that no process carries on and that has not ended."""
 _STANDS = (INTERRUPTED, "in_doubt", "failed", "refused", "cancelled")
 _ENTRY = "./main.js"
+_STYLES = ("base", "frame", "controls", "steps", "graph", "time", "tables", "narrow")
+"""In the order in which they hold: what is narrow comes last."""
 _VENDORED = {
     "preact": "preact.js",
     "preact/hooks": "hooks.js",
@@ -103,7 +105,8 @@ def the_viewer() -> Viewer:
     modules = {name: vendor.joinpath(file).read_text(encoding="utf-8") for name, file in _VENDORED.items()}
     own = sorted((f for f in folder.iterdir() if f.name.endswith(".js")), key=lambda file: file.name)
     modules |= {f"./{file.name}": file.read_text(encoding="utf-8") for file in own}
-    style = folder.joinpath("viewer.css").read_text(encoding="utf-8")
+    styles = folder.joinpath("styles")
+    style = "\n".join(styles.joinpath(f"{name}.css").read_text(encoding="utf-8") for name in _STYLES)
     return Viewer(bundle(modules, _ENTRY), style)
 
 

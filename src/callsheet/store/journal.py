@@ -24,7 +24,7 @@ from callsheet.sealing.shapes import Shapes
 from callsheet.store.errors import JournalError
 from callsheet.store.events import GENESIS, Entry, Event, EventType, Stored
 from callsheet.store.ids import check_run_id
-from callsheet.store.inbox import Letter, encode_payload
+from callsheet.store.inbox import SAID, Letter, encode_payload, open_letter
 from callsheet.store.ledger import Ledger, run_exists
 from callsheet.store.lock import RunLock, Spares
 from callsheet.store.looking import connect_to_look
@@ -199,20 +199,50 @@ class Journal:
         """
         return self._reader.events(run_id, after, lenient=lenient)
 
-    def post(self, run_id: str, topic: str, msg_id: str, payload: Mapping[str, Any]) -> bool:
+    def post(
+        self, run_id: str, topic: str, msg_id: str, payload: Mapping[str, Any], sealed: Iterable[str] = ()
+    ) -> bool:
         """Leave a letter for whoever owns the run, now or later; False if one of this id is there.
 
-        The run may be owned by another process. Raises JournalError: JRN001 for an id that is
-        none, JRN002 if there is no such run; JournalWriteFailed; NotStorable for what is not JSON.
+        The run may be owned by another process. The entries that `sealed` names are sealed whatever they
+        say, and all else that is known to be secret or looks so. Raises JournalError: JRN001 for an id that
+        is none, JRN002 if there is no such run, SEC003 where something is to be sealed and there can be no
+        key; JournalWriteFailed; NotStorable for what is not JSON.
         """
         check_run_id(run_id)
         if self._reader.run(run_id) is None:
             raise self._reader.unknown_run(run_id)
-        return self._ledger.post(run_id, topic, msg_id, encode_payload(payload))
+        sealer = self.sealer("")
+        sealer.know(self._declared(run_id))
+        data = encode_payload(payload, sealer, {(name,): SAID for name in sealed})
+        return self._ledger.post(run_id, topic, msg_id, data)
+
+    def _declared(self, run_id: str) -> Known:
+        """The secrets that a run was given, as far as they can be opened here."""
+        opener = self.opener(run_id)
+        try:
+            next(opener.events(self._reader.events(run_id)), None)
+        except JournalError:
+            return Known()  # without the key nobody can tell; what is sealed whole is sealed all the same
+        return opener.declared
 
     def letters(self, run_id: str) -> list[Letter]:
-        """The letters to a run that nobody has taken, the oldest first."""
+        """The letters to a run that nobody has taken, the oldest first, as they are written."""
         return self._reader.letters(run_id)
+
+    def opened_letters(self, run_id: str, on_closed: Callable[[JournalError], None]) -> list[Letter]:
+        """The same letters, opened, for one who carries the run on or answers it.
+
+        `on_closed` is told why one cannot be opened (SEC008); it is among them as it is written.
+        """
+        found = list[Letter]()
+        for letter in self._reader.letters(run_id):
+            try:
+                found.append(open_letter(letter, self._vault, run_id))
+            except JournalError as error:
+                on_closed(error)
+                found.append(letter)
+        return found
 
     def asked(self, run_id: str) -> list[Event]:
         """The events of a run that tell of asking people: `ask`, `signal`, and what ends a run."""

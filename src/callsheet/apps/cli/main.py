@@ -59,6 +59,7 @@ COMMANDS: dict[str, Entry] = {
     "tools": Entry(f"{_HERE}.tools:tools", "List the tools that a plan can call.", _MORE),
     "trust": Entry(f"{_HERE}.trust.group:trust", "Say which tools of MCP servers are trusted.", _MORE),
     "models": Entry(f"{_HERE}.models.group:models", "Fetch models that run on this machine.", _MORE),
+    "mcp": Entry(f"{_HERE}.mcp:mcp", "Serve callsheet to MCP clients: stdio or HTTP.", _MORE),
     "doctor": Entry(f"{_HERE}.doctor:doctor", "Look whether everything needed is in order.", _MORE),
     "demo": Entry(f"{_HERE}.demo:demo", "See it work on real MCP servers.", _MORE),
     "lsp": Entry(f"{_HERE}.lsp:lsp", "Answer an editor: plans as you write them.", _MORE),

@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import NamedTuple, TypeVar
 
 from callsheet.api.given import id_of_run
-from callsheet.apps.cli.runs import shown_status
 from callsheet.apps.cli.veil import Veil
+from callsheet.apps.credentials import credentials_for
 from callsheet.apps.hosting.carried import Carried, Stage
 from callsheet.apps.hosting.carrying import carry_on
 from callsheet.apps.hosting.orders import ForkOrder, Order, RerunOrder, Resumption
@@ -25,6 +25,7 @@ from callsheet.apps.hosting.revising import consented, revised
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.hosting.telling import told_outcome
 from callsheet.apps.hosting.watching import Sight, Standing, follow
+from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.session import Setup
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.machine import Limits
@@ -144,10 +145,11 @@ class Host:
         """Go on from an event in a new run, with something edited; raises what `callsheet fork` raises."""
         self._check_open()
         edits, revision = order.edits, None
+        known = await self.beside(lambda: credentials_for(self.journal, run_id))
         if edits.changes_plan:
-            draft = await self.beside(lambda: forking.drafted(self.journal, run_id, edits))
+            draft = await self.beside(lambda: forking.drafted(self.journal, run_id, edits, known))
             revision = await revised(draft, self.tools)
-        made = await self.beside(lambda: forking.fork(self.journal, run_id, order.at, edits, revision))
+        made = await self.beside(lambda: forking.fork(self.journal, run_id, order.at, edits, revision, known))
         return await self._branch_off(made, order.run_id, order.terms, effects=order.effects)
 
     async def _branch_off(

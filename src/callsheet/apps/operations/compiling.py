@@ -8,8 +8,8 @@ from typing import Any
 
 from callsheet.api.compiling import Compiled, CompileFailed
 from callsheet.api.plan import Plan
-from callsheet.apps.compiling import Kept, Made, compiled_for
-from callsheet.apps.session import Setup
+from callsheet.apps.compiling import Kept, Made, compiled_on
+from callsheet.apps.session import Setup, Toolbox
 from callsheet.diagnostics import Diagnostic, Source
 from callsheet.policy.model import Policy
 from callsheet.store.library import PlanLibrary
@@ -62,12 +62,13 @@ def _of_result(result: Compiled | CompileFailed) -> dict[str, Any]:
 async def compile_text(
     goal: str,
     setup: Setup,
+    toolbox: Toolbox,
     *,
     context: str = "",
     library: PlanLibrary | None = None,
     policy: Policy | None = None,
 ) -> Compilation:
-    """A plan for a goal: of the `library` if it has one for this very goal, else a new one.
+    """A plan for a goal, on open tools: of the `library` if it has one for this very goal, else a new one.
 
     What the `policy` refuses counts as wrong. Plans of the library for goals that are near are told and not
     taken. Raises CallsheetError (CMP001) where no model can be asked.
@@ -78,5 +79,5 @@ async def compile_text(
         near.append(kept)
         return False
 
-    made = await compiled_for(goal, context, setup, library, takes, policy)
+    made = await compiled_on(toolbox, goal, context, setup, library, takes, policy)
     return Compilation(goal, made, tuple(near))

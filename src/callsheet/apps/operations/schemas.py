@@ -219,3 +219,158 @@ LCTL_CHECKED = table(
         "lost": rows(any_object()),
     }
 )
+
+# ---------------------------------------------------------------- plans of the library
+
+_PARAM = table({"name": text(), "kind": text(), "default": {}}, optional=("default",))
+
+STORED = table(
+    {
+        "id": text(),
+        "path": text(),
+        "syntax": text(),
+        "title": optional(text()),
+        "goal": optional(text()),
+        "plan_hash": _HASH,
+        "version": optional(count()),
+        "edited": flag("whether its file has changed since that version"),
+        "params": rows(_PARAM, "the variables that a run is given"),
+        "tools": any_object("the hashes of the declarations of the tools that it calls"),
+        "compiled": optional(any_object("how it was made")),
+        "steps": rows(
+            table(
+                {
+                    "id": text(),
+                    "title": optional(text()),
+                    "does": text(),
+                    "depends_on": {"type": ["array", "null"], "items": text()},
+                }
+            )
+        ),
+        "text": text("the plan"),
+    }
+)
+
+LISTED = table(
+    {
+        "id": text(),
+        "path": text(),
+        "syntax": text(),
+        "title": optional(text()),
+        "goal": optional(text()),
+        "steps": optional(count("null where its text has errors")),
+        "version": optional(count()),
+        "is_edited": flag(),
+        "params": rows(_PARAM),
+    }
+)
+
+# ---------------------------------------------------------------- runs
+
+_MOMENT = text("ISO 8601, in UTC")
+_STATUS = text("done, failed, refused, cancelled, waiting, in_doubt, interrupted or running")
+
+DOUBT = table(
+    {
+        "key": text(),
+        "step": text(),
+        "item": count(),
+        "attempt": count(),
+        "tool": text(),
+        "args": any_object(),
+        "since": _MOMENT,
+        "why": text(),
+    },
+    description="a call that left and gave no answer: whether it took place is not known",
+)
+
+ASK = table(
+    {
+        "run_id": text(),
+        "key": text("what an answer names"),
+        "step": text(),
+        "kind": {"type": "string", "enum": ["question", "approval"]},
+        "since": _MOMENT,
+        "until": optional(_MOMENT),
+        "answered": flag("whether an answer lies there that the run has not gone on from"),
+        "digest": text("an answer is bound to it"),
+        "tool": text(),
+        "args": any_object("exactly what the call is made with"),
+        "inputs": {"type": "array"},
+        "plan_hash": text(),
+        "why": _TEXTS,
+        "labels": any_object(),
+        "prompt": text(),
+        "options": {"type": "array"},
+        "schema": optional(any_object()),
+    },
+    optional=("tool", "args", "inputs", "plan_hash", "why", "labels", "prompt", "options", "schema"),
+    description="what a person is asked: a question, or a yes to a call",
+)
+
+OUTCOME = table(
+    {
+        "run_id": optional(text()),
+        "status": _STATUS,
+        "response": optional(text("the answer of the plan")),
+        "variables": optional(any_object()),
+        "steps_executed": optional(count()),
+        "terminated": optional(flag()),
+        "error": optional(text()),
+        "ended_at": optional(text("the id of a step")),
+        "refusal": optional(any_object("the limit that ended it")),
+        "objection": optional(any_object("what the policy refused")),
+        "usage": any_object(),
+        "replanned": flag(),
+        "in_doubt": rows(DOUBT),
+        "waiting": rows(ASK),
+        "unanswered": rows(DOUBT),
+        "journal": optional(text()),
+        "diagnostics": DIAGNOSTICS,
+    }
+)
+
+RUN_ROW = table(
+    {
+        "run_id": text(),
+        "status": _STATUS,
+        "plan": text("what the plan is called"),
+        "plan_hash": _HASH,
+        "created": _MOMENT,
+        "updated": _MOMENT,
+        "events": count(),
+        "parent": optional(text()),
+        "forked_at": optional(count()),
+        "in_doubt": rows(DOUBT),
+    }
+)
+
+STORY = table(
+    {
+        "run_id": text(),
+        "status": _STATUS,
+        "plan": text(),
+        "plan_hash": _HASH,
+        "created": _MOMENT,
+        "updated": _MOMENT,
+        "journal": text(),
+        "from": optional(any_object("the run that it branched off from")),
+        "children": rows(any_object()),
+        "events": count(),
+        "chain": any_object("whether the events are those that were written"),
+        "steps": rows(any_object()),
+        "warnings": _TEXTS,
+        "late": rows(any_object()),
+        "in_doubt": rows(DOUBT),
+        "unanswered": rows(DOUBT),
+        "waiting": rows(ASK),
+        "variables": any_object(),
+        "response": optional(text()),
+        "error": optional(text()),
+        "terminated": optional(flag()),
+        "steps_executed": count(),
+        "refusal": optional(any_object()),
+        "usage": any_object(),
+        "limits": any_object(),
+    }
+)

@@ -19,20 +19,24 @@ export function Header() {
   const { run, doc } = made;
   const usage = doc.usage;
   const tokens = usage.input_tokens + usage.output_tokens;
+  const retries = usage.retries ? counted(usage.retries, "retry", "retries") : "";
   return html`<header class="head">
     <div class="verdict is-${SHAPES[run.status] || "open"}">
-      <h1><${Status} of=${SHAPES[run.status] || "open"} words=${false} /><span
-          class="words">${run.words}</span><${Cause} /></h1>
-      <p
-          class="what"><b>${run.goal || run.name}</b> <code>${run.id}</code> ${day(run.created)} ${clock(run.created).slice(0, 8)}${
+      <h1><${Status} of=${SHAPES[run.status] || "open"} words=${false} />
+        <span class="words">${run.words}</span><${Cause} /></h1>
+      <p class="what"><b>${run.goal || run.name}</b> <code>${run.id}</code>${" "}
+        ${day(run.created)} ${clock(run.created).slice(0, 8)}${
         run.parent ? html` · from run <code>${run.parent}</code>` : ""
       }</p>
     </div>
     <dl class="sums">
       <div><dt>took</dt><dd>${duration(run.seconds)}</dd></div>
-      <div><dt>calls</dt><dd>${usage.calls.toLocaleString("en")}${usage.retries ? html` <small>${counted(usage.retries, "retry", "retries")}</small>` : ""}</dd></div>
-      ${usage.model_calls ? html`<div><dt>model calls</dt><dd>${usage.model_calls.toLocaleString("en")}</dd></div>` : ""}
-      ${tokens ? html`<div><dt>tokens</dt><dd>${usage.input_tokens.toLocaleString("en")} / ${usage.output_tokens.toLocaleString("en")}</dd></div>` : ""}
+      <div><dt>calls</dt>
+        <dd>${usage.calls.toLocaleString("en")}${retries && html` <small>${retries}</small>`}</dd></div>
+      ${usage.model_calls ? html`<div><dt>model calls</dt>
+        <dd>${usage.model_calls.toLocaleString("en")}</dd></div>` : ""}
+      ${tokens ? html`<div><dt>tokens</dt>
+        <dd>${usage.input_tokens.toLocaleString("en")} / ${usage.output_tokens.toLocaleString("en")}</dd></div>` : ""}
       ${usage.cost ? html`<div><dt>cost</dt><dd>${usage.cost.toPrecision(3)}</dd></div>` : ""}
       <div><dt>chain</dt><dd><${Chain} run=${run} /></dd></div>
     </dl>
@@ -62,10 +66,10 @@ function Cause() {
 
 function Chain({ run }) {
   if (run.chain.ok)
-    return html`<span class="chain" title=${`The hash of the last event: ${run.head}`}><span
-        aria-hidden="true">✓</span> whole <code>${run.head.slice(0, 8)}</code></span>`;
-  return html`<span class="chain is-broken" title=${run.chain.why}><span
-      aria-hidden="true">✗</span> broken at event ${run.chain.seq}</span>`;
+    return html`<span class="chain" title=${`The hash of the last event: ${run.head}`}>
+      <span aria-hidden="true">✓</span> whole <code>${run.head.slice(0, 8)}</code></span>`;
+  return html`<span class="chain is-broken" title=${run.chain.why}>
+    <span aria-hidden="true">✗</span> broken at event ${run.chain.seq}</span>`;
 }
 
 function Export() {
@@ -127,15 +131,17 @@ const KEYS = [
 export function Help() {
   if (!isHelping.value) return "";
   return html`<${Dialog} title="Keys and words" onClose=${() => (isHelping.value = false)}>
-    <dl class="keys">${KEYS.map(([key, text]) => html`<div
-        key=${key}><dt>${key.split(" ").map((k) => html`<kbd>${k}</kbd> `)}</dt><dd>${text}</dd></div>`)}</dl>
+    <dl class="keys">${KEYS.map(([key, text]) => html`
+      <div key=${key}><dt>${key.split(" ").map((k) => html`<kbd>${k}</kbd> `)}</dt><dd>${text}</dd></div>`)}</dl>
     <h3>Three words</h3>
     <p><b>Playback</b> goes through the journal: nothing runs. To <b>re-run from a step</b> is to do the later steps
     again, with the results before it taken from the journal. A <b>fork</b> is a new run with something changed, that
-    names this one as its parent. This page only plays back; under <b>From here</b> a step has the commands for the others.</p>
+    names this one as its parent. This page only plays back; under <b>From here</b> a step has the commands
+    for the others.</p>
     <h3>Confidence</h3>
     <p>The numbers are a policy of who runs callsheet, by the kind of source, and are not measured. No value is worth
-    more than what it was made of. Below .70 a fact is flagged, below .60 a person should look, below .40 it is not handed on.</p>
+    more than what it was made of. Below .70 a fact is flagged, below .60 a person should look, below .40
+    it is not handed on.</p>
     <p class="quiet">${model.value.run.made_by}</p>
   <//>`;
 }

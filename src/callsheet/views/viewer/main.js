@@ -14,6 +14,7 @@ import { Lineage } from "./lineage.js";
 import { ConfidenceTab } from "./confidence.js";
 import { Findings } from "./findings.js";
 import { Lctl } from "./lctl.js";
+import { Otel } from "./otel.js";
 import { Cost } from "./cost.js";
 import { Diff } from "./diff.js";
 import { Waits } from "./waits.js";
@@ -30,6 +31,7 @@ const BELOW = {
   confidence: ConfidenceTab,
   findings: Findings,
   lctl: Lctl,
+  otel: Otel,
   cost: Cost,
   diff: Diff,
   waits: Waits,
@@ -49,6 +51,7 @@ function Viewer() {
     ["confidence", "Confidence"],
     ["findings", html`Findings${made.findings.length ? html` <small>${made.findings.length}</small>` : ""}`],
     ["lctl", "LCTL"],
+    ["otel", "OTel"],
     ["cost", "Cost"],
     ["diff", "Diff"],
     ...(waits ? [["waits", html`Waits <small>${waits}</small>`]] : []),
@@ -56,10 +59,11 @@ function Viewer() {
   return html`<div class="app">
     <${Header} />
     <${Scrubber} />
-    ${made.notes.redacted ? html`<p
-        class="notice">Values are left out of this report: names, kinds and sizes are kept.</p>` : ""}
+    ${made.notes.redacted ? html`
+      <p class="notice">Values are left out of this report: names, kinds and sizes are kept.</p>` : ""}
     ${made.run.chain.ok ? "" : html`<p class="notice is-broken"
-        role="alert">The journal was changed: the chain is broken at event ${made.run.chain.seq}: ${made.run.chain.why}.</p>`}
+        role="alert">The journal was changed: the chain is broken
+          at event ${made.run.chain.seq}: ${made.run.chain.why}.</p>`}
     <main class="middle">
       <${Steps} />
       <section class="center panel" aria-label="The run">
@@ -76,8 +80,8 @@ function Viewer() {
     <section class="below panel" aria-label="What is known">
       <div class="tab-line"><${Tabs} id="below" label="What is known" current=${lower.value}
           onPick=${(name) => (lower.value = name)} tabs=${below} /><${Search} /></div>
-      <div class="tab-body" id="below-panel" role="tabpanel" aria-labelledby="below-tab-${lower.value}"><${Below}
-          /></div>
+      <div class="tab-body" id="below-panel" role="tabpanel" aria-labelledby="below-tab-${lower.value}">
+        <${Below} /></div>
     </section>
     <${Help} />
   </div>`;

@@ -10,13 +10,14 @@ export const step = signal(null); // { plan, step, visit }, visit -1 for the one
 export const variable = signal(null); // { name, path }
 export const tab = signal("dag");
 export const lower = signal("facts");
+export const isThen = signal(false); // whether documents are those after the event that is shown
 export const query = signal("");
 export const isPlaying = signal(false);
 export const isHelping = signal(false);
 export const theme = signal("auto");
 
 export const TABS = ["dag", "waterfall", "log", "plan"];
-export const LOWER = ["facts", "lineage", "confidence", "findings", "lctl", "cost", "diff", "waits"];
+export const LOWER = ["facts", "lineage", "confidence", "findings", "lctl", "otel", "cost", "diff", "waits"];
 
 // The visit that is shown of the selected step.
 export const visit = computed(() => {
@@ -73,6 +74,7 @@ export function read() {
     }
     if (TABS.includes(said.get("tab"))) tab.value = said.get("tab");
     if (LOWER.includes(said.get("below"))) lower.value = said.get("below");
+    if (said.has("then")) isThen.value = true;
   });
   isReading = false;
 }
@@ -94,6 +96,7 @@ export function link() {
   if (tab.value !== "dag") said.push(`tab=${tab.value}`);
   if (lower.value !== "facts" || model.value.doc.asks.length + model.value.doc.doubts.length)
     said.push(`below=${lower.value}`);
+  if (isThen.value) said.push("then");
   return `#${said.join("&")}`;
 }
 

@@ -10,8 +10,8 @@ export function Waits() {
     ${asks.map(
       (
         ask,
-      ) => html`<section
-          key=${ask.key}><h3>${ask.kind === "approval" ? `May @${ask.tool} be called?` : "A question"} <code>${ask.key}</code></h3>
+      ) => html`
+        <section key=${ask.key}><h3>${ask.kind === "approval" ? `May @${ask.tool} be called?` : "A question"} <code>${ask.key}</code></h3>
       <p class="quiet">asked ${when(made, ask.since)}${ask.until !== null ? `, until ${when(made, ask.until)}` : ""}</p>
       ${ask.text >= 0 ? html`<p>${made.words(ask.text)}</p>` : ""}
       ${ask.given >= 0 ? html`<${ValueBox} value=${ask.given} label="arguments" />` : ""}
