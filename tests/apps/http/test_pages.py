@@ -51,7 +51,7 @@ def test_a_plan_is_proved_and_explained(api):
     body = {"plan": plan_of('S1: @NOTE (line="x") > $x'), "policy": "strict"}
     proved = told(api, "POST", "/v1/verify", body)
     assert (proved["ok"], proved["violations"][0]["code"]) == (False, "POL101")
-    steps = told(api, "POST", "/v1/policy/explain", {**body, "policy": "open"})["steps"]
+    steps = told(api, "POST", "/v1/explain-policy", {**body, "policy": "open"})["steps"]
     assert steps
     missing = api("POST", "/v1/verify", {"plan": GOOD})
     assert (missing.status, missing.code) == (422, "API008")

@@ -145,7 +145,6 @@ DRY_RUN = table(
     {"ok": flag(), "plan": text(), "diagnostics": DIAGNOSTICS}, description="and what it would do"
 )
 
-_ASTRAY = flag("whether a sealed secret has decided, so that the run did not go as it is told here")
 WHY = table(
     {
         "run_id": text(),
@@ -154,7 +153,6 @@ WHY = table(
         "direction": {"type": "string", "enum": ["forward", "backward"]},
         "nodes": rows(any_object()),
         "calls": rows(any_object()),
-        "astray": _ASTRAY,
     },
     optional=("calls",),
 )
@@ -172,7 +170,6 @@ MOMENT = table(
         "response": optional(text()),
         "error": optional(text()),
         "usage": any_object(),
-        "astray": _ASTRAY,
     }
 )
 DIFF = table(

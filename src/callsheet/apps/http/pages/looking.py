@@ -21,7 +21,6 @@ from callsheet.apps.http.state import State
 from callsheet.runtime.reporting import MADE_BY, report_document, report_page
 from callsheet.runtime.telling import lctl_of
 from callsheet.store.events import Event
-from callsheet.store.stand import is_astray
 from callsheet.trace.lctl.write import to_data, write
 from callsheet.trace.standing import standing_of
 from callsheet.views.report.build import Showing
@@ -40,8 +39,7 @@ async def why(asked: Asked[Nothing, bodies.WhyQuery]) -> Response:
     def told() -> dict[str, Any]:
         info = host.info(run_id)
         lineage, start, graph = sliced(host.journal, info, query.variable, is_forward=query.forward)
-        slices = slice_json(run_id, lineage, graph, start, is_forward=query.forward)
-        return {**slices, "astray": is_astray(host.journal, run_id)}
+        return slice_json(run_id, lineage, graph, start, is_forward=query.forward)
 
     return answered(await host.beside(told))
 
@@ -54,8 +52,7 @@ async def at(asked: Asked[Nothing, Nothing]) -> Response:
     def told() -> dict[str, Any]:
         info = host.info(run_id)
         check_event(info, seq)
-        moment = moment_json(run_id, *standing_of(host.journal, info, seq))
-        return {**moment, "astray": is_astray(host.journal, run_id)}
+        return moment_json(run_id, *standing_of(host.journal, info, seq))
 
     return answered(await host.beside(told))
 
@@ -126,11 +123,6 @@ async def report(asked: Asked[Nothing, bodies.ReportQuery]) -> Response:
     return Response(page.encode("utf-8", "backslashreplace"), 200, headers, "text/html; charset=utf-8")
 
 
-async def document(asked: Asked[Nothing, bodies.ReportQuery]) -> Response:
-    """The run as the data that the viewer shows."""
-    return answered(await asked.state.host.beside(lambda: _document(asked).to_json()))
-
-
 def _document(asked: Asked[Nothing, bodies.ReportQuery]) -> Document:
     host, query = asked.state.host, asked.query
     host.info(asked.path["run_id"])
@@ -181,13 +173,6 @@ PAGES = (
         "Get a run as a page",
         report,
         (Answer(200, "One HTML file.", {"type": "string"}, "text/html"),),
-        bodies.ReportQuery,
-    ),
-    _page(
-        "document",
-        "Get a run as the viewer's data",
-        document,
-        (Answer(200, "The document of the viewer.", {"type": "object"}),),
         bodies.ReportQuery,
     ),
 )

@@ -187,7 +187,7 @@ PAGES = (
     _page("/v1/validate", "Check a plan", validate, bodies.CheckBody, schemas.CHECKED),
     _page("/v1/visualize", "Draw a plan", visualize, bodies.PictureBody, schemas.PICTURE),
     _page("/v1/verify", "Prove a plan", verify, bodies.VerifyBody, schemas.PROVED),
-    _page("/v1/policy/explain", "Explain a policy", explain_policy, bodies.VerifyBody, shapes.EXPLAINED),
+    _page("/v1/explain-policy", "Explain a policy", explain_policy, bodies.VerifyBody, shapes.EXPLAINED),
     _page("/v1/compile", "Make a plan for a goal", compile_goal, bodies.CompileBody, schemas.COMPILED, 503),
     _page("/v1/dry-run", "Say what a plan would do", dry_run, bodies.DryRunBody, shapes.DRY_RUN, 404, 409),
 )
