@@ -34,7 +34,7 @@ class CallContext:
     `remark`, `spent` what was reported with `spend`. `shown` is the label of the data that a planner was
     shown for this call, None where nobody has said it. `on_late` hears of an answer that comes after
     the call was given up. `handed` is the LCTL block for an agent, empty where it gets none, and `returned`
-    the one that it gives back beside its answer.
+    the one that it gives back beside its answer. `review` says why a person has to look at the answer.
     """
 
     __slots__ = (
@@ -45,6 +45,7 @@ class CallContext:
         "on_late",
         "remarks",
         "returned",
+        "review",
         "run_id",
         "shown",
         "spent",
@@ -66,6 +67,7 @@ class CallContext:
         self.shown: Label | None = None
         self.handed = ""
         self.returned = ""
+        self.review = ""
         self._delivery = delivery or key
         self._idempotency_key = idempotency_key
         self.on_late = on_late

@@ -69,6 +69,7 @@ DOUBT = table(
     }
 )
 
+_CALLED = ("tool", "args", "inputs", "plan_hash", "why", "labels", "answer")
 ASK = table(
     {
         "run_id": text(),
@@ -85,11 +86,12 @@ ASK = table(
         "plan_hash": text(),
         "why": _TEXTS,
         "labels": any_object(),
+        "answer": {},
         "prompt": text(),
         "options": {"type": "array"},
         "schema": {"type": ["object", "null"]},
     },
-    optional=("tool", "args", "inputs", "plan_hash", "why", "labels", "prompt", "options", "schema"),
+    optional=(*_CALLED, "prompt", "options", "schema"),
 )
 INBOX = table({"asks": rows(ASK)})
 
