@@ -25,9 +25,12 @@ from mcp_types import (
 
 from callsheet import __version__
 from callsheet.apps.mcp.bench import Bench
-from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.calling import Caller, offers_forms
+from callsheet.apps.mcp.looking import ANSWERING, LOOKING
 from callsheet.apps.mcp.offering import Offer
+from callsheet.apps.mcp.planning import PLANNING
 from callsheet.apps.mcp.replies import Reply, refusal
+from callsheet.apps.mcp.running import RUNNING
 from callsheet.apps.mcp.texts import TEXTS
 from callsheet.diagnostics import CallsheetError
 
@@ -44,13 +47,16 @@ _log = logging.getLogger("callsheet.mcp")
 
 def make_server(bench: Bench) -> Server[Any]:
     """A server on a bench."""
-    offers: Sequence[Offer[Any]] = TEXTS
+    offers: Sequence[Offer[Any]] = (*TEXTS, *PLANNING, *RUNNING, *LOOKING)
     by_name = {offer.name: offer for offer in offers}
+    if bench.lets_clients_answer:
+        by_name[ANSWERING.name] = ANSWERING
 
     async def list_tools(
         context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        return ListToolsResult(tools=[offer.declaration() for offer in offers])
+        shown = [*offers, ANSWERING] if bench.lets_clients_answer and not offers_forms(context) else offers
+        return ListToolsResult(tools=[offer.declaration() for offer in shown])
 
     async def call_tool(
         context: ServerRequestContext[Any, Any], params: CallToolRequestParams

@@ -182,9 +182,10 @@ COMPILED = table(
         ),
         "answer": text("what the model wrote instead of a plan"),
         "accounting": any_object("what it took"),
+        "saved": optional(table({"id": text(), "version": optional(count())})),
         "diagnostics": DIAGNOSTICS,
     },
-    optional=("id", "hash", "answer", "accounting", "diagnostics"),
+    optional=("id", "hash", "answer", "accounting", "saved", "diagnostics"),
 )
 
 EXPLANATION = table({"code": text(), "title": text(), "page": text("Markdown")})
@@ -250,6 +251,9 @@ STORED = table(
         "text": text("the plan"),
     }
 )
+
+KEPT = {**STORED, "properties": {**STORED["properties"], "diagnostics": DIAGNOSTICS}}
+"""A plan that was kept just now, with what is to be said of its text."""
 
 LISTED = table(
     {
