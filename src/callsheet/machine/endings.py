@@ -20,17 +20,17 @@ from callsheet.machine.run import Run, failure
 
 def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     """A call has given its value."""
-    attempt = run.attempts.pop(event.key, None)
+    key, value, remarks, spent, label = event  # in less time than one field after the other
+    attempt = run.attempts.pop(key, None)
     if attempt is None:
         _heard(run, event, out)
         return
     if run.monitor is not None:
-        run.monitor.came(attempt, event.label)
+        run.monitor.came(attempt, label)
     frame = attempt.frame
-    value = event.value
     if type(value) in SIZED:
         run.budget.measure(value)
-    if event.remarks or event.spent is not None:
+    if remarks or spent is not None:
         note_beside(run, attempt, event)
     if frame.items is not None:
         settle(run, attempt, value, out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
@@ -79,7 +79,8 @@ class Frame:
         "value",
     )
 
-    def __init__(self, code: StepCode, prefix: str, grouped: bool) -> None:
+    def begin(self, code: StepCode, prefix: str, grouped: bool) -> Self:
+        """Be a new visit; done by a method, as a constructor takes half as long again."""
         self.code = code
         self.prefix = prefix
         self.grouped = grouped
@@ -92,6 +93,7 @@ class Frame:
         self.failed = _NO_FAILURES
         self.value: JSON = None
         self.control: Control | None = None
+        return self
 
 
 class Attempt:
@@ -113,7 +115,8 @@ class Attempt:
         "redelivered",
     )
 
-    def __init__(self, frame: Frame, index: int, key: str, args: dict[str, Any], inputs: list[JSON]) -> None:
+    def begin(self, frame: Frame, index: int, key: str, args: dict[str, Any], inputs: list[JSON]) -> Self:
+        """Be a first attempt; done by a method, as a constructor takes half as long again."""
         self.frame = frame
         self.index = index
         self.number = 1
@@ -123,6 +126,7 @@ class Attempt:
         self.delivery = ""
         self.redelivered = 0
         self.is_probing = False
+        return self
 
     @property
     def code(self) -> StepCode:

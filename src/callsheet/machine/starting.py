@@ -12,6 +12,7 @@ from callsheet.machine.budget import REPLAN, Refusal
 from callsheet.machine.calls import emit
 from callsheet.machine.closures import Eval, Unresolved
 from callsheet.machine.commands import CallTool, Command
+from callsheet.machine.course import What
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Jump
 from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.notes import NoteKind
@@ -38,7 +39,7 @@ def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
     prefix = code.prefix if visit == 1 else f"{code.prefix[:-1]}@{visit}."
     if run.generation:
         prefix = run.generation + prefix
-    frame = Frame(code, prefix, grouped)
+    frame = Frame().begin(code, prefix, grouped)
     if code.source is not None:
         frame.items = items = items_of(code.source(run.slots))
         if run.monitor is not None:
@@ -135,7 +136,8 @@ def _has_no_answer(run: Run, code: StepCode) -> bool:
         return False
     if run.monitor is not None:
         run.monitor.answers(code)
-    return all(is_empty(make(run.slots)) for make in code.inputs)
+    silent = all(is_empty(make(run.slots)) for make in code.inputs)
+    return silent if run.course is None else run.course.told(What.SILENT, code.number, silent)
 
 
 def _count(run: Run, frame: Frame) -> bool:
@@ -158,7 +160,7 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
         args = code.arguments(slots)
         if run.monitor is not None:
             _perform_watched(
-                run, run.monitor, Attempt(frame, index, f"{frame.prefix}{index}.1", args, []), out
+                run, run.monitor, Attempt().begin(frame, index, f"{frame.prefix}{index}.1", args, []), out
             )
             return
         budget = run.budget
@@ -168,7 +170,7 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
         elif not run.has_room(frame, budget.reserve(code.tool, args if code.recurs else None)):
             return
         key = f"{frame.prefix}{index}.1"
-        run.attempts[key] = Attempt(frame, index, key, args, _NO_INPUTS)
+        run.attempts[key] = Attempt().begin(frame, index, key, args, _NO_INPUTS)
         frame.open += 1
         out.append(_call((key, code.id, code.tool, args, code.wants_data, "", None)))
     elif kind in _CALLS:
@@ -244,7 +246,7 @@ def _ask_replan(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
         return
     if not run.has_room(frame, run.budget.reserve_model(REPLAN)):
         return
-    attempt = Attempt(frame, index, f"{frame.prefix}{index}.1", {}, [joined(code.inputs, run.slots)])
+    attempt = Attempt().begin(frame, index, f"{frame.prefix}{index}.1", {}, [joined(code.inputs, run.slots)])
     if run.monitor is not None:
         run.monitor.admit(attempt, run.slots, is_asked=False)
     frame.open += 1

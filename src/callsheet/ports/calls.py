@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from hashlib import sha256
+from typing import Self
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
@@ -59,6 +60,17 @@ class CallContext:
         delivery: str = "",
         on_late: Callable[[CallContext, JSON | ToolFailed], None] | None = None,
     ) -> None:
+        self.begin(run_id, key, delivery or key, on_late)
+        self._idempotency_key = idempotency_key
+
+    def begin(
+        self,
+        run_id: str,
+        key: str,
+        delivery: str,
+        on_late: Callable[[CallContext, JSON | ToolFailed], None] | None,
+    ) -> Self:
+        """Be told of a call; for the gateway, whose every call needs one: a constructor takes longer."""
         self.run_id = run_id
         self.key = key
         self.remarks: tuple[Remark, ...] = ()
@@ -66,9 +78,10 @@ class CallContext:
         self.shown: Label | None = None
         self.handed = ""
         self.returned = ""
-        self._delivery = delivery or key
-        self._idempotency_key = idempotency_key
+        self._delivery = delivery
+        self._idempotency_key: str | None = None
         self.on_late = on_late
+        return self
 
     def came_late(self, outcome: JSON | ToolFailed) -> None:
         """Tell what came after the call was given up, in the thread of its event loop.

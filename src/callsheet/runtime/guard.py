@@ -31,7 +31,7 @@ from callsheet.passes.verify import verify
 from callsheet.policy.model import Policy
 from callsheet.policy.sources import Sources
 from callsheet.runtime.capabilities import Call, TokenRefused
-from callsheet.runtime.gateway import Gateway, Outcome, Ports, Remote
+from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports
 from callsheet.runtime.places import ANYWHERE, Kept, kept_by, read_by
 from callsheet.runtime.tokens import NO_TASKS, Task, Tasks, Tokens
 from callsheet.store.labels import EVERYWHERE, LabelStore, Writing, notes_of
@@ -101,7 +101,7 @@ class GuardedGateway(Gateway):
         self._sources = Sources(guard.policy)
         self._tokens = Tokens(guard.policy, run_id, guard.plan, guard.tasks, guard.clock)
 
-    async def carry_out(self, command: Remote) -> Outcome:
+    async def carry_out(self, command: Carried) -> Outcome:
         """As Gateway does, and within what the policy gives."""
         match command:
             case CallTool():

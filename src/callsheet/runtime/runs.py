@@ -49,6 +49,7 @@ from callsheet.runtime.doubt import (
 )
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway, bounded
+from callsheet.runtime.inbox import Opening
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.ranks import ranks_for
 from callsheet.runtime.recording import JournalRecorder
@@ -175,7 +176,7 @@ async def run_unrecorded(
 
 def _timed(result: Result, driver: LocalDriver) -> Result:
     """The result with the time that the run has taken."""
-    return replace(result, usage=replace(result.usage, seconds=round(driver.seconds, 3)))
+    return replace(result, usage=result.usage._replace(seconds=round(driver.seconds, 3)))
 
 
 async def start_run(
@@ -364,7 +365,7 @@ class _Kept(NamedTuple):
 def _people(
     journal: Journal, run_id: str, present: Respondents, posed: Mapping[str, Posed] | None = None
 ) -> People:
-    return People(run_id, lambda: journal.letters(run_id), present, dict(posed or {}))
+    return People(run_id, Opening(journal, run_id), present, dict(posed or {}))
 
 
 def _is_stuck(folded: Folded, people: People) -> bool:

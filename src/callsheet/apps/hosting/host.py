@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import NamedTuple, TypeVar
@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 from callsheet.api.given import id_of_run
 from callsheet.apps.cli.runs import shown_status
 from callsheet.apps.cli.veil import Veil
+from callsheet.apps.credentials import credentials_for
 from callsheet.apps.hosting.carried import Carried, Stage
 from callsheet.apps.hosting.carrying import carry_on
 from callsheet.apps.hosting.orders import ForkOrder, Order, RerunOrder, Resumption
@@ -29,6 +30,7 @@ from callsheet.apps.session import Setup
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
+from callsheet.ports.tools import Tool
 from callsheet.runtime import forking
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.cancelling import PATIENCE, cancel_run
@@ -61,6 +63,7 @@ class Host:
     At most `most_running` runs are under way at once, and `most_queued` wait for a place; more are refused
     (API011). All are held to `policy` and within `limits`. Leaving the context interrupts what is under way:
     the journal carries it on, here or elsewhere. `say` hears what is noteworthy.
+    `more_tools` are there besides those of the setup.
     """
 
     def __init__(
@@ -73,9 +76,10 @@ class Host:
         most_running: int = 16,
         most_queued: int = 1_000,
         say: Callable[[str], None] = _log.info,
+        more_tools: Iterable[Tool] = (),
     ) -> None:
         self.journal = journal
-        self.tools = SharedTools(setup)
+        self.tools = SharedTools(setup, more_tools)
         self.veil = Veil(setup.settings.secrets.shapes)
         self.house = House(self.tools, limits or setup.settings.limits, policy, say, self.beside)
         self._most = most_running + most_queued
@@ -144,10 +148,11 @@ class Host:
         """Go on from an event in a new run, with something edited; raises what `callsheet fork` raises."""
         self._check_open()
         edits, revision = order.edits, None
+        known = await self.beside(lambda: credentials_for(self.journal, run_id))
         if edits.changes_plan:
-            draft = await self.beside(lambda: forking.drafted(self.journal, run_id, edits))
+            draft = await self.beside(lambda: forking.drafted(self.journal, run_id, edits, known))
             revision = await revised(draft, self.tools)
-        made = await self.beside(lambda: forking.fork(self.journal, run_id, order.at, edits, revision))
+        made = await self.beside(lambda: forking.fork(self.journal, run_id, order.at, edits, revision, known))
         return await self._branch_off(made, order.run_id, order.terms, effects=order.effects)
 
     async def _branch_off(
@@ -191,6 +196,10 @@ class Host:
     def carried(self, run_id: str) -> Carried | None:
         """The run, where it is queued or under way here."""
         return self._carried.get(run_id)
+
+    def all_carried(self) -> list[Carried]:
+        """The runs that are queued or under way here."""
+        return [*self._carried.values()]
 
     def watch(self, run_id: str, after: int = 0) -> AsyncGenerator[Event | Standing]:
         """The events of a run after a number, and those that come; see `watching.follow`."""

@@ -110,7 +110,7 @@ def _attempt_from_json(data: list[Any], frames: Sequence[Frame], give: Give) -> 
     at: int = data[0]
     _, index, number, key, args, inputs, lost = data
     given = {name: give(kept) for name, kept in args.items()}
-    attempt = Attempt(frames[at], index, key, given, [give(kept) for kept in inputs])
+    attempt = Attempt().begin(frames[at], index, key, given, [give(kept) for kept in inputs])
     attempt.number = number
     _put_lost(attempt, lost)
     return attempt

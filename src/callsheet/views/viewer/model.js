@@ -1,6 +1,8 @@
 // The run as the viewer works on it: rows with names, and the questions that panels ask. Nothing here draws.
 
-export const FORMAT = 1;
+export const FORMAT = 2;
+
+const BLOCKED = 0.4; // below it a fact is not handed on
 
 function rows(table) {
   const { columns } = table;
@@ -35,6 +37,7 @@ export class Model {
     this.writes = rows(doc.writes);
     this.facts = rows(doc.facts);
     this.findings = rows(doc.findings);
+    this.hops = rows(doc.hops);
     this.last = this.events.length ? this.events[this.events.length - 1].seq : 0;
     this.duration = Math.max(this.run.seconds, 0.001);
     this.visitsOf = this.plans.map((plan) => plan.steps.map(() => []));
@@ -264,6 +267,23 @@ export class Model {
   // The names of variables and places, as plans write them.
   place(name, path) {
     return ["$" + name, ...path].join(".");
+  }
+
+  // Which values did not come along an arrow of data from one step to another, by an event: { name, why, value }.
+  lost(plan, start, end, seq) {
+    const from = this.plans[plan].steps[start];
+    const to = this.plans[plan].steps[end];
+    const visit = this.visitAt(plan, end, seq);
+    const name = from.output.replace(/^\$/, "").split(":")[0];
+    const place = to.names.indexOf(name);
+    if (!visit || visit.seq > seq || place < 0) return null;
+    const version = visit.versions[place];
+    const came = version >= 0 ? this.writes[version] : null;
+    if (!came) return { name, why: "lost" };
+    const by = came.visit >= 0 ? this.visits[came.visit] : null;
+    if (!by || by.plan !== plan || by.step !== start) return null; // another step gave it
+    const fact = this.factAt.get(version);
+    return fact && fact.value < BLOCKED ? { name, why: "blocked", value: fact.value } : null;
   }
 
   // ------------------------------------------------------------ what was spent
