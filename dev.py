@@ -5,6 +5,7 @@ python3 dev.py demo     run the demonstration on real MCP servers
 python3 dev.py test     check the code and run all tests
 python3 dev.py check    formatting, lint, types and layers alone
 python3 dev.py bench    the benchmarks (`python3 dev.py bench --help`)
+python3 dev.py docs     the documentation as a site, in build/site
 python3 dev.py run …    the callsheet command of this checkout
 """
 
@@ -130,7 +131,14 @@ def bench(arguments: list[str]) -> int:
     return tool("python", "benchmarks/run.py", *arguments)
 
 
-COMMANDS = {"demo": demo, "test": test, "check": check, "bench": bench, "run": run}
+def docs(arguments: list[str]) -> int:
+    """Make the generated pages, and the site of all pages; `serve` shows it and follows changes."""
+    prepare(dev=True)
+    failed = tool("python", "-m", "scripts.reference")
+    return failed or tool("zensical", *(arguments or ("build", "--clean", "--strict")))
+
+
+COMMANDS = {"demo": demo, "test": test, "check": check, "bench": bench, "docs": docs, "run": run}
 
 
 def main(arguments: list[str]) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 
-from callsheet.runtime.forking import Edits, fork
+from callsheet.runtime.edits import Edits
+from callsheet.runtime.forking import fork
 from callsheet.store import Journal
 
 PLAN = (

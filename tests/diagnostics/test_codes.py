@@ -11,7 +11,7 @@ import callsheet
 from callsheet.diagnostics import CODES, explain
 
 SOURCES = Path(callsheet.__file__).parent
-SAID = re.compile(r'"((?:LTP|MIC|DAG|GRM|CHK|TOL|CFG|RUN|JRN|PLN|CMP|MDL|AGT|SEC|TRC)\d{3})"')
+SAID = re.compile(r'"((?:API|LTP|MIC|DAG|GRM|CHK|TOL|CFG|RUN|JRN|PLN|CMP|MDL|AGT|SEC|TRC|MCP)\d{3})"')
 
 
 def test_every_code_that_the_source_says_is_in_the_table() -> None:

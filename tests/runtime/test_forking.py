@@ -20,7 +20,8 @@ from callsheet.frontends.dag import parse_dag
 from callsheet.ir import Plan
 from callsheet.machine import CallTool, Limits, Result, Usage
 from callsheet.runtime.doubt import RunOutcome
-from callsheet.runtime.forking import Edits, fork, rerun
+from callsheet.runtime.edits import Edits
+from callsheet.runtime.forking import fork, rerun
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.runs import Launch, resume_run, start_run
 from callsheet.store import Durability, EventType, Journal

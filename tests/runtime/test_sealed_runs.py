@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from tests.runtime.tools import FACTS, QUICK, plan_of, ports_for, route_to
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Decision, Limits
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime import recording
+from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.doubt import RunOutcome, fold_run
 from callsheet.runtime.gateway import Ports, Route
+from callsheet.runtime.inbox import answer_ahead, answer_run, asks_of
 from callsheet.runtime.runs import Launch, resume_run, start_run
 from callsheet.sealing.known import Known
 from callsheet.store import Durability, Journal, JournalError
@@ -198,3 +201,76 @@ async def test_a_secret_that_cannot_be_sealed_is_not_written(path: Path, tmp_pat
             await start_run(plan_of(PLAN), World().ports(), launched(), journal, "run")
         assert refused.value.diagnostics[0].code == "SEC003"
     assert TOKEN.encode() not in bytes_of(path)
+
+
+QUESTION = """
+S1: @ASK_HUMAN ("which word?") > $word
+S2: @READ ("with $word") > $seen
+S3: @RESPOND ("ready")
+"""
+WORD = "wednesday evening"
+
+
+async def waiting(journal: Journal) -> PendingAsk:
+    outcome = await start_run(plan_of(QUESTION), World().ports(), Launch(FACTS, limits=QUICK), journal, "run")
+    (ask,) = outcome.waiting
+    return ask
+
+
+async def test_what_is_said_freely_to_a_run_is_sealed_before_it_is_written(path: Path) -> None:
+    """Whatever it is: who answers knows nothing of what the run knows to be secret."""
+    world = World()
+    with Journal.open(path) as journal:
+        await waiting(journal)
+        answer_run(journal, "run", Answer.of(WORD, note=f"not {WORD}"))
+        (letter,) = journal.letters("run")
+        assert letter.payload["value"].startswith("[sealed k:")
+        assert WORD.encode() not in bytes_of(path)
+        assert [ask.is_answered for ask in asks_of(journal, "run")] == [True]
+        await go_on(world, journal)
+    assert world.given == [f"with {WORD}"]
+
+
+async def test_a_yes_and_what_the_question_offers_need_no_key(path: Path, tmp_path: Path) -> None:
+    text = 'S1: @ASK_HUMAN ("which?", options=["red", "blue"]) > $word\nS2: @RESPOND ("$word")'
+    (tmp_path / "file").write_text("")
+    with Journal.open(path, vault=Vault(tmp_path / "file" / "seal.key", {})) as journal:
+        await start_run(plan_of(text), World().ports(), Launch(FACTS, limits=QUICK), journal, "run")
+        with pytest.raises(JournalError) as refused:
+            answer_run(journal, "run", Answer.of("red", note="as you like"))
+        assert refused.value.diagnostics[0].code == "SEC003"
+        answer_run(journal, "run", Answer.of("red"))
+        outcome = await go_on(World(), journal)
+    assert outcome.result is not None
+    assert outcome.result.response == "red"
+
+
+async def test_an_answer_that_cannot_be_opened_does_not_count_and_may_be_given_again(
+    path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world, theirs, ours = World(), Vault(tmp_path / "theirs", {}), Vault(tmp_path / "ours", {})
+    with Journal.open(path, vault=theirs) as journal:
+        ask = await waiting(journal)
+        answer_run(journal, "run", Answer.of("lost"))
+    with Journal.open(path, vault=ours) as journal:
+        assert (await go_on(world, journal)).waiting == (replace(ask, is_answered=False),)
+        answer_run(journal, "run", Answer.of(WORD))
+        with pytest.raises(CallsheetError, match="has been answered already"):
+            answer_run(journal, "run", Answer.of("again"))
+        outcome = await go_on(world, journal)
+    assert world.given == [f"with {WORD}"]
+    assert outcome.result is not None
+    assert "SEC008" in caplog.text
+    assert WORD not in caplog.text
+
+
+async def test_an_answer_before_the_question_is_sealed_too(path: Path) -> None:
+    world = World()
+    with Journal.open(path) as journal:
+        await run_to(world, journal, "S2.0.1")
+        answer_ahead(journal, "run", "S9.0.1", Answer.of(WORD))
+        answer_ahead(journal, "run", "S8.0.1", Answer.of(f"x{TOKEN}", by=TOKEN))
+        assert WORD.encode() not in bytes_of(path)
+        assert TOKEN.encode() not in bytes_of(path)
+        opened = journal.opened_letters("run", lambda error: None)
+    assert {letter.payload["value"] for letter in opened} == {WORD, f"x{TOKEN}"}

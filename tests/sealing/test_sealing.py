@@ -119,6 +119,15 @@ def test_a_text_is_secret_by_the_name_that_it_stands_under() -> None:
     assert sealed["value"]["tokens"] == 7
 
 
+def test_what_a_name_has_told_to_be_secret_is_found_wherever_it_comes_later() -> None:
+    sealer = Sealer(lambda: KeyRing.of([KEY]), Finder(shapes=Shapes()))
+    for body in ({"value": {"password": "horse.4711", "token": "identifier"}}, {"value": "x horse.4711"}):
+        sealed = sealer.sealed("ok", body, encoded(body))
+        assert sealed is not None
+        assert "horse" not in encoded(sealed).decode()
+    assert sealer.sealed("ok", {"value": "an identifier"}, encoded({"value": "an identifier"})) is None
+
+
 def test_equal_secrets_have_equal_digests_wherever_they_stand() -> None:
     sealed = seal({"value": [SECRET, f"x {SECRET}", "password=other123"]})
     first, second, third = ("k:" + text.split("k:")[1][:12] for text in sealed["value"])

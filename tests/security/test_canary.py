@@ -39,7 +39,8 @@ S5: @AWAY__LOOK () > $gone ON_FAIL GOTO S6
 S6: @LEAKY__PERISH ($token) > $dead ON_FAIL GOTO S7
 S7: @DIE ($token) > $alive
 S8: @KEEP ("$token") > $kept
-S9: @RESPOND ("all is well")
+S9: @ASK_HUMAN ("which one?") > $said
+S10: @RESPOND ("all is well")
 """
 TOOLS = '''
 """Tools that cannot keep anything to themselves."""
@@ -74,6 +75,12 @@ def die(text: str) -> str:
     return f"alive with {text}"
 
 
+@callsheet.tool(effect="read")
+def answer(text: str) -> dict:
+    """Knows a password."""
+    return {"user": "ada", "password": Path("given/entry").read_text()}
+
+
 @callsheet.tool
 def keep(text: str) -> str:
     """Keeps a text outside of all that is searched."""
@@ -93,10 +100,13 @@ CANARIES = {
     "argument": new_canary(),
     "header": new_canary(),
     "process": new_canary(),
+    "entry": new_canary(),
+    "new": new_canary(),
     "shape": f"ghp_{secrets.token_hex(18)}",
     "redirect": f"ghp_{secrets.token_hex(18)}",
 }
-"""By the way that each comes in; the last two are known to nobody and found by what they look like."""
+"""By the way that each comes in; the last two are known to nobody and found by what they look like, and
+`entry` by its name in an answer; `new` is set in a fork."""
 
 
 def hits(data: bytes) -> list[str]:
@@ -140,6 +150,7 @@ def leaky(machine: Machine, sites: tuple[Site, Site], monkeypatch: pytest.Monkey
         "away": {"url": sites[1].url, "headers": header},
     }
     machine.write("given/mcp.json", json.dumps({"mcpServers": servers}))
+    machine.write("given/entry", CANARIES["entry"])
     machine.write("given/other", f"{CANARIES['other']}\n")
     machine.write("tools.py", TOOLS)
     monkeypatch.setenv("WORD", CANARIES["token"])
@@ -181,7 +192,12 @@ def test_no_canary_is_in_anything_that_is_written_or_said(leaky: Machine) -> Non
     waiting = type_in("resume", "r")
     assert waiting.returncode == 4, waiting.stderr
     assert "[sealed k:" in type_in("inbox").stdout
-    assert type_in("approve", "r").returncode == 0
+    assert type_in("approve", "r", "--note", f"by {CANARIES['header']}").returncode == 0
+    assert type_in("resume", "r").returncode == 4
+    answered = leaky.shell("approve", "r", "--answer", f"that of {CANARIES['header']}")
+    assert answered.returncode == 0, answered.stderr
+    assert hits_below(leaky.folder, leaky.folder / "given") == {}  # it knows of no server, and writes nothing
+    assert type_in("inbox").returncode == 0
     ended = type_in("resume", "r", "--json")
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["response"] == "all is well"
@@ -200,6 +216,45 @@ def test_no_canary_is_in_anything_that_is_written_or_said(leaky: Machine) -> Non
     assert hits_below(leaky.folder, leaky.folder / "given") == {}
     assert leaky.shell("runs", "export", "r", "-o", "exported.jsonl").returncode == 0
     assert leaky.shell("runs", "import", "exported.jsonl", "--journal", "other/journal.db").returncode == 0
+    assert hits_below(leaky.folder, leaky.folder / "given") == {}
+
+
+def test_no_canary_that_is_set_in_a_fork_is_written_or_said(leaky: Machine) -> None:
+    """Declared, configured here and at a server, by its shape, and in the place of what was sealed."""
+    lines = (
+        'S1: @LARGE ("nothing") > $seen',
+        'S2: @ANSWER ("ask $token") > $account',
+        "S3: @CHAIN ($seen) > $failed ON_FAIL GOTO S4",
+        'S4: @RESPOND ("$account.password")',
+    )
+    leaky.plan(*lines)
+    assert leaky.shell(*RUN).returncode == 0
+    assert hits_below(leaky.folder, leaky.folder / "given") == {}
+    given = (
+        ("seen", CANARIES["token"]), ("seen", CANARIES["header"]), ("seen", f"a {CANARIES['process']}"),
+        ("seen", CANARIES["redirect"]), ("token", CANARIES["new"]),
+        ("account", CANARIES["new"]), ("account", json.dumps({"user": "ada", "code": CANARIES["new"]})),
+    )  # fmt: skip
+    at = {"seen": "2", "account": "4", "token": "1"}
+    for number, (name, value) in enumerate(given):
+        text = value if value.startswith("{") else json.dumps(value)
+        line = ("fork", "r", "--at", at[name], "--set", f"{name}={text}", "--run-id", f"f{number}")
+        asked = leaky.shell(*line)
+        assert asked.returncode in (0, 4), asked.stderr
+        made = leaky.shell(*line, "--yes") if asked.returncode == 4 else asked
+        assert made.returncode == 0, made.stderr
+        assert hits((asked.stderr + made.stderr).encode()) == []
+        assert hits(leaky("show", f"f{number}", "--events", "--json").output.encode()) == []
+        assert hits_below(leaky.folder, leaky.folder / "given") == {}, (name, value)
+    for name in ("token", "header", "process", "redirect", "entry"):
+        for edit in (
+            ("--args", f"S3.text={json.dumps(CANARIES[name])}"),
+            ("--replace", f'S3=@CHAIN ("{CANARIES[name]}")'),
+        ):
+            refused = leaky.shell("fork", "r", "--at", "1", *edit, "--yes")
+            assert refused.returncode == 2, refused.stderr
+            assert "SEC009" in refused.stderr
+            assert hits((refused.stdout + refused.stderr).encode()) == []
     assert hits_below(leaky.folder, leaky.folder / "given") == {}
 
 

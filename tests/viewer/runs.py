@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from callsheet import Limits, Runtime, tool
+from callsheet import AgentAnswer, AgentTask, Limits, Runtime, tool
 from callsheet.runtime.reporting import report_document, report_page
 from callsheet.store import Durability, Journal
+from callsheet.trace.lctl.emit import Work
+from callsheet.trace.lctl.model import Fact
+from callsheet.trace.lctl.receive import receive
+from callsheet.trace.lctl.write import write
 
 HOSTILE = (
     "<img src=x onerror=\"window.bad='img'\">",
@@ -35,6 +39,30 @@ S9: @PAY (amount=$total, to=$customers.0.name) > $receipt ON_FAIL TERMINATE ("co
 S10: @RESPOND ("Paid $total", $receipt)
 PLAN_END
 """
+
+WAITS = """\
+# goal: Pay what is owed
+S1: @RATES > $rates
+S2: @CALC ("10 * 12") > $price
+S3: ?IF ($price > 1000) THEN @RATES > $other
+S4: @FORMAT ("of $other") > $text
+S5: @AGENT_SOLVE ("what is it?", $price) > $found
+S6: @ASK_HUMAN (prompt="Pay $price?", options=["yes", "no"]) > $ok
+S7: @RESPOND ("$ok $found")
+"""
+
+
+def _doubting(task: AgentTask) -> AgentAnswer:
+    """An agent that takes up what it is handed, and is not sure of what it found."""
+    got = receive(task.lctl)
+    work = Work(
+        agent=got.document.chain.target or "",
+        to="caller",
+        instruction="go on",
+        facts=[Fact("A1", "it is a door", 0.5)],
+        critical=["A1"],
+    )
+    return AgentAnswer("a door", write(got.hand_on(work)))
 
 
 def _tools() -> list[Callable[..., object]]:
@@ -85,6 +113,7 @@ class Runs:
             "other": lambda journal: self._triage(journal, "other", "Bergen"),
             "long": self._long,
             "loop": self._loop,
+            "waits": self._waits,
         }
 
     async def page(self, run: str, other: str | None = None) -> Path:
@@ -110,6 +139,11 @@ class Runs:
         limits = Limits(max_items=20_000, max_calls=20_000)
         async with Runtime([work], journal=journal, limits=limits) as runtime:
             await runtime.run(plan, {"items": list(range(10_000))}, run_id="long")
+
+    async def _waits(self, journal: Journal) -> None:
+        """A run that an agent has taken part in, and that waits for a person."""
+        async with Runtime(_tools(), agent=_doubting, agent_blocks="flag", journal=journal) as runtime:
+            await runtime.run(WAITS, run_id="waits")
 
     async def _loop(self, journal: Journal) -> None:
         """300 visits of each of three steps."""

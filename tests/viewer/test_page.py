@@ -14,7 +14,7 @@ from tests.viewer.runs import HOSTILE, Runs
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MAIN = ("dag", "waterfall", "log", "plan")
-BELOW = ("facts", "lineage", "confidence", "findings", "lctl", "cost", "diff")
+BELOW = ("facts", "lineage", "confidence", "findings", "lctl", "otel", "cost", "diff")
 
 
 async def test_a_report_opens_from_disk_and_says_how_the_run_ended(open_report: Opener):

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Source, did_you_mean
 from callsheet.policy.model import Policy
-from callsheet.policy.reading import read_policy
+from callsheet.policy.reading import Find, read_policy
 
 SHIPPED = ("strict", "workspace", "open")
 """The policies that come with callsheet, the strictest first."""
@@ -36,7 +36,7 @@ def load_policy(named: str | os.PathLike[str]) -> Policy:
     """
     source = policy_source(named)
     folder = Path() if source.name in SHIPPED else Path(source.name).parent
-    return read_policy(source, lambda name: _extended(name, folder))
+    return read_policy(source, policies_beside(folder))
 
 
 def policy_source(named: str | os.PathLike[str]) -> Source:
@@ -62,15 +62,20 @@ def _shipped(name: str) -> Source:
     return Source(name, text)
 
 
-def _extended(name: str, folder: Path) -> Source | None:
-    if name in SHIPPED:
-        return _shipped(name)
-    try:
-        return policy_source(folder / name)
-    except CallsheetError as error:
-        if (folder / name).exists():
-            raise error
-        return None
+def policies_beside(folder: Path) -> Find:
+    """Finds what a policy in this folder extends: a shipped one, or a file beside it."""
+
+    def find(name: str) -> Source | None:
+        if name in SHIPPED:
+            return _shipped(name)
+        try:
+            return policy_source(folder / name)
+        except CallsheetError as error:
+            if (folder / name).exists():
+                raise error
+            return None
+
+    return find
 
 
 def _missing(name: str, error: OSError) -> CallsheetError:

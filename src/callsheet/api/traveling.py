@@ -20,8 +20,9 @@ from callsheet.api.stream import actions_of, event_of_note
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Limits
+from callsheet.runtime.edits import Edits
 from callsheet.runtime.effects_ahead import EffectAhead
-from callsheet.runtime.forking import Edits, Forking, conclude, drafted, fork, rerun
+from callsheet.runtime.forking import Forking, conclude, drafted, fork, rerun
 from callsheet.runtime.runs import Watch
 from callsheet.store import JournalError
 from callsheet.trace.playing import Moment, play
@@ -137,8 +138,10 @@ class Traveling(Exporting):
         async with self._opened() as session:
             journal = session.journal
             assert journal is not None
-            revision = await session.revise(drafted(journal, run_id, edits)) if edits.changes_plan else None
-            made = fork(journal, run_id, at, edits, revision)
+            known, revision = session.credentials(), None
+            if edits.changes_plan:
+                revision = await session.revise(drafted(journal, run_id, edits, known))
+            made = fork(journal, run_id, at, edits, revision, known)
             return await _carry_on(session, made, effects, new_id, terms)
 
     # ------------------------------------------------------------ without async

@@ -15,12 +15,12 @@ from callsheet.api.language import language_model
 from callsheet.api.proving import objections_by, prove
 from callsheet.api.reach import pin_lookup, pins_for_library
 from callsheet.apps.models import model_of, with_fetched
-from callsheet.apps.session import Setup, open_toolbox
+from callsheet.apps.session import Setup, Toolbox, open_toolbox
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan
 from callsheet.policy.model import Policy
-from callsheet.ports.models.model import LanguageModel
+from callsheet.ports.models.model import LanguageModel, Syntax
 from callsheet.ports.tools import Registry
 from callsheet.store.library import PlanLibrary, StoredPlan
 from callsheet.store.library.goals import GoalMatch, find_by_goal
@@ -103,20 +103,34 @@ async def compiled_for(
     What the `policy` refuses counts as wrong in a new plan; of a kept one it raises PolicyRefused.
     """
     async with open_toolbox(setup) as toolbox:
-        registry = toolbox.registry
-        if library is not None and not context:
-            kept = await asyncio.to_thread(_kept, library, goal, registry, takes)
-            if kept is not None and policy is not None:
-                prove(kept.plan, policy, registry).raise_if_refused()
-            if kept is not None:
-                return Made(kept, None, toolbox.diagnostics, pins_for_library(kept.plan, registry))
-        model = language_of(with_fetched(setup, say))
-        request = Request(goal, offered(registry), context)
-        verify = None if policy is None else objections_by(policy, registry, ())
-        draft = await draft_for(request, model, registry, ALL_MEANS, verify=verify)
-        result = compiled(goal, draft, registry)
-        pins = pins_for_library(result.plan.ir, registry) if isinstance(result, Compiled) else {}
-        return Made(None, result, toolbox.diagnostics, pins)
+        return await compiled_on(toolbox, goal, context, setup, library, takes, policy, say)
+
+
+async def compiled_on(
+    toolbox: Toolbox,
+    goal: str,
+    context: str,
+    setup: Setup,
+    library: PlanLibrary | None,
+    takes: Callable[[Kept], bool],
+    policy: Policy | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Made:
+    """As `compiled_for`, on tools that are open."""
+    registry = toolbox.registry
+    if library is not None and not context:
+        kept = await asyncio.to_thread(_kept, library, goal, registry, takes)
+        if kept is not None and policy is not None:
+            prove(kept.plan, policy, registry).raise_if_refused()
+        if kept is not None:
+            return Made(kept, None, toolbox.diagnostics, pins_for_library(kept.plan, registry))
+    model = language_of(with_fetched(setup, say))
+    request = Request(goal, offered(registry), context)
+    verify = None if policy is None else objections_by(policy, registry, ())
+    draft = await draft_for(request, model, registry, ALL_MEANS, verify=verify)
+    result = compiled(goal, draft, registry)
+    pins = pins_for_library(result.plan.ir, registry) if isinstance(result, Compiled) else {}
+    return Made(None, result, toolbox.diagnostics, pins)
 
 
 def saved_as(name: str, goal: str, made: Made, library: PlanLibrary) -> StoredPlan | None:
@@ -160,11 +174,17 @@ def _can_run(plan: Plan, registry: Registry, match: GoalMatch) -> bool:
 
 async def prompt_of(goal: str, context: str, setup: Setup) -> list[dict[str, str]]:
     """What the model of a setup would be asked, or any model that takes plain text where there is none."""
-    from callsheet.authoring.compiler.compile import prompt_for  # noqa: PLC0415 - brings grammars
-
     given = model_of(with_fetched(setup, lambda _: None))
     model = None if given is None else language_model(given)
     accepts = () if model is None else tuple(model.accepts)
     async with open_toolbox(setup) as toolbox:
-        request = Request(goal, offered(toolbox.registry), context)
-        return prompt_for(request, accepts, Options()).messages
+        return prompt_on(toolbox, goal, context, accepts)
+
+
+def prompt_on(
+    toolbox: Toolbox, goal: str, context: str = "", accepts: tuple[Syntax, ...] = ()
+) -> list[dict[str, str]]:
+    """What a model is asked that takes constraints of these kinds, on tools that are open."""
+    from callsheet.authoring.compiler.compile import prompt_for  # noqa: PLC0415 - brings grammars
+
+    return prompt_for(Request(goal, offered(toolbox.registry), context), accepts, Options()).messages

@@ -6,18 +6,28 @@ started only where they are to be asked, and end before anything is said.
 
 from __future__ import annotations
 
-from callsheet.apps.session import Setup, local_tools
+from callsheet.api.checking import Means
+from callsheet.apps.session import Setup, Toolbox, local_tools
 from callsheet.diagnostics import Diagnostic
 from callsheet.ir import Plan
 from callsheet.ports.tools import Registry
 
 
 class Shelf:
-    """The tools of a setup; local ones are loaded once."""
+    """The tools of a setup; local ones are loaded once.
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-        self._local = local_tools(setup)
+    With a toolbox that is `opened` its tools are all that there are, and nobody is asked for more.
+    """
+
+    def __init__(self, setup: Setup, opened: Toolbox | None = None) -> None:
+        self.setup = setup
+        self.local = local_tools(setup) if opened is None else opened.registry
+        self._opened = opened
+
+    @property
+    def means(self) -> Means:
+        """What a plan can ask for besides tools."""
+        return self.setup.means
 
     def tools_for(
         self, plan: Plan, *, asks_servers: bool
@@ -29,22 +39,24 @@ class Shelf:
         from callsheet.api.agents import asks_for_all_tools  # noqa: PLC0415 - only where there is a plan
         from callsheet.api.reach import absent_tools  # noqa: PLC0415 - as above
 
-        agents = self._setup.agents
+        agents = self.setup.agents
         is_open = asks_servers and asks_for_all_tools(plan, agents)
-        if not is_open and not absent_tools(plan, self._local, agents):
-            return self._local, (), None
+        if self._opened is not None:
+            return self.local, self._opened.diagnostics, None
+        if not is_open and not absent_tools(plan, self.local, agents):
+            return self.local, (), None
         if asks_servers:
             return *self._ask_servers(plan), None
         from callsheet.ports.mcp.discovery import discover  # noqa: PLC0415 - only where tools are missing
 
-        files = self._setup.mcp_configs or discover()
-        return self._local, (), f"a server of {files[0]}" if files else None
+        files = self.setup.mcp_configs or discover()
+        return self.local, (), f"a server of {files[0]}" if files else None
 
     def wrong_tools(self, plan: Plan, registry: Registry, not_asked: str | None) -> tuple[Diagnostic, ...]:
         """What is wrong with the tools that steps name for their agents."""
         from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - only where there is a plan
 
-        return tuple(wrong_tools(plan, registry, self._setup.agents, not_asked=not_asked))
+        return tuple(wrong_tools(plan, registry, self.setup.agents, not_asked=not_asked))
 
     def _ask_servers(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...]]:
         import asyncio  # noqa: PLC0415 - only where servers are asked
@@ -53,8 +65,8 @@ class Shelf:
         from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - as above
 
         async def ask() -> tuple[Registry, tuple[Diagnostic, ...]]:
-            needs = None if asks_for_all_tools(plan, self._setup.agents) else plan
-            async with open_toolbox(self._setup, needs, self._setup.agents) as toolbox:
+            needs = None if asks_for_all_tools(plan, self.setup.agents) else plan
+            async with open_toolbox(self.setup, needs, self.setup.agents) as toolbox:
                 return toolbox.registry, toolbox.diagnostics
 
         return asyncio.run(ask())

@@ -1,12 +1,11 @@
 """The table of diagnostic codes; each has a page in `pages/` with an example and the repair.
 
-Areas: LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans, GRM flat plans
-of models, CHK what the checks find in a plan, CMP what can keep a goal from becoming a plan, TOL tools
-and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
+Areas: API the HTTP API, LTP text and MIC Micro-CLI (0xx errors, 1xx loose spellings), DAG JSON plans,
+GRM flat plans of models, CHK what the checks find in a plan, CMP what can keep a goal from becoming a plan,
+TOL tools and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
 PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), SEC
-secrets and the keys that they are sealed with.
-PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), TRC
-runs given to tools that show traces.
+secrets and the keys that they are sealed with, TRC runs given to tools that show traces, MCP callsheet as an
+MCP server, LSP editors.
 The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
@@ -28,6 +27,26 @@ def _table(**titles: str) -> dict[str, Code]:
 
 
 CODES: dict[str, Code] = _table(
+    API001="a request without the token",
+    API002="a host that is not served",
+    API003="an origin that may not ask",
+    API004="a body that is not JSON by its type",
+    API005="a body that is too large",
+    API006="too many requests",
+    API007="a body that comes too slowly",
+    API008="a request that does not fit",
+    API009="no such page",
+    API010="a method that the page does not take",
+    API011="no place for another run",
+    API012="a public address without authentication",
+    API013="a run that a bug has stopped",
+    API014="a change asked for with a cookie alone",
+    API015="a code that signs nobody in",
+    API016="a server that is being stopped",
+    API017="the HTTP API is not installed",
+    API018="an address that cannot be listened on",
+    API019="a token that cannot be used",
+    API020="a policy where the operator's holds",
     CHK001="a variable that no step sets",
     CHK002="a variable that is set only later",
     CHK003="a variable that not every way sets",
@@ -120,6 +139,17 @@ CODES: dict[str, Code] = _table(
     LTP118="a backslash that begins no escape",
     LTP119="a reference in a text that may be misread",
     LTP120="a $name in single quotes",
+    LSP001="an editor without the extra that answers it",
+    LSP002="nothing to rename",
+    LSP003="a new name that cannot be one",
+    LSP004="a new name that something else has",
+    MCP001="arguments that a tool does not take",
+    MCP002="an address that is not of this machine",
+    MCP003="an address that cannot be listened on",
+    MCP004="a token that cannot be used",
+    MCP005="a resource that is not there",
+    MCP006="a prompt that cannot be given",
+    MCP009="a bug in a tool of the MCP server",
     MDL001="a model that nobody knows",
     MDL002="a provider whose package is missing",
     MDL003="a model without its key",
@@ -215,6 +245,7 @@ CODES: dict[str, Code] = _table(
     CFG113="an environment variable that is not set",
     CFG114="a file of trusted tools that cannot be used",
     CFG201="a server of the demonstration that cannot be installed",
+    CFG210="a line of a conversation that is no command",
     CFG202="a demonstration without git",
     JRN001="a run id that is none",
     JRN002="no such run in this journal",
@@ -313,6 +344,7 @@ CODES: dict[str, Code] = _table(
     RUN030="an answer to what nobody asks",
     RUN031="an answer that does not fit",
     RUN032="a rule for a tool that the plan does not call",
+    RUN061="a conversation that has used up its budget",
     RUN040="a result that cannot be assumed",
     SEC001="sealed values without their key",
     SEC002="values that were sealed with another key",
@@ -321,6 +353,9 @@ CODES: dict[str, Code] = _table(
     SEC005="a secret that cannot be taken",
     SEC006="a secret that is too short to be found again",
     SEC007="a pattern of secrets that cannot be read",
+    SEC008="an answer that cannot be opened",
+    SEC009="a secret that would stand in a plan",
+    SEC010="a run that is not told as it went",
     RUN050="a plan that its policy was not held against",
     RUN051="a new plan that the policy of the run refuses",
     RUN060="a step that the run has not done",
@@ -342,6 +377,18 @@ CODES: dict[str, Code] = _table(
     TOL024="a hint that speaks against the declared effect",
     TOL025="an MCP server of another version",
     TOL026="headers that are sent in the clear",
+    TOL030="an MCP server that asks for a login",
+    TOL031="a login that an MCP server does not take",
+    TOL032="an MCP server whose authorization cannot be used",
+    TOL033="an address of a login that is not reached",
+    TOL034="an authorization server that says no",
+    TOL035="an answer that belongs to no login",
+    TOL036="a login from which nobody came back",
+    TOL037="a file of logins that cannot be used",
+    TOL038="a client secret that cannot be had",
+    TOL039="a server that there is nothing to log in to",
+    TOL040="an MCP server that sends people elsewhere for the login",
+    TOL041="a login with a server at an http:// address",
     TOL101="built-in tools that cannot be set up as configured",
     TOL102="no sandbox for code on this machine",
     TOL103="a web search without a search service",

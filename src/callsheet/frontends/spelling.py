@@ -36,6 +36,8 @@ _LTP_LINE = re.compile(
 _NO_MARK = re.compile(r"@\w+[ \t\r]*(?:\{|>|$)")
 """What both spellings write alike."""
 
+OUTSIDE_CODES = frozenset({"LTP005", "LTP103", "MIC102", "DAG012"})
+"""The codes for text that is no part of the plan, which its canonical form would lose."""
 _LEFT_OUT = frozenset({"LTP005", "LTP103"})
 _WRONG_VERB, _PROSE = "MIC012", "MIC102"
 _QUOTE = re.compile(r"[\"']")

@@ -19,6 +19,8 @@ from callsheet.machine import Answered, Approval, Ask, Question, Verdict
 from callsheet.machine.asking import Asked
 from callsheet.passes.schema import misfits
 from callsheet.sealing.masking import hidden
+from callsheet.sealing.opening import is_sealed
+from callsheet.sealing.placeholders import is_nothing
 from callsheet.store.inbox import Letter
 from callsheet.store.replay import Posed
 
@@ -59,6 +61,7 @@ class PendingAsk:
     Of a question: `prompt`, `options` (the only answers, if any) and `schema`. Of a call: `tool`,
     `args` (exactly those that it is made with), `inputs` of a model operation, and `plan_hash`; under a
     policy `why` it asks, and the `labels` of the arguments that are not plain, with the steps they come from.
+    Where `answer` has one, the call was made, and the yes is to what it gave.
     `since` and `until` are wall times in seconds since 1970; `until` is None for what waits for
     ever. `digest` is a hash of all that is asked: an answer is bound to it. `is_answered` says
     that an answer lies in the inbox and that the run has not gone on with it yet.
@@ -81,6 +84,7 @@ class PendingAsk:
     is_answered: bool = False
     why: tuple[str, ...] = ()
     labels: Mapping[str, JSON] | None = None
+    answer: tuple[JSON, ...] = ()
 
 
 def readable(asked: Asked) -> Asked:
@@ -109,7 +113,7 @@ def pending(
             return PendingAsk(
                 run_id, key, step, "approval", a.digest, posed.since, posed.due, tool=a.tool,
                 args=a.args, inputs=a.inputs, plan_hash=a.plan, is_answered=is_answered,
-                why=a.why, labels=a.labels,
+                why=a.why, labels=a.labels, answer=a.answer,
             )  # fmt: skip
 
 
@@ -192,13 +196,32 @@ def letter_payload(digest: str | None, answer: Answer) -> dict[str, JSON]:
     }
 
 
+def sealed_in(answer: Answer, options: tuple[JSON, ...] = ()) -> tuple[str, ...]:
+    """The entries of a letter with this answer that are sealed: what was said freely, whatever it is.
+
+    Who answers does not know all that the run knows to be secret. A yes, a no and one of the `options` of
+    the question tell nothing that the question does not.
+    """
+    is_free = not (is_nothing(answer.value) or isinstance(answer.value, bool) or answer.value in options)
+    return (*(("value",) if is_free else ()), *(("note",) if answer.note else ()))
+
+
+def may_answer(letter: Letter, key: str, asked: Asked) -> bool:
+    """Whether a letter holds an answer to what is asked, as far as can be told of one that is sealed."""
+    if is_sealed(letter.payload):
+        return letter.topic == key and letter.payload.get("digest") == asked.digest
+    return answers(letter, key, asked) is not None
+
+
 def answers(letter: Letter, key: str, asked: Asked) -> Answered | None:
     """The event of the answer that a letter holds to what is asked under this key; None if it is none.
 
     A letter without a digest was sent before the question: it answers questions, and approves
-    no call.
+    no call. One that is sealed is none.
     """
     said = letter.payload
+    if is_sealed(said):
+        return None
     digest = said.get("digest")
     if letter.topic != key or (
         digest != asked.digest and (digest is not None or isinstance(asked, Approval))

@@ -13,6 +13,7 @@ import time
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Cancelled
 from callsheet.runtime.doubt import RunOutcome, close_run, doubtful_calls, stand
+from callsheet.runtime.inbox import Opening
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.recording import CANCEL, JournalRecorder
 from callsheet.store import Journal, JournalError
@@ -27,7 +28,9 @@ _log = logging.getLogger("callsheet")
 
 def cancel_asked(journal: Journal, run_id: str) -> Cancelled | None:
     """The event of a cancellation that somebody has asked a run's owner for, if there is one."""
-    for letter in journal.letters(run_id):
+    if all(letter.topic != CANCEL for letter in journal.letters(run_id)):
+        return None
+    for letter in Opening(journal, run_id)():
         if letter.topic == CANCEL:
             return Cancelled(str(letter.payload.get("reason") or "cancelled"))
     return None

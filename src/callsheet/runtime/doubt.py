@@ -109,7 +109,7 @@ def stand(
     stands = stand_of(journal, writer.run_id, plan, observer, from_start=is_whole, opener=opener)
     if isinstance(stands, Folded):
         if opener.has_opened:
-            writer.go_on(opener.declared)
+            writer.go_on(opener.declared + opener.named)
         return stands
     writer.set_status(RunStatus.CORRUPT)
     writer.commit()

@@ -15,9 +15,19 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Answered, Approval, Question, Verdict
 from callsheet.machine.asking import Asked, asked_from_json
 from callsheet.machine.keys import parse_key
-from callsheet.runtime.answers import Answer, PendingAsk, answers, letter_payload, misfit, pending
+from callsheet.runtime.answers import (
+    Answer,
+    PendingAsk,
+    answers,
+    letter_payload,
+    may_answer,
+    misfit,
+    pending,
+    sealed_in,
+)
 from callsheet.store import EventType, Journal, JournalError, RunStatus
 from callsheet.store.events import Event as Row
+from callsheet.store.inbox import Letter
 from callsheet.store.records import recorded_event
 from callsheet.store.replay import Posed
 
@@ -42,6 +52,10 @@ def asks_of(journal: Journal, run_id: str) -> list[PendingAsk]:
     JournalError: JRN002 for an unknown run, JRN020 where its events cannot be read.
     """
     letters = journal.letters(run_id)
+    return _asks(journal, run_id, lambda key, asked: any(may_answer(le, key, asked) for le in letters))
+
+
+def _asks(journal: Journal, run_id: str, is_answered: Callable[[str, Asked], bool]) -> list[PendingAsk]:
     return [
         pending(
             run_id,
@@ -49,7 +63,7 @@ def asks_of(journal: Journal, run_id: str) -> list[PendingAsk]:
             row.step or "",
             asked,
             posed,
-            is_answered=any(answers(letter, row.key or "", asked) is not None for letter in letters),
+            is_answered=is_answered(row.key or "", asked),
         )
         for row, asked, posed in _open_rows(journal, run_id)
     ]
@@ -90,7 +104,12 @@ def answer_run(
     answer: sending it again changes nothing. Raises CallsheetError: JRN002 for an unknown run,
     RUN030 where nothing such waits for an answer, RUN031 for one that does not fit.
     """
-    asks = asks_of(journal, run_id)
+    letters = Opening(journal, run_id)()
+    asks = _asks(
+        journal,
+        run_id,
+        lambda key, asked: any(answers(letter, key, asked) is not None for letter in letters),
+    )
     ask = _chosen(journal, run_id, asks, which)
     if digest is not None and digest != ask.digest:
         raise _not_asked(
@@ -108,8 +127,9 @@ def answer_run(
     wrong = misfit(_asked(ask), said)
     if wrong is not None:
         raise CallsheetError.single("RUN031", f"{ask.key} of run {run_id}: {wrong}")
-    name = msg_id or f"{ask.key}:{ask.digest[:32]}"
-    if not journal.post(run_id, ask.key, name, letter_payload(ask.digest, said)):
+    name = msg_id or _name(f"{ask.key}:{ask.digest[:32]}", letters)
+    payload, sealed = letter_payload(ask.digest, said), sealed_in(said, ask.options)
+    if not journal.post(run_id, ask.key, name, payload, sealed):
         raise _not_asked(f"an answer named {name} was given to run {run_id} before")
     return replace(ask, is_answered=True)
 
@@ -129,13 +149,39 @@ def answer_ahead(journal: Journal, run_id: str, key: str, answer: Answer, msg_id
     if answer.verdict is Verdict.EXPIRE:
         raise CallsheetError.single("RUN031", f"{key} of run {run_id}: a person can approve, deny or answer")
     name = msg_id or f"{key}:ahead"
-    if not journal.post(run_id, key, name, letter_payload(None, answer)):
+    if not journal.post(run_id, key, name, letter_payload(None, answer), sealed_in(answer)):
         raise _not_asked(f"an answer named {name} was given to run {run_id} before")
+
+
+class Opening:
+    """The letters to a run, opened again and again; of one that cannot be opened a warning tells once."""
+
+    def __init__(self, journal: Journal, run_id: str) -> None:
+        self._journal = journal
+        self._run_id = run_id
+        self._told: set[str] = set()
+
+    def __call__(self) -> list[Letter]:
+        """The letters as they are now."""
+        return self._journal.opened_letters(self._run_id, self._warn)
+
+    def _warn(self, error: JournalError) -> None:
+        (found,) = error.diagnostics
+        if found.message not in self._told:
+            self._told.add(found.message)
+            self._journal.warn(f"{found.code}: {found.message} ({found.help})")
+
+
+def _name(usual: str, letters: list[Letter]) -> str:
+    """A name for a letter: another one where one of the usual name lies there closed."""
+    closed = sum(letter.msg_id.partition("#")[0] == usual for letter in letters)
+    return f"{usual}#{closed + 1}" if closed else usual
 
 
 def _asked(ask: PendingAsk) -> Asked:
     if ask.kind == "approval":
-        return Approval(ask.tool, ask.args or {}, ask.inputs, ask.plan_hash, {}, ask.digest)
+        call = ask.tool, ask.args or {}, ask.inputs, ask.plan_hash
+        return Approval(*call, {}, ask.digest, answer=ask.answer)
     return Question(ask.prompt, ask.options, ask.schema, digest=ask.digest)
 
 

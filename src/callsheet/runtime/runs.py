@@ -49,6 +49,7 @@ from callsheet.runtime.doubt import (
 )
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway, bounded
+from callsheet.runtime.inbox import Opening
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.ranks import ranks_for
 from callsheet.runtime.recording import JournalRecorder
@@ -187,8 +188,30 @@ async def start_run(
     Raises JournalError where the journal cannot take it, CallsheetError for a plan that
     cannot run, or (RUN050) that its policy was not held against.
     """
+    start = _start_of(plan, launch, journal)
+    folded = begin(plan, start, watch.observer, launch.program)
+    with _created(plan, start, launch, ports.known, journal, run_id) as writer:
+        commands = folded.machine.feed(Started(start.inputs), SLICE)
+        kept = _Kept(journal, writer, plan, _people(journal, run_id, present))
+        with _gateway(journal, run_id, folded, ports) as gateway:
+            return await _drive(kept, folded, commands, gateway, watch)
+
+
+async def enlist_run(plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str) -> None:
+    """Put a run into the journal with its start alone; `resume_run` begins it, now or after a crash.
+
+    `known` are the secrets of its tools. When this returns the start is durable, and nobody owns the run.
+    Raises what `start_run` raises before a run begins.
+    """
+    start = _start_of(plan, launch, journal)
+    begin(plan, start, None, launch.program)
+    with _created(plan, start, launch, known, journal, run_id) as writer:
+        await writer.flush()
+
+
+def _start_of(plan: Plan, launch: Launch, journal: Journal) -> Start:
     launch.check(plan)
-    start = Start(
+    return Start(
         dict(launch.inputs),
         dict(launch.facts),
         bounded(launch.limits, launch.policy),
@@ -201,20 +224,21 @@ async def start_run(
         tuple(sorted(launch.secret)),
         token_hex(16) if launch.secret else "",
     )
-    folded = begin(plan, start, watch.observer, launch.program)
-    with journal.create_run(
+
+
+def _created(
+    plan: Plan, start: Start, launch: Launch, known: Known, journal: Journal, run_id: str
+) -> RunWriter:
+    """The writer of a new run that has its start."""
+    return journal.create_run(
         run_id,
         plan,
         launch.source,
         start.to_json(),
         core_version=MACHINE_VERSION,
-        known=launch.known + ports.known,
+        known=launch.known + known,
         secret=launch.secret_parts(),
-    ) as writer:
-        commands = folded.machine.feed(Started(start.inputs), SLICE)
-        kept = _Kept(journal, writer, plan, _people(journal, run_id, present))
-        with _gateway(journal, run_id, folded, ports) as gateway:
-            return await _drive(kept, folded, commands, gateway, watch)
+    )
 
 
 PortsFor = Callable[[Start, Plan], AbstractAsyncContextManager[Ports]]
@@ -336,7 +360,7 @@ class _Kept(NamedTuple):
 def _people(
     journal: Journal, run_id: str, present: Respondents, posed: Mapping[str, Posed] | None = None
 ) -> People:
-    return People(run_id, lambda: journal.letters(run_id), present, dict(posed or {}))
+    return People(run_id, Opening(journal, run_id), present, dict(posed or {}))
 
 
 def _is_stuck(folded: Folded, people: People) -> bool:

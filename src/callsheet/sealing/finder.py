@@ -11,6 +11,9 @@ from typing import NamedTuple
 from callsheet.sealing.known import Known
 from callsheet.sealing.shapes import Shapes
 
+NAMED = "its name says so"
+"""Why a text is secret that stands under a telling name."""
+
 
 class Span(NamedTuple):
     """A part of a text that is secret, and why: `declared`, `configured`, or `looks like …`."""
@@ -18,6 +21,9 @@ class Span(NamedTuple):
     start: int
     end: int
     why: str
+
+
+_SHORTEST = 8
 
 
 class Finder:
@@ -61,8 +67,17 @@ class Finder:
     def whole(self, name: str, text: str) -> str | None:
         """Why a text that stands under this name is secret as a whole; None where it is not."""
         if self.shapes is not None and self.shapes.names_a_secret(name, text):
-            return "looks like password"
+            return NAMED
         return None
+
+
+def known_by_name(texts: Iterable[str]) -> Known:
+    """The secrets that were found by their names, to be looked for elsewhere as well.
+
+    Words are left out: `token: "identifier"` names no secret, and would be found everywhere.
+    """
+    telling = (text for text in texts if any(map(str.isdigit, text)))
+    return Known.of(telling, NAMED, shortest=_SHORTEST)
 
 
 def _merged(found: Iterable[Span]) -> list[Span]:

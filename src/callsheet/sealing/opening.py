@@ -6,7 +6,7 @@ Nothing that only looks at a run does this.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from callsheet.sealing.keys import KeyRing, NotOpened
@@ -27,9 +27,12 @@ def is_sealed(body: Mapping[str, Any] | None) -> bool:
     return body is not None and SEALED in body
 
 
-def opened(body: dict[str, Any], ring: KeyRing) -> dict[str, Any]:
+def opened(
+    body: dict[str, Any], ring: KeyRing, saw: Callable[[object, str], None] | None = None
+) -> dict[str, Any]:
     """The body as it was, made of a sealed one, which is used up.
 
+    `saw` is told of each value in it, and why it was sealed.
     Raises WrongKey, and NotOpened for a box that is not what was written.
     """
     told = body.pop(SEALED)
@@ -38,6 +41,9 @@ def opened(body: dict[str, Any], ring: KeyRing) -> dict[str, Any]:
         raise WrongKey(str(told["key"]), tuple(ring.opening))
     try:
         values = [json.loads(key.open(box).decode("utf-8", "surrogatepass")) for *_, box in told["boxes"]]
+        if saw is not None:
+            for value, (_, _, _, why, _) in zip(values, told["boxes"], strict=True):
+                saw(value, why)
         for path, places in told["at"]:
             _put(body, path, places, values)
     except (KeyError, IndexError, TypeError, ValueError) as error:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Any, TypeAlias, cast
 
-from callsheet.sealing.finder import Finder, Span
+from callsheet.sealing.finder import Finder, Span, known_by_name
 from callsheet.sealing.keys import Keys, SealKey
 from callsheet.sealing.known import Known
 from callsheet.sealing.placeholders import bytes_of, is_nothing, kind_of, placeholder, veiled
@@ -85,7 +85,8 @@ class Sealer:
         for path, why in (secret or {}).items():
             work.whole(copy, path, why)
         if not self._is_idle:
-            _Search(self._finder, work).through(copy)
+            named = _Search(self._finder, work).through(copy)
+            self.know(known_by_name(named))
         if kind == _SNAPSHOT and (sums_up or work.at):
             work = _Work(self._keys, self._names)
             copy = json.loads(data.decode("utf-8", "surrogatepass"))
@@ -172,7 +173,9 @@ class _Search:
         self._finder = finder
         self._work = work
 
-    def through(self, body: dict[str, Any]) -> None:
+    def through(self, body: dict[str, Any]) -> list[str]:
+        """Seal what is found; gives the texts that were found by their names."""
+        named = list[str]()
         stack: list[tuple[Any, Path]] = [(body, ())]
         while stack:
             part, path = stack.pop()
@@ -181,17 +184,20 @@ class _Search:
                 if self._work.is_taken(place):
                     continue
                 if isinstance(value, str):
-                    part[name] = self._text(name, value, place)
+                    part[name] = self._text(name, value, place, named)
                 elif isinstance(value, dict) and self._is_named_by_secrets(cast("dict[str, Any]", value)):
                     self._work.whole(body, place, "its names hold a secret", shows=False)
                 elif isinstance(value, dict | list):
                     stack.append((cast("Any", value), place))
+        return named
 
-    def _text(self, name: str | int, text: str, place: Path) -> str:
+    def _text(self, name: str | int, text: str, place: Path, named: list[str]) -> str:
         spans = self._finder.spans(text)
         if isinstance(name, str) and len(place) > 1:
             why = self._finder.whole(name, text)
             if why is not None:
+                if not spans:
+                    named.append(text)
                 spans = [Span(0, len(text), spans[0].why if spans else why)]
         return self._work.parts(text, spans, place) if spans else text
 

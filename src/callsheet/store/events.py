@@ -9,14 +9,17 @@ Pure: no database, no clock.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from struct import Struct
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from callsheet.store.errors import NotStorable
+
+if TYPE_CHECKING:
+    from callsheet.store.guide import Guide
 
 GENESIS = bytes(32)
 """What the first event of a run follows."""
@@ -87,6 +90,8 @@ class Event:
     hash: bytes
     size: int = 0
     digest: bytes | None = None
+    guide: Guide | None = field(default=None, compare=False, repr=False)
+    """Of a run with secrets, for who looks at it: what tells which way it went."""
 
 
 class Entry(NamedTuple):
@@ -105,6 +110,8 @@ class Entry(NamedTuple):
     intents: bytes | None
     epoch: int = 0
     """Which owner of the run wrote it."""
+    guide: Guide | None = None
+    """As that of an Event."""
 
 
 class Stored(NamedTuple):
@@ -137,6 +144,19 @@ def decode_body(data: bytes) -> Any:
     if data.startswith(_TEXT) and data.count(b'"') == _QUOTES and b"\\" not in data and data.endswith(b'"}'):
         return {"value": data[len(_TEXT) : -2].decode("utf-8", "surrogatepass")}  # a long text: read by hand
     return json.loads(data.decode("utf-8", "surrogatepass"))
+
+
+def decode_bodies(bodies: Sequence[bytes]) -> Iterator[Any] | None:
+    """The data of many bodies, read at once; None where one of them has to be looked at by itself.
+
+    >>> list(decode_bodies([b'{"value":1}', b'{"value":"a"}']) or ())
+    [{'value': 1}, {'value': 'a'}]
+    """
+    try:
+        data = json.loads((b"[" + b",".join(bodies) + b"]").decode("utf-8", "surrogatepass"))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return iter(data) if len(data) == len(bodies) else None
 
 
 def encode_intent(key: str, tool: str | None) -> bytes:

@@ -2,16 +2,21 @@
 
 A letter has the id that its sender gives it: a second one of that id is not taken in, whatever
 it says. The owner takes a letter by the event that it leads to, in the same transaction; what
-is left of it then is its id.
+is left of it then is its id. What is secret in a letter is sealed, and opened by the owner.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, NamedTuple
 
-from callsheet.store.errors import NotStorable
+from callsheet.sealing.keys import NotOpened
+from callsheet.sealing.opening import WrongKey, is_sealed, opened
+from callsheet.sealing.sealer import Path, Sealer
+from callsheet.store.errors import JournalError, NotStorable
+from callsheet.store.vault import Vault
 
 INSERT = "INSERT OR IGNORE INTO inbox (run_id, topic, msg_id, payload, ts) VALUES (?, ?, ?, ?, ?)"
 TAKE = "UPDATE inbox SET payload = NULL WHERE run_id = ? AND msg_id = ?"
@@ -30,12 +35,43 @@ class Letter(NamedTuple):
     ts: float
 
 
-def encode_payload(payload: Mapping[str, Any]) -> bytes:
-    """The bytes of a payload; raises NotStorable for what JSON cannot say."""
+_KIND = "letter"
+SAID = "it was said to the run"
+"""Why a part of a letter is sealed: whoever sends it cannot know whether it is secret."""
+
+
+def encode_payload(payload: Mapping[str, Any], sealer: Sealer, secret: Mapping[Path, str]) -> bytes:
+    """The bytes of a payload, with what is secret sealed in it: the parts that are named, and what is found.
+
+    Raises NotStorable for what JSON cannot say, JournalError (SEC003) where there can be no key.
+    """
     try:
-        return json.dumps(dict(payload), ensure_ascii=False, allow_nan=False).encode()
+        data = _encoded(payload)
+        sealed = sealer.sealed(_KIND, payload, data, secret)
+        return data if sealed is None else _encoded(sealed)
     except (ValueError, TypeError, RecursionError) as error:
         raise NotStorable("answer", str(error)) from error
+
+
+def _encoded(payload: Mapping[str, Any]) -> bytes:
+    return json.dumps(dict(payload), ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
+
+
+def open_letter(letter: Letter, vault: Vault, run_id: str) -> Letter:
+    """The letter as it was sent. Raises JournalError (SEC008) for one that cannot be opened here."""
+    if not is_sealed(letter.payload):
+        return letter
+    try:
+        return letter._replace(payload=opened(deepcopy(letter.payload), vault.opening()))
+    except WrongKey as error:
+        why = f"it was sealed with the key {error.name}, and here is {', '.join(error.have)}"
+    except (JournalError, NotOpened) as error:
+        why = str(error)
+    raise JournalError(
+        "SEC008",
+        f"what was said to {letter.topic} of run {run_id} cannot be opened: {why}",
+        way_out="put the key back with which it was sealed, or answer again: `callsheet approve`",
+    )
 
 
 def read_letter(row: tuple[str, str, bytes, float]) -> Letter | None:

@@ -11,12 +11,16 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
+from callsheet.sealing.finder import NAMED, known_by_name
 from callsheet.sealing.keys import KeyRing, NotOpened
 from callsheet.sealing.known import Known
 from callsheet.sealing.opening import WrongKey, declared_in, is_sealed, opened
 from callsheet.sealing.sealer import DECLARED, SEALED
 from callsheet.store.events import Event, EventType, decode_body, encode_body
 from callsheet.store.vault import Vault, not_opened
+
+_SHORTEST, _LONGEST = 8, 512
+"""Characters of a text that may be a credential."""
 
 
 class Opener:
@@ -32,15 +36,32 @@ class Opener:
         self._keys: KeyRing | None = None
         self.has_opened = False
         self.declared = Known()
+        self._short: dict[str, bool] = {}
+        """Texts, and whether their names have told that they are secret."""
+
+    @property
+    def short(self) -> Known:
+        """The texts among what was opened so far that may be credentials, to be looked for elsewhere."""
+        return Known.of(self._short, SEALED, shortest=_SHORTEST)
+
+    @property
+    def named(self) -> Known:
+        """The secrets among what was opened so far that were found by their names."""
+        return known_by_name(text for text, is_named in self._short.items() if is_named)
 
     def events(self, rows: Iterable[Event]) -> Iterator[Event]:
         """The rows, opened. Raises JournalError: SEC001 to SEC004."""
-        for row in rows:
+        for row in self.unguided(rows):
             if row.body is None or not is_sealed(row.body):
                 yield row
                 continue
             written = sha256(encode_body(row.type, row.body)).digest()
             yield replace(row, body=self.body(row.type, row.body, row.seq), digest=written)
+
+    @staticmethod
+    def unguided(rows: Iterable[Event]) -> Iterator[Event]:
+        """The rows for one who finds the way by their values alone."""
+        return (row if row.guide is None else replace(row, guide=None) for row in rows)
 
     def stored(self, kind: str, data: bytes, seq: int) -> Any:
         """The body of an event as its bytes tell it, opened."""
@@ -55,7 +76,7 @@ class Opener:
             self._keys = self._vault.opening()
         told = body[SEALED]
         try:
-            body = opened(body, self._keys)
+            body = opened(body, self._keys, self._saw)
         except (WrongKey, NotOpened) as error:
             raise not_opened(self._run_id, seq, error) from error
         if kind == EventType.START:
@@ -63,3 +84,7 @@ class Opener:
             if self._on_declared is not None:
                 self._on_declared(self.declared)
         return body
+
+    def _saw(self, value: object, why: str) -> None:
+        if isinstance(value, str) and len(value) <= _LONGEST:
+            self._short[value] = self._short.get(value, False) or why == NAMED

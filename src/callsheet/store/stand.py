@@ -9,11 +9,10 @@ does not fit changes nothing: all events are checked and folded then.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 from callsheet.ir import Plan
+from callsheet.machine import Program
 from callsheet.machine.machine import Observer
-from callsheet.sealing.sealer import SEALED
 from callsheet.store.events import Event, EventType
 from callsheet.store.journal import Journal
 from callsheet.store.opened import Opener
@@ -52,19 +51,6 @@ def stand_of(
     return fold(plan, rows, lambda name: journal.plan(name)[0], observer)
 
 
-def is_astray(journal: Journal, run_id: str) -> bool:
-    """Whether a run ended otherwise than it seems to one who opens none of the secrets that it was given.
-
-    Raises as `stand_of` does.
-    """
-    rows = journal.events(run_id)
-    first = next(rows, None)
-    if first is None or SEALED not in (first.body or {}):
-        return False
-    plan = journal.plan(journal.find_run(run_id).plan_hash)[0]
-    return fold(plan, chain([first], rows), lambda name: journal.plan(name)[0]).is_astray
-
-
 def stand_from(
     journal: Journal,
     run_id: str,
@@ -72,8 +58,12 @@ def stand_from(
     events: Iterator[Event],
     observer: Observer | None = None,
     opener: Opener | None = None,
+    program: Program | None = None,
 ) -> Folded:
-    """The run as these events leave it, the first of which is a snapshot; raises Unfit."""
+    """The run as these events leave it, the first of which is a snapshot; raises Unfit.
+
+    `program` is that of the plan, where it has been made before.
+    """
     read = read_plainly if opener is None else opener.stored
     events = events if opener is None else opener.events(events)
     taken = next(events)
@@ -92,6 +82,7 @@ def stand_from(
         lambda name: journal.plan(name)[0],
         observer,
         read,
+        program,
     )
     folded.clock.tick(taken)
     return fold_on(folded, events, lambda name: journal.plan(name)[0])

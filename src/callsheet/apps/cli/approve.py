@@ -72,6 +72,7 @@ def approve(
     out where the run asks one thing. An answer counts once, and only for exactly what is asked.
     """
     from callsheet.apps.cli import asks  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.operations.outcomes import ask_json  # noqa: PLC0415 - as above
     from callsheet.runtime.inbox import answer_run  # noqa: PLC0415 - as above
 
     if said.deny and said.text is not None:
@@ -81,7 +82,7 @@ def approve(
         ask = answer_run(opened, run_id, said.to, which, digest=digest)
         owned = _is_owned(opened.path, run_id)
     if as_json:
-        print_json({**asks.as_json(ask), "run_goes_on": owned})
+        print_json({**ask_json(ask), "run_goes_on": owned})
         return
     *shown, _ = asks.lines_of(ask)
     for line in shown:

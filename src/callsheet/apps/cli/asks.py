@@ -1,4 +1,4 @@
-"""What people are asked, in words and as JSON: shown alike wherever a run is told of.
+"""What people are asked, in words: shown alike wherever a run is told of.
 
 Nothing that a person says yes to is shortened, and nothing in it can move a terminal's cursor.
 """
@@ -6,7 +6,6 @@ Nothing that a person says yes to is shortened, and nothing in it can move a ter
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.output import exact, without_controls
@@ -18,7 +17,12 @@ def lines_of(ask: PendingAsk, hint: str = "") -> Iterator[str]:
     until = "" if ask.until is None else f", until {iso(ask.until)}"
     yield f"{ask.run_id}  {ask.key}  since {iso(ask.since)}{until}"
     if ask.kind == "approval":
-        yield f"  may @{ask.tool} be called with exactly this?"
+        if ask.answer:
+            yield f"  may the answer of @{ask.tool} be used?"
+            yield f"    {exact(ask.answer[0])}"
+            yield "  it was called with"
+        else:
+            yield f"  may @{ask.tool} be called with exactly this?"
         for number, value in enumerate(ask.inputs, start=1):
             yield f"    ({number}) {exact(value)}"
         for name, value in (ask.args or {}).items():
@@ -45,28 +49,3 @@ def _command(ask: PendingAsk, hint: str) -> str:
     needs_more = bool(ask.options) or ask.schema is not None
     answer = " --answer …" if needs_more else "" if ask.kind == "approval" else " [--answer …]"
     return f"callsheet approve {ask.run_id} {ask.key}{hint}{answer}   or with --deny"
-
-
-def as_json(ask: PendingAsk) -> dict[str, Any]:
-    """What is asked, as JSON data."""
-    data: dict[str, Any] = {
-        "run_id": ask.run_id,
-        "key": ask.key,
-        "step": ask.step,
-        "kind": ask.kind,
-        "since": iso(ask.since),
-        "until": None if ask.until is None else iso(ask.until),
-        "answered": ask.is_answered,
-        "digest": ask.digest,
-    }
-    if ask.kind == "approval":
-        return data | {
-            "tool": ask.tool,
-            "args": dict(ask.args or {}),
-            "inputs": list(ask.inputs),
-            "plan_hash": ask.plan_hash,
-            "why": list(ask.why),
-            "labels": dict(ask.labels or {}),
-        }
-    schema = None if ask.schema is None else dict(ask.schema)
-    return data | {"prompt": ask.prompt, "options": list(ask.options), "schema": schema}

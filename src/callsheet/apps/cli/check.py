@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.api.checking import check_plan, check_readable
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import status_of
 from callsheet.apps.cli.output import count_of, json_rows, print_json
-from callsheet.apps.cli.reading import PlanText, read_plan
-from callsheet.diagnostics import CallsheetError, Diagnostic, Source, render_all
-from callsheet.ir import Plan, plan_hash
-from callsheet.ports.tools import Registry
+from callsheet.apps.cli.reading import read_plan
+from callsheet.apps.operations.checking import Checked, check_text
+from callsheet.apps.operations.reading import PlanText
+from callsheet.apps.shelf import Shelf
+from callsheet.diagnostics import CallsheetError, Source, render_all
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup
@@ -48,21 +48,16 @@ def check(
     """
     inputs = options.parse_variables(variables)
     texts = [_read(argument, syntax, strict, inputs) for argument in plans]
-    shelf = None if no_tools else _Shelf(setup, asks_servers=bool(setup.mcp_configs))
-    found: list[tuple[PlanText, tuple[Diagnostic, ...]]] = []
-    for text in texts:
-        more = (
-            _examine_readable(text, shelf) if text.plan is None else _examine(text.plan, shelf, set(inputs))
-        )
-        found.append((text, (*text.diagnostics, *more)))
+    shelf, asks_servers = None if no_tools else Shelf(setup), bool(setup.mcp_configs)
+    found = [check_text(text, shelf, inputs, asks_servers=asks_servers) for text in texts]
     if as_json:
         _print_json(found)
     else:
-        for text, diagnostics in found:
-            if diagnostics:
-                click.echo(render_all(diagnostics, text.source))
-            click.echo(_verdict(text, diagnostics))
-    return status_of(d for _, diagnostics in found for d in diagnostics)
+        for checked in found:
+            if checked.diagnostics:
+                click.echo(render_all(checked.diagnostics, checked.text.source))
+            click.echo(_verdict(checked))
+    return status_of(d for checked in found for d in checked.diagnostics)
 
 
 def _read(argument: str, syntax: Syntax | None, strict: bool, inputs: Iterable[str]) -> PlanText:
@@ -73,58 +68,15 @@ def _read(argument: str, syntax: Syntax | None, strict: bool, inputs: Iterable[s
         return PlanText(None, Source(argument, ""), None, error.diagnostics)
 
 
-def _examine(plan: Plan, shelf: _Shelf | None, inputs: set[str]) -> tuple[Diagnostic, ...]:
-    if shelf is None:
-        return check_plan(plan, None, inputs)
-    registry, before, not_asked = shelf.tools_for(plan)
-    found = check_plan(plan, registry, inputs, not_asked=not_asked, means=shelf.means)
-    return (*before, *found, *shelf.wrong_tools(plan, registry, not_asked))
+def _verdict(checked: Checked) -> str:
+    name, said = checked.text.source.name, count_of(checked.diagnostics)
+    if checked.text.plan is None or not checked.ok:
+        return f"{name}: {said}"
+    steps = len(checked.text.plan.steps)
+    return f"{name}: ok, {steps} step{'s' if steps != 1 else ''}" + (f", {said}" if said else "")
 
 
-def _examine_readable(text: PlanText, shelf: _Shelf | None) -> tuple[Diagnostic, ...]:
-    """What is wrong with the steps that could be read, so that one look shows all errors."""
-    if text.partial is None or not text.partial.steps:
-        return ()
-    if shelf is None:
-        return check_readable(text.partial, text.lost, None)
-    registry, _, not_asked = shelf.tools_for(text.partial)
-    return check_readable(text.partial, text.lost, registry, not_asked=not_asked)
-
-
-class _Shelf:
-    """The tools that plans are checked against; servers are asked only where a configuration is named."""
-
-    def __init__(self, setup: Setup, *, asks_servers: bool) -> None:
-        from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - not for --no-tools
-
-        self.means = setup.means
-        self._shelf = Shelf(setup)
-        self._asks_servers = asks_servers
-
-    def wrong_tools(self, plan: Plan, registry: Registry, not_asked: str | None) -> Iterable[Diagnostic]:
-        """As `Shelf.wrong_tools`."""
-        return self._shelf.wrong_tools(plan, registry, not_asked)
-
-    def tools_for(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
-        """As `Shelf.tools_for`."""
-        return self._shelf.tools_for(plan, asks_servers=self._asks_servers)
-
-
-def _verdict(text: PlanText, diagnostics: tuple[Diagnostic, ...]) -> str:
-    said = count_of(diagnostics)
-    if text.plan is None or any(d.is_error for d in diagnostics):
-        return f"{text.source.name}: {said}"
-    steps = len(text.plan.steps)
-    return f"{text.source.name}: ok, {steps} step{'s' if steps != 1 else ''}" + (f", {said}" if said else "")
-
-
-def _print_json(found: list[tuple[PlanText, tuple[Diagnostic, ...]]]) -> None:
-    plans: list[dict[str, object]] = []
-    for text, diagnostics in found:
-        ok = text.plan is not None and not any(d.is_error for d in diagnostics)
-        row: dict[str, object] = {"plan": text.source.name, "ok": ok}
-        if text.plan is not None:
-            row |= {"steps": len(text.plan.steps), "plan_hash": plan_hash(text.plan)}
-        plans.append(row)
-    rows = [row for text, diagnostics in found for row in json_rows(diagnostics, text.source)]
-    print_json({"ok": all(p["ok"] for p in plans), "plans": plans, "diagnostics": rows})
+def _print_json(found: list[Checked]) -> None:
+    plans = [{"plan": checked.text.source.name, **checked.row()} for checked in found]
+    rows = [row for checked in found for row in json_rows(checked.diagnostics, checked.text.source)]
+    print_json({"ok": all(checked.ok for checked in found), "plans": plans, "diagnostics": rows})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +14,6 @@ from callsheet.apps.cli.output import print_diagnostics, print_json, print_text,
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from callsheet.api.compiling import Compiled, CompileFailed
     from callsheet.apps.compiling import Kept, Made
     from callsheet.apps.session import Setup
     from callsheet.authoring.compiler.result import Accounting
@@ -60,6 +59,7 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
     """
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.compiling import compiled_for, prompt_of, saved_as  # noqa: PLC0415 - as above
+    from callsheet.apps.operations.compiling import Compilation  # noqa: PLC0415 - as above
     from callsheet.store.library import PlanLibrary, check_plan_id  # noqa: PLC0415 - not for --help
 
     if save_as is not None:
@@ -83,7 +83,8 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
     saved = None if save_as is None else saved_as(save_as, goal, made, shelf)
     if as_json:
         kept = {} if saved is None else {"saved": {"id": saved.id, "version": saved.version}}
-        print_json(_as_data(goal, made, near, path) | kept)
+        written = {} if path is None else {"path": str(path)}
+        print_json(Compilation(goal, made, near).to_json() | written | kept)
     elif saved is not None:
         say(f"kept as {saved.name}; run it with: callsheet run {saved.id}")
     return Exit.OK if made.text is not None else Exit.WRONG
@@ -167,27 +168,3 @@ def _in_words(accounting: Accounting) -> str:
     if usage.cost:
         parts.append(f"{usage.cost:.4f} USD")
     return "; ".join([", ".join(parts), *map(describe_remark, accounting.remarks)])
-
-
-def _as_data(goal: str, made: Made, near: list[Kept], path: Path | None) -> dict[str, Any]:
-    from callsheet.api.plan import Plan  # noqa: PLC0415 - not for --help
-
-    data: dict[str, Any] = {"ok": made.text is not None, "goal": goal, "text": made.text, "from": "model"}
-    if made.kept is not None:
-        data |= {"from": "library", "id": made.kept.id, "hash": Plan(made.kept.plan).hash}
-    data["near"] = [{"id": kept.id, "goal": kept.goal, "score": kept.score} for kept in near]
-    if made.result is not None:
-        data |= _of_result(made.result)
-    if path is not None:
-        data["path"] = str(path)
-    return data
-
-
-def _of_result(result: Compiled | CompileFailed) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "diagnostics": result.findings.to_json(),
-        "accounting": result.accounting.to_json(),
-    }
-    if result.ok:
-        return {**data, "hash": result.require().hash}
-    return {**data, "answer": result.text}

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.doubts import DECISIONS, ResolutionType, doubt_json, doubt_lines
+from callsheet.apps.cli.doubts import DECISIONS, ResolutionType, doubt_lines
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
 from callsheet.apps.cli.runs import shown_status
+from callsheet.apps.operations.outcomes import doubt_json
 
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import RunOutcome

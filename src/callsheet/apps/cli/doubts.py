@@ -57,21 +57,6 @@ def _refuse(name: str) -> None:
     raise ValueError(name)
 
 
-def doubt_json(call: DoubtfulCall) -> dict[str, Any]:
-    """A call in doubt as a JSON object."""
-
-    return {
-        "key": call.key,
-        "step": call.step,
-        "item": call.item,
-        "attempt": call.attempt,
-        "tool": call.tool,
-        "args": call.args,
-        "since": iso(call.since),
-        "why": call.why,
-    }
-
-
 def left_lines(calls: Sequence[DoubtfulCall]) -> list[str]:
     """The calls that left and gave no answer, each with its arguments and since when; none for none."""
 

@@ -23,7 +23,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 if TYPE_CHECKING:
     from callsheet.api.dryrun import DryRun
     from callsheet.api.proving import Proof
-    from callsheet.apps.cli.reading import PlanText
+    from callsheet.apps.operations.reading import PlanText
     from callsheet.apps.session import Setup
     from callsheet.ports.tools import Registry
 

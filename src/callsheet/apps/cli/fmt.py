@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -15,14 +14,13 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json, say
-from callsheet.apps.cli.reading import PlanText, read_plan
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.apps.cli.reading import read_plan
+from callsheet.apps.operations.formatting import Formatted, convert_text, format_text
+from callsheet.apps.operations.reading import PlanText
+from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag.convert import Parameters
-from callsheet.frontends.spelling import Syntax, convert_to, format_as
-from callsheet.ir import Call, Plan
-
-_OUTSIDE = frozenset({"LTP005", "LTP103", "MIC102", "DAG012"})
-"""The codes for text that is no part of the plan."""
+from callsheet.frontends.spelling import Syntax
+from callsheet.ir import Plan
 
 
 @click.command()
@@ -62,12 +60,13 @@ def fmt(
     status, changed = Exit.OK, list[str]()
     rows: list[dict[str, object]] = []
     for argument in plans:
-        text, formatted, wrong = _format(argument, syntax)
+        made = _format(argument, syntax)
+        text, formatted = made.text, made.formatted
         if formatted is None:
             status = Exit.WRONG
-            rows += json_rows(wrong, text.source)
+            rows += json_rows(made.diagnostics, text.source)
             if not as_json:
-                print_diagnostics(wrong, text.source)
+                print_diagnostics(made.diagnostics, text.source)
             continue
         if formatted != text.source.text:
             changed.append(text.source.name)
@@ -85,59 +84,35 @@ def _convert(
     argument: str, syntax: Syntax | None, target: Syntax, tools_files: tuple[Path, ...], *, as_json: bool
 ) -> Exit:
     """Print a plan in another spelling, and say what stands around it and was left out."""
-    text = read_plan(argument, syntax=syntax)
-    try:
-        plan = text.require()
-        formatted, notes = convert_to(target, plan, _parameters(plan, target, tools_files))
-    except CallsheetError as error:
-        raise CallsheetError([d for d in error.diagnostics if d.is_error], text.source) from error
-    said = [*(d for d in text.diagnostics if d.code in _OUTSIDE), *notes]
+
+    def parameters(plan: Plan) -> Parameters:
+        from callsheet.api.reach import parameters_of  # noqa: PLC0415 - no tool is looked at elsewhere
+        from callsheet.apps.session import local_tools  # noqa: PLC0415 - as above
+
+        return parameters_of(plan, local_tools(options.setup_from(tools_files)))
+
+    made = convert_text(read_plan(argument, syntax=syntax), target, parameters)
+    if made.formatted is None:
+        raise CallsheetError(made.diagnostics, made.text.source)
     if as_json:
-        rows = json_rows(said, text.source)
-        print_json({"ok": True, "syntax": str(target), "text": formatted, "diagnostics": rows})
+        rows = json_rows(made.diagnostics, made.text.source)
+        print_json({"ok": True, "syntax": str(target), "text": made.formatted, "diagnostics": rows})
     else:
-        click.echo(formatted.encode("utf-8", "backslashreplace"), nl=False)
-        print_diagnostics(said, text.source)
+        click.echo(made.formatted.encode("utf-8", "backslashreplace"), nl=False)
+        print_diagnostics(made.diagnostics, made.text.source)
     return Exit.OK
 
 
-def _parameters(plan: Plan, target: Syntax, tools_files: tuple[Path, ...]) -> Parameters:
-    """The parameters of tools, where a JSON plan is made of calls with arguments that have no name."""
-    if target is not Syntax.DAG or not any(
-        isinstance(s.action, Call) and s.action.positional for s in plan.steps
-    ):
-        return {}
-    from callsheet.api.reach import parameters_of  # noqa: PLC0415 - no tool is looked at elsewhere
-    from callsheet.apps.session import local_tools  # noqa: PLC0415 - as above
-
-    return parameters_of(plan, local_tools(options.setup_from(tools_files)))
-
-
-def _format(argument: str, syntax: Syntax | None) -> tuple[PlanText, str | None, tuple[Diagnostic, ...]]:
-    """The text, its canonical form, and where there is none the errors."""
+def _format(argument: str, syntax: Syntax | None) -> Formatted:
+    """The text and its canonical form; a file's may leave nothing out."""
     text = read_plan(argument, syntax=syntax)
-    if text.is_json:
-        raise CallsheetError.single(
-            "CFG010",
-            f"{argument} holds a plan as JSON, and fmt formats texts",
-            help="--to ltp prints it as LTP text, --to micro as Micro-CLI, --to dag as a JSON plan",
-        )
     if text.is_yaml and text.path is not None:
         raise CallsheetError.single(
             "CFG010",
             f"{argument} holds a plan as YAML, and fmt writes JSON",
             help=f"`callsheet fmt --to dag {argument}` prints it as JSON; comments are lost",
         )
-    if text.plan is None or text.syntax is None:
-        return text, None, tuple(d for d in text.diagnostics if d.is_error)
-    outside = [d for d in text.diagnostics if d.code in _OUTSIDE]
-    if text.path is not None and outside:
-        way_out = "write it as comments (# …) or remove it: fmt would lose it"
-        return text, None, tuple(replace(d, severity=Severity.ERROR, help=way_out) for d in outside)
-    try:
-        return text, format_as(text.syntax, text.plan), ()
-    except CallsheetError as error:
-        return text, None, error.diagnostics
+    return format_text(text, keeps_all=text.path is not None)
 
 
 def _put_out(text: PlanText, formatted: str, *, writes: bool, show_diff: bool) -> None:

@@ -10,7 +10,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.output import print_json
-from callsheet.ir import Plan
+from callsheet.apps.operations.picturing import Shape, draw
 
 _PIPED_COLUMNS = 120
 
@@ -20,7 +20,7 @@ _PIPED_COLUMNS = 120
 @click.option(
     "--format",
     "shape",
-    type=click.Choice(["terminal", "mermaid"]),
+    type=click.Choice([str(shape) for shape in Shape]),
     default="terminal",
     show_default=True,
     help="Lines for a terminal, or a Mermaid flow chart.",
@@ -28,23 +28,16 @@ _PIPED_COLUMNS = 120
 @options.as_json
 def graph(plan: options.NamedPlan, shape: str, as_json: bool) -> None:
     """Draw PLAN, a file or - for standard input. Tools are not looked at."""
-    text = plan.read()
-    drawn = _terminal(text.require()) if shape == "terminal" else _mermaid(text.require())
+    drawn = draw(plan.read(), Shape(shape), ansi=_is_coloured(), columns=_columns())
     if as_json:
-        print_json({"plan": text.source.name, "format": shape, "graph": drawn})
+        print_json({"plan": drawn.text.source.name, "format": shape, "graph": drawn.drawn})
     else:
-        click.echo(drawn.rstrip("\n"))
+        click.echo(drawn.drawn.rstrip("\n"))
 
 
-def _terminal(plan: Plan) -> str:
-    from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - one of two
-
-    on_terminal = sys.stdout.isatty()
-    columns = shutil.get_terminal_size().columns if on_terminal else _PIPED_COLUMNS
-    return terminal_graph(plan, ansi=on_terminal and "NO_COLOR" not in os.environ, columns=columns)
+def _is_coloured() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
-def _mermaid(plan: Plan) -> str:
-    from callsheet.views.mermaid import mermaid  # noqa: PLC0415 - one of two
-
-    return mermaid(plan)
+def _columns() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_COLUMNS

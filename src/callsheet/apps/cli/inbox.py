@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 def inbox(journal: Path | None, as_json: bool) -> None:
     """List what runs wait for from people: questions, and calls that need a yes; the oldest first."""
     from callsheet.apps.cli import asks  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.operations.outcomes import ask_json  # noqa: PLC0415 - as above
 
     found = _asks(journal)
     with may_stay_unread():
         if as_json:
-            print_json([asks.as_json(ask) for ask in found])
+            print_json([ask_json(ask) for ask in found])
         elif not found:
             click.echo("nobody is asked anything")
         else:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from callsheet.apps.cli.doubts import doubt_json, doubt_lines, left_lines, unanswered_lines
+from callsheet.apps.cli.doubts import doubt_lines, left_lines, unanswered_lines
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.limiting import way_out
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say, without_controls
+from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import PolicyRefusal, Result, Status
 from callsheet.runtime.doubt import RunOutcome
@@ -35,7 +35,7 @@ def report(
     result = outcome.result
     with may_stay_unread():
         if as_json:
-            print_json(_json(outcome, journal, diagnostics))
+            print_json(outcome_json(outcome, journal, diagnostics))
         elif result is None:
             if outcome.in_doubt:
                 say("\n".join(doubt_lines(outcome.in_doubt, outcome.run_id, hint)))
@@ -107,31 +107,3 @@ def _print_asks(outcome: RunOutcome, hint: str) -> None:
             say(f"  {line}")
     if outcome.waiting:
         say(f"then it goes on with: callsheet resume {outcome.run_id}{hint}")
-
-
-def _json(
-    outcome: RunOutcome, journal: Path | None, diagnostics: Sequence[Mapping[str, object]]
-) -> dict[str, Any]:
-    from callsheet.apps.cli import asks  # noqa: PLC0415 - it takes times from here
-
-    result = outcome.result
-    stands = "in_doubt" if outcome.in_doubt else "waiting" if outcome.waiting else "interrupted"
-    return {
-        "run_id": outcome.run_id if journal is not None else None,
-        "status": stands if result is None else str(result.status),
-        "response": None if result is None else result.response,
-        "variables": None if result is None else result.variables,
-        "steps_executed": None if result is None else result.steps_executed,
-        "terminated": None if result is None else result.terminated,
-        "error": None if result is None else result.error,
-        "ended_at": None if result is None else result.ended_at,
-        "refusal": None if result is None or result.refusal is None else result.refusal._asdict(),
-        "objection": None if result is None or result.objection is None else result.objection.to_json(),
-        "usage": outcome.usage.to_json(),
-        "replanned": outcome.usage.replans > 0,
-        "in_doubt": [doubt_json(call) for call in outcome.in_doubt],
-        "waiting": [asks.as_json(ask) for ask in outcome.waiting],
-        "unanswered": [doubt_json(call) for call in outcome.unanswered],
-        "journal": None if journal is None else str(journal),
-        "diagnostics": list(diagnostics),
-    }

@@ -18,9 +18,9 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.plan.library import bound, changed_tools, other_tools
 from callsheet.apps.cli.progress import Progress, choose_progress
-from callsheet.apps.cli.reading import PlanText
 from callsheet.apps.cli.stage import Stage
 from callsheet.apps.cli.trace import beside
+from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import Order, Plan
 from callsheet.sealing.placeholders import MASK

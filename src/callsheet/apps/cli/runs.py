@@ -5,33 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.doubts import DECISIONS, doubt_json
-from callsheet.apps.cli.moments import iso
+from callsheet.apps.cli.doubts import DECISIONS
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json
+from callsheet.apps.operations.runs import INTERRUPTED, STATUSES, found_runs, plan_name, run_row, shown_status
 
-if TYPE_CHECKING:
-    from callsheet.runtime.doubt import DoubtfulCall
-    from callsheet.store.journal import Journal
-    from callsheet.store.reader import RunInfo
-
-_STATUSES = [
-    "running",
-    "interrupted",
-    "waiting",
-    "in_doubt",
-    "done",
-    "failed",
-    "refused",
-    "cancelled",
-    "corrupt",
-]
-INTERRUPTED = "interrupted"
-"""The status shown for a run that is not finished and that no process carries on."""
+__all__ = ["INTERRUPTED", "plan_name", "runs", "shown_status"]
 
 
 class _Runs(click.Group):
@@ -62,7 +45,7 @@ _COMMANDS = {
 @click.group(cls=_Runs, invoke_without_command=True)
 @click.pass_context
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many.")
-@click.option("--status", type=click.Choice(_STATUSES), help="Only runs of this status.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only runs of this status.")
 @options.journal_path
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
 def runs(ctx: click.Context, limit: int, status: str | None, journal: Path | None, as_json: bool) -> None:
@@ -82,21 +65,7 @@ def _rows(path: Path | None, status: str | None, limit: int) -> list[dict[str, A
     if path is None and not default_journal_path().exists():
         return []
     with options.open_to_read(path) as opened:
-        return [
-            {
-                "run_id": info.run_id,
-                "status": shown,
-                "plan": plan_name(opened, info),
-                "plan_hash": info.plan_hash,
-                "created": iso(info.created),
-                "updated": iso(info.updated),
-                "events": info.events,
-                "parent": None if info.forked_at is None else info.parent_run,
-                "forked_at": info.forked_at,
-                "in_doubt": [doubt_json(call) for call in _doubts(opened, info, shown)],
-            }
-            for info, shown in _found(opened, status, limit)
-        ]
+        return [run_row(opened, info, shown) for info, shown in found_runs(opened, status, limit)]
 
 
 def _print(rows: list[dict[str, Any]], status: str | None, hint: str, *, as_json: bool) -> None:
@@ -116,47 +85,3 @@ def _print(rows: list[dict[str, Any]], status: str | None, hint: str, *, as_json
             if row["in_doubt"]:
                 command = f"callsheet decide {row['run_id']} KEY"
                 click.echo(f"  decide: {command} {DECISIONS}{hint}")
-
-
-def _doubts(journal: Journal, info: RunInfo, shown: str) -> tuple[DoubtfulCall, ...]:
-    """The calls in doubt of a run that no process carries on; none where its events cannot be read."""
-    if shown not in (INTERRUPTED, "in_doubt"):
-        return ()
-    from callsheet.runtime.doubt import doubtful_calls, fold_run  # noqa: PLC0415 - only for such runs
-    from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
-
-    try:
-        return doubtful_calls(fold_run(journal, info.run_id, journal.plan(info.plan_hash)[0]))
-    except JournalError:
-        return ()  # `show` tells what is wrong with them
-
-
-def shown_status(journal: Journal, info: RunInfo) -> str:
-    """The status of a run as people are told it."""
-    from callsheet.store.owned import is_owned  # noqa: PLC0415 - as the whole store
-    from callsheet.store.place import place_of  # noqa: PLC0415 - as above
-
-    if str(info.status) == "running" and not is_owned(place_of(journal.path), info.run_id):
-        return INTERRUPTED
-    return str(info.status)
-
-
-def plan_name(journal: Journal, info: RunInfo) -> str:
-    """What a run's plan is called: its title or id, else the file it was read from."""
-    return info.title or info.plan_id or _launched(journal, info).get("plan") or info.plan_hash[:12]
-
-
-def _launched(journal: Journal, info: RunInfo) -> dict[str, Any]:
-    """What the face that started the run noted."""
-    start = next(iter(journal.events(info.run_id, lenient=True)), None)
-    return {} if start is None or start.body is None else dict(start.body.get("launch") or {})
-
-
-def _found(journal: Journal, status: str | None, limit: int) -> list[tuple[RunInfo, str]]:
-    from callsheet.store.writer import RunStatus  # noqa: PLC0415 - brings sqlite3
-
-    if status not in ("running", INTERRUPTED):
-        wanted = None if status is None else RunStatus(status)
-        return [(info, shown_status(journal, info)) for info in journal.runs(limit, wanted)]
-    found = ((info, shown_status(journal, info)) for info in journal.runs(None, RunStatus.RUNNING))
-    return [(info, shown) for info, shown in found if shown == status][:limit]

@@ -28,7 +28,7 @@ def tools(setup: Setup, as_json: bool) -> int:
 
     toolbox = run_to_end(_look(setup))
     if as_json:
-        print_json(_json(toolbox))
+        print_json(tools_json(toolbox))
     else:
         _print(toolbox)
     return Exit.FAILED if any(d.is_error for d in toolbox.diagnostics) else Exit.OK
@@ -72,7 +72,8 @@ def _first_line(spec: ToolSpec) -> str:
     return spec.description.strip().partition("\n")[0]
 
 
-def _json(toolbox: Toolbox) -> dict[str, Any]:
+def tools_json(toolbox: Toolbox) -> dict[str, Any]:
+    """The tools, the servers and what is doubtful about them, as a JSON object."""
     return {
         "tools": [
             {

@@ -12,10 +12,8 @@ from callsheet.apps.cli.output import count_of, json_rows, print_json
 from callsheet.diagnostics import CallsheetError, render_all
 
 if TYPE_CHECKING:
-    from callsheet.api.proving import Proof
-    from callsheet.apps.cli.reading import PlanText
+    from callsheet.apps.operations.proving import Proved
     from callsheet.apps.session import Setup
-    from callsheet.diagnostics import Diagnostic
 
 _approved = click.option(
     "--approved",
@@ -56,12 +54,12 @@ def verify(
     if as_json:
         print_json(_json(proved))
     else:
-        for text, proof, found in proved:
-            if found:
-                click.echo(render_all(found, text.source))
-            for line in _verdict(text, proof, found):
+        for each in proved:
+            if each.diagnostics:
+                click.echo(render_all(each.diagnostics, each.text.source))
+            for line in _verdict(each):
                 click.echo(line)
-    return max(status_of(found) for _, _, found in proved)
+    return max(status_of(each.diagnostics) for each in proved)
 
 
 def _prove(
@@ -72,29 +70,30 @@ def _prove(
     setup: Setup,
     given: dict[str, Any],
     syntax: Any,
-) -> tuple[PlanText, Proof | None, tuple[Diagnostic, ...]]:
+) -> Proved:
     """The text, what came of its proof, and all that is to be said."""
-    from callsheet.api.checking import check_plan  # noqa: PLC0415 - not for --help
-    from callsheet.api.policies import load_policy  # noqa: PLC0415 - as above
-    from callsheet.api.proving import prove  # noqa: PLC0415 - as above
+    from callsheet.api.policies import load_policy  # noqa: PLC0415 - not for --help
     from callsheet.apps.cli.reading import read_plan  # noqa: PLC0415 - as above
-    from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
+    from callsheet.apps.operations.proving import prove_text  # noqa: PLC0415 - as above
     from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - as above
 
     policy = load_policy(named)
     text = read_plan(plan, syntax=syntax, variables=given)
-    if text.plan is None:
-        return text, None, text.diagnostics
-    options.check_approved(text.plan, approved)
-    registry, before, not_asked = Shelf(setup).tools_for(text.plan, asks_servers=bool(setup.mcp_configs))
-    checked = check_plan(text.plan, registry, given, not_asked=not_asked, means=setup.means)
-    errors = tuple(d for d in (*text.diagnostics, *before, *checked) if d.is_error)
-    proof = prove(text.plan, policy, registry, inputs=given, approved=approved, can_ask=not unattended)
-    proof = proof.under(undertaking(setup, registry))
-    return text, proof, (*errors, *proof.diagnostics)
+    if text.plan is not None:
+        options.check_approved(text.plan, approved)
+    return prove_text(
+        text,
+        policy,
+        Shelf(setup),
+        given,
+        approved=approved,
+        can_ask=not unattended,
+        asks_servers=bool(setup.mcp_configs),
+    )
 
 
-def _verdict(text: PlanText, proof: Proof | None, found: tuple[Diagnostic, ...]) -> list[str]:
+def _verdict(proved: Proved) -> list[str]:
+    text, proof, found = proved.text, proved.proof, proved.diagnostics
     if proof is None:
         return [f"{text.source.name}: it could not be read"]
     errors = [d for d in found if d.is_error]
@@ -115,15 +114,10 @@ def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
-def _json(proved: list[tuple[PlanText, Proof | None, tuple[Diagnostic, ...]]]) -> dict[str, Any]:
-    plans: list[dict[str, Any]] = []
-    for text, proof, found in proved:
-        row: dict[str, Any] = {"plan": text.source.name}
-        if proof is not None:
-            row |= proof.to_json()
-        plans.append({**row, "ok": proof is not None and not any(d.is_error for d in found)})
-    rows = [row for text, _, found in proved for row in json_rows(found, text.source)]
-    return {"ok": all(plan["ok"] for plan in plans), "plans": plans, "diagnostics": rows}
+def _json(proved: list[Proved]) -> dict[str, Any]:
+    plans = [{"plan": each.text.source.name, **each.row()} for each in proved]
+    rows = [row for each in proved for row in json_rows(each.diagnostics, each.text.source)]
+    return {"ok": all(each.ok for each in proved), "plans": plans, "diagnostics": rows}
 
 
 @click.command()
@@ -157,7 +151,8 @@ def explain_policy(
     from callsheet.views.labels import labels_json, labels_mermaid, labels_text  # noqa: PLC0415 - not for --help
 
     given = options.parse_variables(variables)
-    text, proof, found = _prove(plan.plan, policy, approved, False, setup, given, plan.syntax)
+    proved = _prove(plan.plan, policy, approved, False, setup, given, plan.syntax)
+    text, proof, found = proved.text, proved.proof, proved.diagnostics
     if proof is None:
         raise CallsheetError(found, text.source)
     refused: dict[str, list[str]] = {}

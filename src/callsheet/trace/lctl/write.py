@@ -46,7 +46,7 @@ def to_data(document: Document) -> dict[str, Any]:
 
 
 def _body(document: Body) -> dict[str, Any]:
-    chain = None if "chain" in document.extra else _chain(document.chain, is_minimal=document.is_minimal)
+    chain = None if "chain" in document.extra else chain_data(document.chain, is_minimal=document.is_minimal)
     facts = {fact_id: _fact(fact) for fact_id, fact in document.facts.items()}
     fields = {
         "lctl": document.version,
@@ -71,7 +71,8 @@ def _listed(ids: tuple[str, ...] | None) -> list[str] | None:
     return None if ids is None else list(ids)
 
 
-def _chain(chain: Chain, *, is_minimal: bool) -> dict[str, Any]:
+def chain_data(chain: Chain, *, is_minimal: bool = False) -> dict[str, Any]:
+    """The section `chain` as plain data; in the minimal form with the short names."""
     short = is_minimal and not chain.extra.keys() & {"from", "to", "source", "target"}
     fields = {
         "id": chain.id,

@@ -12,16 +12,17 @@ from collections.abc import Callable, Iterable, Iterator
 
 from callsheet.ir import JSON, Order, Plan
 from callsheet.ir.collecting import collector_rests
-from callsheet.machine import Failed, Finish, Machine, Started, Status, Succeeded
+from callsheet.machine import Command, Event, Failed, Finish, Machine, Started, Status, Succeeded
 from callsheet.machine.frames import Group
+from callsheet.machine.keys import parse_key
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.machine.program import NOWHERE
+from callsheet.machine.program import NOWHERE, Program
 from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.sealing.sealer import SEALED
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Entry, EventType
 from callsheet.store.records import PlanOf, Start, event_of
-from callsheet.store.replay import begin, start_from
+from callsheet.store.replay import begin, leads_to, start_from
 from callsheet.trace.lineage.lineage import ANSWER, NONE, Failure, Lineage, Made, Outcome, Visit, Write
 from callsheet.trace.lineage.reads import literal
 
@@ -29,14 +30,21 @@ _ONE_NAME = 1
 _WORDS = (EventType.DECIDED, EventType.SIGNAL)
 
 
-def lineage_of(plan: Plan, entries: Iterable[Entry], plan_of: PlanOf, upto: int | None = None) -> Lineage:
+def lineage_of(
+    plan: Plan,
+    entries: Iterable[Entry],
+    plan_of: PlanOf,
+    upto: int | None = None,
+    program: Program | None = None,
+) -> Lineage:
     """The lineage of a run, or of its events up to the number `upto`.
 
-    Raises JournalError (JRN020) where the events do not begin with a start, or cannot be read.
+    `program` is that of the plan, where it has been made of the same facts before. Raises JournalError
+    (JRN020) where the events do not begin with a start, or cannot be read.
     """
     with collector_rests(True):
         rest = iter(entries)
-        recorder = recorder_of(plan, rest)
+        recorder = recorder_of(plan, rest, program)
         for entry in rest:
             if upto is not None and entry.seq > upto:
                 break
@@ -44,17 +52,19 @@ def lineage_of(plan: Plan, entries: Iterable[Entry], plan_of: PlanOf, upto: int 
         return recorder.done(upto)
 
 
-def recorder_of(plan: Plan, entries: Iterator[Entry]) -> Recorder:
+def recorder_of(plan: Plan, entries: Iterator[Entry], program: Program | None = None) -> Recorder:
     """A recorder that has taken the first entry, the start of a run; raises as `lineage_of` does."""
     first = next(entries, None)
     if first is None:
         raise JournalError("JRN020", "the run has no events", way_out="it was never started")
-    recorder = attending(plan, first)
+    recorder = attending(plan, first, program=program)
     recorder.begin(first)
     return recorder
 
 
-def attending(plan: Plan, first: Entry, hears: Callable[[Note], None] | None = None) -> Recorder:
+def attending(
+    plan: Plan, first: Entry, hears: Callable[[Note], None] | None = None, program: Program | None = None
+) -> Recorder:
     """A recorder beside the machine of a run, which its first entry tells of; `begin` starts both.
 
     `hears` is told of each note of the machine when it has been noted. Raises as `lineage_of` does.
@@ -62,7 +72,7 @@ def attending(plan: Plan, first: Entry, hears: Callable[[Note], None] | None = N
     recorder = Recorder(hears)
     try:
         start = start_from(first.type, first.body)
-        machine = begin(plan, start, recorder.note).machine
+        machine = begin(plan, start, recorder.note, program).machine
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(first, error) from error
     recorder.attend(machine, first.seq, start)
@@ -108,6 +118,8 @@ class Recorder:
         self._set_initial()
         for name, value in self.rules.inputs.items():
             self._write(name, value, Made.INPUT)
+        if first.guide is not None:
+            self.machine.follow(first.guide.way(first.seq))
         self._keep(self.machine.feed(Started(self.rules.inputs)))
         self._leave(first)
 
@@ -132,6 +144,8 @@ class Recorder:
         for write in lineage.writes:
             lineage.writes[write.id] = write._replace(seq=planned)
         self._keep(machine.open_commands().values())
+        for key in machine.open_keys():
+            self._opened(program.number_of[parse_key(key).step])
 
     def _leave(self, entry: Entry) -> None:
         if entry.intents is not None:
@@ -140,7 +154,7 @@ class Recorder:
 
     def take(self, entry: Entry, plan_of: PlanOf) -> None:
         """Take the next entry."""
-        seq, kind, key, _, body, last, intents, _ = entry
+        seq, kind, key, _, body, last, intents, _, _ = entry
         said: dict[str, JSON] = body or {}
         self.seq = seq
         lineage = self.lineage
@@ -149,7 +163,7 @@ class Recorder:
                 assert key is not None
                 event = Succeeded(key, body["value"])
             elif kind == EventType.END:
-                lineage.ended = seq
+                self._end(entry, said)
                 event = None
             else:
                 event = event_of(kind, key or "", body or {}, plan_of)
@@ -160,9 +174,9 @@ class Recorder:
                 lineage.outcomes[event.key] = Outcome(seq, kind, event.value)
             elif type(event) is Failed:
                 lineage.outcomes[event.key] = Outcome(seq, kind, event.error)
-            elif kind in _WORDS and key is not None:
+            elif kind in _WORDS and key is not None and key not in lineage.outcomes:
                 lineage.outcomes[key] = Outcome(seq, kind, said.get("value"))
-            commands = self.machine.feed(event)
+            commands = self._feed(event, entry)
             if commands:
                 self._keep(commands)
             if self._unstored and self.machine.group is not self._group:
@@ -174,6 +188,17 @@ class Recorder:
             self.seq = last
         if kind == EventType.INTENT and key is not None:
             lineage.lone[key] = seq
+
+    def _feed(self, event: Event, entry: Entry) -> list[Command]:
+        """Tell the machine of an event, and which way the run went with it."""
+        if entry.guide is not None:
+            self.machine.follow(entry.guide.way(entry.seq))
+        return self.machine.feed(event)
+
+    def _end(self, entry: Entry, said: dict[str, JSON]) -> None:
+        self.lineage.ended = entry.seq
+        if entry.guide is not None and not leads_to(self.machine.result, said):
+            entry.guide.strayed()
 
     def fork(self) -> Recorder | None:
         """Another one that stands where this one does; None amid something that cannot be said twice."""
@@ -197,7 +222,9 @@ class Recorder:
             self._last,
         )
         other.rules = rules = self.rules
-        other.lineage = lineage.copied(Machine.at(copy, other.note, rules.approve, rules.approval_timeout))
+        stands = Machine.at(copy, other.note, rules.approve, rules.approval_timeout)
+        stands.share_course(machine)
+        other.lineage = lineage.copied(stands)
         return other
 
     def done(self, upto: int | None) -> Lineage:

@@ -39,7 +39,40 @@ def live_at(plan: Plan, number: int) -> set[str] | None:
     reached = _reached(flow, number)
     if any(isinstance(plan.steps[node].action, Replan) for node in reached):
         return None
-    return _names(plan, flow, reached, number)
+    return _names(plan, flow, reached, [number])[0]
+
+
+def live_before_each(plan: Plan) -> list[set[str] | None]:
+    """As `live_at`, for every step of the plan at once.
+
+    >>> from callsheet.ir import Call, Output, Ref, Respond, Step
+    >>> first = Step("S1", Call("X", (Ref("a"),)), output=Output("b"))
+    >>> live_before_each(Plan((first, Step("S2", Respond((Ref("b"),))))))
+    [{'a'}, {'b'}]
+    """
+    assert plan.order is Order.TEXT
+    flow = flow_of(plan)
+    every = list(range(len(plan.steps)))
+    found: list[set[str] | None] = [*_names(plan, flow, every, every)]
+    for number in _leading_to(flow, [n for n in every if isinstance(plan.steps[n].action, Replan)]):
+        if number < len(found):
+            found[number] = None
+    return found
+
+
+def _leading_to(flow: Flow, numbers: list[int]) -> set[int]:
+    """The steps that these may come after, themselves among them."""
+    before: dict[int, list[int]] = {}
+    for number, successors in enumerate(flow.successors):
+        for following in successors:
+            before.setdefault(following, []).append(number)
+    seen, stack = set(numbers), [*numbers]
+    while stack:
+        for number in before.get(stack.pop(), ()):
+            if number not in seen:
+                seen.add(number)
+                stack.append(number)
+    return seen
 
 
 def _reached(flow: Flow, number: int) -> list[int]:
@@ -53,8 +86,11 @@ def _reached(flow: Flow, number: int) -> list[int]:
     return sorted(seen)
 
 
-def _names(plan: Plan, flow: Flow, reached: list[int], number: int) -> set[str]:
-    """Backwards over the steps until nothing changes; a set of variables is the bits of a number."""
+def _names(plan: Plan, flow: Flow, reached: list[int], wanted: list[int]) -> list[set[str]]:
+    """What is live before each step that is wanted, of those reached.
+
+    Backwards over the steps until nothing changes; a set of variables is the bits of a number.
+    """
     bit: dict[str, int] = {}
     gen = {node: _bits(bit, read_by(plan, node)) for node in reached}
     kill = dict.fromkeys(reached, 0)
@@ -73,7 +109,7 @@ def _names(plan: Plan, flow: Flow, reached: list[int], number: int) -> set[str]:
             found = gen[node] | (out & ~kill[node])
             changed = changed or found != live[node]
             live[node] = found
-    return {name for name, place in bit.items() if live[number] >> place & 1}
+    return [{name for name, place in bit.items() if live[number] >> place & 1} for number in wanted]
 
 
 def _bits(bit: dict[str, int], names: set[str]) -> int:

@@ -54,14 +54,14 @@ def handoff_of(
     `at` is a step's id, or names one of its visits: `S3@1`, `r1/S3@2`. `by_tool` says how sure the results of
     tools are, by canonical name. Raises CallsheetError (RUN060) for a step that has not been settled.
     """
-    return _Projection.of(record, run_id, _boundary(record, at), by_tool).handoff()
+    return Projection.of(record, run_id, _boundary(record, at), by_tool).handoff()
 
 
 def debug_document_of(
     record: Record, run_id: str, by_tool: Mapping[str, float] = _NO_VALUES
 ) -> DebugDocument:
     """The post-mortem of a run: its visits with their durations, and for one that failed an analysis."""
-    return _Projection.of(record, run_id, len(record.visits), by_tool).debug_document()
+    return Projection.of(record, run_id, len(record.visits), by_tool).debug_document()
 
 
 def has_failed(record: Record) -> bool:
@@ -89,7 +89,7 @@ def _no_such_step(record: Record, at: str) -> CallsheetError:
 
 
 @dataclass(frozen=True, slots=True)
-class _Projection:
+class Projection:
     """A record up to a boundary, and all that both kinds of documents are made of."""
 
     record: Record
@@ -106,7 +106,7 @@ class _Projection:
     by_tool: Mapping[str, float]
 
     @classmethod
-    def of(cls, record: Record, run_id: str, upto: int, by_tool: Mapping[str, float]) -> _Projection:
+    def of(cls, record: Record, run_id: str, upto: int, by_tool: Mapping[str, float]) -> Projection:
         """The projection of the first `upto` visits."""
         batches = record.batches()[:upto]
         first = max(0, upto - MOST_VISITS)
@@ -156,7 +156,7 @@ class _Projection:
             )
         facts[whole.id] = replace(whole, derived_from=ids)
 
-    def _ids(self, writes: Iterable[Write]) -> tuple[str, ...]:
+    def ids(self, writes: Iterable[Write]) -> tuple[str, ...]:
         """The facts of these writes that are told, those of their items included."""
         every = (i for write in writes for i in (fact_id(write), *item_ids(write)))
         return tuple(i for i in every if i in self.facts)
@@ -191,7 +191,7 @@ class _Projection:
 
     def _first_entry(self) -> Entry:
         before = [*self.record.given, *(w for v in self.record.visits[: self.first] for w in v.wrote)]
-        ids = self._ids(before)
+        ids = self.ids(before)
         names = ", ".join(f"${shown_text(w.var, MOST_OF_A_NAME)}" for w in self.record.given[:MOST_PARENTS])
         more = ", …" if len(self.record.given) > MOST_PARENTS else ""
         action = f"started the run with {names}{more}" if names else "started the run"
@@ -203,7 +203,7 @@ class _Projection:
     def _entry(self, place: int, failed: int | None, error: str) -> Entry:
         visit = self.record.visits[place]
         said = error or error_of(visit) if place == failed else error_of(visit)
-        wrote = self._ids(visit.wrote)
+        wrote = self.ids(visit.wrote)
         action = action_of(visit)
         if place == failed and not action.startswith("FAILED"):
             action = f"FAILED: {action}"
@@ -225,27 +225,28 @@ class _Projection:
 
     def _known_before(self, place: int) -> tuple[str, ...]:
         writes = [*self.record.given, *(w for visit in self.record.visits[:place] for w in visit.wrote)]
-        return self._ids(writes)
+        return self.ids(writes)
 
     # ------------------------------------------------------------ hand-offs
 
     def handoff(self) -> Handoff:
         """The document that is handed on at the boundary."""
-        entries = self.entries()
-        live = self._live()
+        live = self.live()
         fit = [fact.id for fact in self.facts.values() if not is_blocked(fact.confidence)]
-        step = entries[-1].step
-        chain = Chain(
-            self.run_id, step, entries[-1].agent, self._target(), parallel_merge=bool(self.together)
-        )
         lists = Lists(
             tuple(i for i in fit if i in live),
             tuple(i for i in fit if i not in live),
-            tuple(self._warnings(live)),
+            tuple(self.warnings(live)),
         )
-        told = self._instruction()
         facts = MappingProxyType(dict(self.facts))
-        return Handoff(chain, facts, tuple(entries), lists, told, "observability")
+        return Handoff(self.chain(), facts, tuple(self.entries()), lists, self.instruction(), "observability")
+
+    def chain(self) -> Chain:
+        """Who hands on to whom at the boundary."""
+        has_own = self.first < self.upto
+        step = self.steps[self.upto - 1] if has_own else 1
+        source = agent_of(self.record.visits[self.upto - 1]) if has_own else CALLER
+        return Chain(self.run_id, step, source, self._target(), parallel_merge=bool(self.together))
 
     def _is_at_end(self) -> bool:
         return self.upto == len(self.record.visits) and self.record.result is not None
@@ -265,7 +266,7 @@ class _Projection:
         before = self.record.visits[self.upto - 1].plan if self.upto else 0
         return self.record.plans[before if following is None else following.plan]
 
-    def _live(self) -> set[str]:
+    def live(self) -> set[str]:
         """The facts that are still needed: by a step that has not run, or for the answer."""
         current = self.record.current(self.upto)
         if self._is_at_end():
@@ -273,7 +274,7 @@ class _Projection:
         else:
             names = self._live_names()
             writes = [write for name, write in current.items() if names is None or name in names]
-        return set(self._ids(writes))
+        return set(self.ids(writes))
 
     def _live_names(self) -> set[str] | None:
         following, plan = self._next(), self._plan()
@@ -297,14 +298,16 @@ class _Projection:
         output = plan.steps[-1].output if plan.steps else None
         return [current[output.var]] if output is not None and output.var in current else ()
 
-    def _warnings(self, live: set[str]) -> list[str]:
+    def warnings(self, live: set[str]) -> list[str]:
         """What whoever goes on has to know."""
         told: list[str] = []
         for name, fact in self.facts.items():
+            if name not in live or not (is_blocked(fact.confidence) or needs_review(fact.confidence)):
+                continue
             what = f"{name} ({shown_text(fact.text or '', MOST_OF_A_NAME)})"
-            if name in live and is_blocked(fact.confidence):
+            if is_blocked(fact.confidence):
                 told.append(f"{what} is needed and is not handed on: {fact.note}; a person has to look")
-            elif name in live and needs_review(fact.confidence):
+            else:
                 told.append(f"{what} is worth {fact.confidence:g}: a person should look")
         for visit in self.record.visits[self.first : self.upto]:
             told += [f"{agent_of(visit)}: {cut}" for cut in visit.cuts]
@@ -313,7 +316,8 @@ class _Projection:
         more = len(told) - _MOST_WARNINGS
         return [*told[:_MOST_WARNINGS], *([f"and {more} more warnings"] if more > 0 else [])]
 
-    def _instruction(self) -> str:
+    def instruction(self) -> str:
+        """What is to be done next, or how the run stands."""
         plan = self._plan()
         goal = plan.goal or plan.title
         lines = [f"Goal: {shown_text(goal, _MOST_OF_A_GOAL)}"] if goal else []

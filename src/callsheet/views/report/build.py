@@ -23,11 +23,15 @@ from callsheet.trace.lineage.record import lineage_of
 from callsheet.trace.projection.project import debug_document_of, handoff_of, has_failed
 from callsheet.trace.projection.record import Record
 from callsheet.trace.projection.recording import record_of
+from callsheet.trace.projection.stepwise import stepwise_of
 from callsheet.views.report.diffing import diff_part
-from callsheet.views.report.document import Document, EventRow, FactRow, PlanPart, WriteRow
+from callsheet.views.report.document import Document, EventRow, FactRow, PlanPart, VisitRow, WriteRow
 from callsheet.views.report.facts import facts_of
 from callsheet.views.report.findings import findings_of
+from callsheet.views.report.hops import hops_of
 from callsheet.views.report.plans import plan_part
+from callsheet.views.report.spans import spans_of
+from callsheet.views.report.steps import stepwise_part
 from callsheet.views.report.values import MOST_BYTES, NO_VALUE, Values
 from callsheet.views.report.visits import Times, times_of, visits_and_calls
 
@@ -47,6 +51,13 @@ class Waits(NamedTuple):
     until: float | None
     text: str
     given: JSON
+    options: tuple[JSON, ...] = ()
+    """The only answers to a question, if any."""
+    why: tuple[str, ...] = ()
+    """The reasons for which a policy asks."""
+    digest: str = ""
+    """Of all that is asked: an answer is bound to it."""
+    is_answered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +91,8 @@ class Showing:
     most: int = MOST_BYTES
     redacts: bool = False
     by_tool: Mapping[str, float] = field(default_factory=dict[str, float])
+    has_spans: bool = True
+    """Whether the spans of the run are told; who serves a run gives them when they are asked for."""
 
 
 def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded | None = None) -> Document:
@@ -107,8 +120,9 @@ def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded |
         facts,
         findings,
         blame,
-        {"kind": "debug" if isinstance(lctl, DebugDocument) else "handoff"}
-        | ({} if showing.redacts else {"text": write(lctl)}),
+        _told(run, record, lctl, visits, showing),
+        hops_of(lineage, run.events, visits, calls, values),
+        _spans(run, made_by) if showing.has_spans else {},
         [_waits(ask, run, values) for ask in run.asks],
         [_waits(doubt, run, values) for doubt in run.doubts],
         lineage.machine.usage().to_json(),
@@ -126,6 +140,27 @@ def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded |
 def _lctl(run: Recorded, record: Record, showing: Showing) -> Handoff | DebugDocument:
     make = debug_document_of if has_failed(record) else handoff_of
     return make(record, run.info.run_id, by_tool=showing.by_tool)
+
+
+def _spans(run: Recorded, made_by: str) -> dict[str, Any]:
+    version = made_by.removeprefix("callsheet ")
+    return spans_of(run.info, run.plan_of, run.entries, version, goes_on=run.status == "running")
+
+
+def _told(
+    run: Recorded,
+    record: Record,
+    lctl: Handoff | DebugDocument,
+    visits: Sequence[VisitRow],
+    showing: Showing,
+) -> dict[str, Any]:
+    """The document, and the parts of those after each step; of a report without values its kind alone."""
+    kind = "debug" if isinstance(lctl, DebugDocument) else "handoff"
+    if showing.redacts:
+        return {"kind": kind}
+    parts = stepwise_of(record, run.info.run_id, showing.by_tool)
+    steps = {} if parts is None else {"steps": stepwise_part(parts, record, visits)}
+    return {"kind": kind, "text": write(lctl), **steps}
 
 
 # ---------------------------------------------------------------- the head
@@ -274,4 +309,8 @@ def _waits(waits: Waits, run: Recorded, values: Values) -> dict[str, Any]:
         "until": None if waits.until is None else round(waits.until - run.info.created, 3),
         "text": values.add_text(waits.text),
         "given": NO_VALUE if waits.given is None else values.add(waits.given),
+        "options": [values.add(option) for option in waits.options],
+        "why": [values.add_text(reason) for reason in waits.why],
+        "digest": waits.digest,
+        "answered": waits.is_answered,
     }

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from callsheet.views.report.values import Shown
 
-FORMAT = 1
+FORMAT = 2
 """Of the document; a viewer shows only the one that it knows."""
 
 
@@ -139,6 +139,25 @@ class FindingRow(NamedTuple):
     seq: int
 
 
+class HopRow(NamedTuple):
+    """A hand-off: at which event, and at which it was answered (0: it was not), from whom, to whom.
+
+    `kind` is `agent`, `person`, `process` or `end`. `state` tells what came of it: `taken` up, with
+    `concerns`, `refused`, `unsaid` (there was no ack), `waits`, or `given` (to the caller, who gives none).
+    `text` is what was said, `visit` the one that an agent stands for, `key` the question.
+    """
+
+    kind: str
+    seq: int
+    until: int
+    source: str
+    target: str
+    state: str
+    text: int
+    visit: int
+    key: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class PlanPart:
     """A plan of the run: the first, or one that was made for a RE-PLAN at the event `seq`."""
@@ -167,6 +186,10 @@ class Document:
     findings: Sequence[FindingRow]
     blame: dict[str, Any] | None
     lctl: dict[str, Any]
+    """The document that is handed on; under `steps`, where there are any, the parts of those after each."""
+    hops: Sequence[HopRow]
+    otel: dict[str, Any]
+    """The spans as OTLP: how many, and the requests as compressed JSON, where there are not too many."""
     asks: Sequence[dict[str, Any]]
     doubts: Sequence[dict[str, Any]]
     usage: dict[str, Any]
@@ -200,6 +223,8 @@ class Document:
             "findings": _table(FindingRow, self.findings),
             "blame": self.blame,
             "lctl": self.lctl,
+            "hops": _table(HopRow, self.hops),
+            "otel": self.otel,
             "asks": list(self.asks),
             "doubts": list(self.doubts),
             "usage": self.usage,

@@ -28,13 +28,18 @@ export function ConfidenceTab() {
   return html`<div class="confidence table">
     <div class="bar">
       <label>show <select value=${only}
-          onChange=${(event) => setOnly(event.currentTarget.value)}>${Object.entries(SHOWN).map(([name, text]) => html`<option
-          key=${name} value=${name}>${text}</option>`)}</select></label>
-      <span
-          class="quiet">${counted(rows.length, "fact")} · the numbers are a policy by kind of source; they are not measured</span>
+          onChange=${(event) => setOnly(event.currentTarget.value)}>${Object.entries(SHOWN).map(([name, text]) => html`
+            <option key=${name} value=${name}>${text}</option>`)}</select></label>
+      <span class="quiet">${counted(rows.length, "fact")} · the numbers are a policy by kind of source; they
+        are not measured</span>
     </div>
     <div class="row head"
-        aria-hidden="true"><span>fact</span><span>variable</span><span>by itself</span><span>worth</span><span>the weakest way to it</span><span>basis</span></div>
+        aria-hidden="true"><span>fact</span>
+          <span>variable</span>
+          <span>by itself</span>
+          <span>worth</span>
+          <span>the weakest way to it</span>
+          <span>basis</span></div>
     <${VirtualList} label="Facts" count=${rows.length} height=${34} row=${(n) => html`<${Row} key=${rows[n].id}
         fact=${rows[n]} />`} />
   </div>`;
@@ -61,10 +66,10 @@ function Row({ fact }) {
     <span>${write ? html`<button class="link" onClick=${() => pickWrite(write)}>$${write.name}</button>` : ""}</span>
     <span>${fact.own.toFixed(2)}</span>
     <span><${Confidence} value=${fact.value} /></span>
-    <span class="way"><${Spark} points=${way.map((each) => each.value)} /><span
-        class="quiet">${way.map((each) => each.id).join(" → ")}</span></span>
-    <span class="said">${fact.basis}${drop && fact.value < fact.own ? html` <span
-        class="quiet">lowered by ${drop.id}</span>` : ""}</span>
+    <span class="way"><${Spark} points=${way.map((each) => each.value)} />
+      <span class="quiet">${way.map((each) => each.id).join(" → ")}</span></span>
+    <span class="said">${fact.basis}${drop && fact.value < fact.own ? html`${" "}
+      <span class="quiet">lowered by ${drop.id}</span>` : ""}</span>
   </div>`;
 }
 

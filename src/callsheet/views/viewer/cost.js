@@ -47,10 +47,18 @@ export function Cost() {
     ["left early", usage.early],
   ].filter(([, value]) => value && value !== "0 ms" && value !== "0 B");
   return html`<div class="cost table">
-    <dl class="sums pad">${sums.map(([name, value]) => html`<div
-        key=${name}><dt>${name}</dt><dd>${typeof value === "number" ? value.toLocaleString("en") : value}</dd></div>`)}</dl>
+    <dl class="sums pad">${sums.map(([name, value]) => html`
+      <div key=${name}><dt>${name}</dt>
+        <dd>${typeof value === "number" ? value.toLocaleString("en") : value}</dd></div>`)}</dl>
     <div class="row head"
-        aria-hidden="true"><span>step</span><span>tool</span><span>busy</span><span></span><span>calls</span><span>retries</span><span>tokens</span><span>cost</span></div>
+        aria-hidden="true"><span>step</span>
+          <span>tool</span>
+          <span>busy</span>
+          <span></span>
+          <span>calls</span>
+          <span>retries</span>
+          <span>tokens</span>
+          <span>cost</span></div>
     <${VirtualList} label="Steps by what they took" count=${rows.length} height=${28} row=${(n) => {
       const row = rows[n];
       const step = made.plans[row.plan].steps[row.place];
@@ -60,7 +68,8 @@ export function Cost() {
         <span class="said">${step.tool}</span><span>${row.calls ? duration(row.busy) : "–"}</span>
         <span class="share" aria-hidden="true"><span style=${{ width: `${(row.busy / most) * 100}%` }}></span></span>
         <span>${row.calls.toLocaleString("en")}</span><span>${row.retries || ""}</span>
-        <span>${row.tokensIn || row.tokensOut ? `${row.tokensIn} / ${row.tokensOut}` : ""}</span><span>${row.cost ? row.cost.toPrecision(3) : ""}</span>
+        <span>${row.tokensIn || row.tokensOut ? `${row.tokensIn} / ${row.tokensOut}` : ""}</span>
+          <span>${row.cost ? row.cost.toPrecision(3) : ""}</span>
       </div>`;
     }} />
   </div>`;

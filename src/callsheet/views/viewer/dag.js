@@ -10,6 +10,7 @@ const BESIDE = 18;
 const LANE = 13;
 const EDGE = 22;
 const LEAST_SCALE = 0.7;
+const CARRY = ["data", "after"]; // the arrows along which values go
 
 export function Dag() {
   const made = model.value;
@@ -79,62 +80,95 @@ function Graph({ plan: number, top, from, to }) {
   const seen = (n) => y(n) + HIGH >= from && y(n) <= to;
   const states = plan.steps.map((_, n) => made.stepState(number, n, seq.value));
   const arrows = [];
+  const marks = [];
   layout.arrows.forEach(([start, end, kind, lane], n) => {
     const upper = Math.min(y(start), y(end));
     const lower = Math.max(y(start), y(end)) + HIGH;
     if (lower < from || upper > to) return;
     const isLit = start === chosen || end === chosen;
     const isLeft = states[end] === "skipped" || states[start] === "skipped";
+    const hasGone = states[start] === "ok" && states[end] !== "pending";
+    const said = ["arrow", kind, isLit && "lit", isLeft && "left", hasGone && "gone"];
     arrows.push({
       n,
       isLit,
-      html: html`<path key=${n}
-          class="arrow ${kind} ${isLit ? "lit" : ""} ${isLeft ? "left" : ""} ${states[start] === "ok" && states[end] !== "pending" ? "gone" : ""}"
-      d=${way(layout, x, y, start, end, kind, lane)} marker-end=${`url(#tip${isLit ? "-lit" : ""})`} />`,
+      html: html`<path key=${n} class=${said.filter(Boolean).join(" ")}
+        d=${way(layout, x, y, start, end, kind, lane)} marker-end=${`url(#tip${isLit ? "-lit" : ""})`} />`,
     });
+    const lost = CARRY.includes(kind) && made.lost(number, start, end, seq.value);
+    if (lost) marks.push(html`<${Lost} key=${n} at=${middle(layout, x, y, start, end, lane)} of=${lost}
+      way=${`${plan.steps[start].id} to ${plan.steps[end].id}`} />`);
   });
   arrows.sort((a, b) => a.isLit - b.isLit);
   return html`<g transform=${`translate(0 ${top})`}>
     <defs>
       ${["", "-lit"].map((name) => html`<marker id=${`tip${name}`} class=${`tip${name}`} viewBox="0 0 8 8"
-          refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0.6 L8 4 L0 7.4 z"
-          /></marker>`)}
+          refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0.6 L8 4 L0 7.4 z" /></marker>`)}
     </defs>
     ${number ? html`<text class="replan" x=${EDGE} y="4">RE-PLAN: new plan from event ${plan.seq}</text>` : ""}
     <${Groups} layout=${layout} steps=${plan.steps} x=${x} y=${y} />
     ${arrows.map((arrow) => arrow.html)}
     ${plan.steps.map((row, n) => (seen(n) ? html`<${Node} key=${n} row=${row} plan=${number} n=${n} x=${x(n)}
         y=${y(n)} state=${states[n]} isChosen=${n === chosen} />` : ""))}
+    ${marks}
   </g>`;
 }
 
 // Where an arrow runs: straight to the next row, or down a lane and in through the gap above its end.
 function way(layout, x, y, start, end, kind, lane) {
-  const from = x(start) + WIDE / 2;
-  const into = x(end) + WIDE / 2;
-  if (!lane) {
-    const [a, b] = [y(start) + HIGH, y(end) - 1];
-    if (from === into) return `M${from} ${a} L${into} ${b}`;
-    const middle = (a + b) / 2;
-    return `M${from} ${a} C${from} ${middle} ${into} ${middle} ${into} ${b}`;
-  }
-  const isJump = kind === "goto" || kind === "fail";
-  if (isJump) {
-    const [upper, lower] = [start, end].map((n) => layout.places[n][0]).sort((one, other) => one - other);
-    const beside = layout.places.reduce(
-      (most, [row], n) => (row >= upper && row <= lower ? Math.max(most, x(n)) : most),
-      0,
-    );
-    const side = beside + WIDE + 8 + lane * LANE;
-    const [a, b] = [y(start) + HIGH - 14, y(end) + 14];
-    const turn = b > a ? 7 : -7;
-    return `M${x(start) + WIDE} ${a} H${side - 7} Q${side} ${a} ${side} ${a + turn} V${b - turn} Q${side} ${b} ${side - 7} ${b} H${x(end) + WIDE + 1}`;
-  }
+  if (!lane) return straight(x(start) + WIDE / 2, y(start) + HIGH, x(end) + WIDE / 2, y(end) - 1);
+  if (kind === "goto" || kind === "fail") return jump(layout, x, y, start, end, lane);
   const side = left(layout) - lane * LANE;
   const [a, b] = [y(start) + HIGH + 9, y(end) - 11];
   const out = x(start) + 22;
-  const in_ = x(end) + 22;
-  return `M${out} ${y(start) + HIGH} V${a - 6} Q${out} ${a} ${out - 6} ${a} H${side + 6} Q${side} ${a} ${side} ${a + 6} V${b - 6} Q${side} ${b} ${side + 6} ${b} H${in_ - 5} Q${in_} ${b} ${in_} ${b + 5} V${y(end) - 1}`;
+  const into = x(end) + 22;
+  return [
+    `M${out} ${y(start) + HIGH} V${a - 6} Q${out} ${a} ${out - 6} ${a}`,
+    `H${side + 6} Q${side} ${a} ${side} ${a + 6}`,
+    `V${b - 6} Q${side} ${b} ${side + 6} ${b}`,
+    `H${into - 5} Q${into} ${b} ${into} ${b + 5} V${y(end) - 1}`,
+  ].join(" ");
+}
+
+function straight(from, a, into, b) {
+  if (from === into) return `M${from} ${a} L${into} ${b}`;
+  const half = (a + b) / 2;
+  return `M${from} ${a} C${from} ${half} ${into} ${half} ${into} ${b}`;
+}
+
+// A jump leaves on the right, and comes in there.
+function jump(layout, x, y, start, end, lane) {
+  const [upper, lower] = [start, end].map((n) => layout.places[n][0]).sort((one, other) => one - other);
+  const beside = layout.places.reduce(
+    (most, [row], n) => (row >= upper && row <= lower ? Math.max(most, x(n)) : most),
+    0,
+  );
+  const side = beside + WIDE + 8 + lane * LANE;
+  const [a, b] = [y(start) + HIGH - 14, y(end) + 14];
+  const turn = b > a ? 7 : -7;
+  return [
+    `M${x(start) + WIDE} ${a} H${side - 7} Q${side} ${a} ${side} ${a + turn}`,
+    `V${b - turn} Q${side} ${b} ${side - 7} ${b}`,
+    `H${x(end) + WIDE + 1}`,
+  ].join(" ");
+}
+
+function middle(layout, x, y, start, end, lane) {
+  const half = (y(start) + HIGH + y(end)) / 2;
+  return lane ? [left(layout) - lane * LANE, half] : [(x(start) + x(end) + WIDE) / 2, half];
+}
+
+// That a value did not come along an arrow, or is worth too little to be handed on.
+function Lost({ at: [x, y], of, way: between }) {
+  const said =
+    of.why === "lost"
+      ? `$${of.name} did not come from ${between}`
+      : `$${of.name} went from ${between}, and is worth ${of.value.toFixed(2)}: it is not handed on`;
+  return html`<g class="lost is-${of.why}" transform=${`translate(${x} ${y})`} role="img" aria-label=${said}>
+    <circle r="8" />
+    <text y="4" text-anchor="middle">${of.why === "lost" ? "✗" : "⊘"}</text>
+    <title>${said}</title>
+  </g>`;
 }
 
 function Groups({ layout, steps, x, y }) {
@@ -195,9 +229,9 @@ function Node({ row, plan, n, x, y, state, isChosen }) {
         y="23">${cut(row.title || row.tool, Math.max(6, 21 - Math.min(row.id.length, 9)))}</text>
     <text class="out" x="34"
         y="42">${cut(row.output || (row.guard ? `if ${row.guard}` : row.title ? row.tool : word), 17)}</text>
-    <text class="badge" x=${WIDE - 10} y="42" text-anchor="end">${fact ? html`<tspan
-        class="is-${band(fact.value)}">${fact.value.toFixed(2).replace(/^0/, "")}</tspan>` : ""}${badges ? html`<tspan
-        dx=${fact ? 6 : 0}>${badges}</tspan>` : ""}</text>
+    <text class="badge" x=${WIDE - 10} y="42" text-anchor="end">${fact ? html`
+      <tspan class="is-${band(fact.value)}">${fact.value.toFixed(2).replace(/^0/, "")}</tspan>` : ""}${badges ? html`
+        <tspan dx=${fact ? 6 : 0}>${badges}</tspan>` : ""}</text>
     ${isCause ? html`<text class="mark" x=${WIDE - 8} y="-5" text-anchor="end">likely cause</text>` : ""}
     <title>${row.action}${row.guard ? `\nif ${row.guard}` : ""}${row.on_fail ? `\nON_FAIL ${row.on_fail}` : ""}</title>
   </g>`;

@@ -1,48 +1,53 @@
 // This run, A, beside another, B: where they first part, and what follows from that.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { VirtualList, counted, html } from "./ui.js";
 import { ValueBox } from "./value.js";
-import { model, pickVisit } from "./state.js";
+import { acts, model, pickVisit } from "./state.js";
 
 export function Diff() {
   const made = model.value;
   const { diff } = made.doc;
   const [at, setAt] = useState(diff ? diff.first : -1);
   const [isCone, setCone] = useState(true);
+  useEffect(() => setAt(diff ? diff.first : -1), [diff && diff.other.id]);
+  if (!diff && acts.value) return html`<div class="pad"><${Other} /></div>`;
   if (!diff)
-    return html`<p
-        class="pad quiet">Made without another run: <code>callsheet report ${made.run.id} --diff OTHER</code></p>`;
+    return html`
+      <p class="pad quiet">Made without another run: <code>callsheet report ${made.run.id} --diff OTHER</code></p>`;
   const cone = diff.pairs
     .map((pair, n) => ({ ...pair, n }))
     .filter((pair) => !isCone || diff.first < 0 || pair.n >= diff.first);
   const shown = at >= 0 ? diff.pairs[at] : null;
+  const isSame = diff.other.plan_hash === made.run.plan_hash;
+  const given = (value) => (value < 0 ? "–" : made.preview(value, 60));
+  const leftOut = diff.left_out ? `; ${diff.left_out} more that differ are left out` : "";
   return html`<div class="diff">
     <section aria-label="What differs">
-      <p class="bar"><span>A <code>${made.run.id}</code> · B <code>${diff.other.id}</code> <span
-          class="quiet">${diff.other.status}, ${diff.other.plan_hash === made.run.plan_hash ? "the same plan" : "another plan"}</span></span>
+      ${acts.value ? html`<p class="bar"><${Other} /></p>` : ""}
+      <p class="bar"><span>A <code>${made.run.id}</code> · B <code>${diff.other.id}</code>${" "}
+        <span class="quiet">${diff.other.status}, ${isSame ? "the same plan" : "another plan"}</span></span>
         <label><input type="checkbox" checked=${isCone} onChange=${() => setCone(!isCone)}
             /> from the first on</label></p>
       ${diff.inputs.map(([name, a, b]) => html`<p key=${name}
-          class="pad">given <b>$${name}</b>: A <code>${a < 0 ? "–" : made.preview(a, 60)}</code>, B <code>${b < 0 ? "–" : made.preview(b, 60)}</code></p>`)}
+          class="pad">given <b>$${name}</b>: A <code>${given(a)}</code>, B <code>${given(b)}</code></p>`)}
       ${
         diff.pairs.length
           ? html`<${VirtualList} label="Visits that differ" count=${cone.length} height=${30} row=${(n) => {
               const pair = cone[n];
               const side = pair.a || pair.b;
-              return html`<div role="listitem" key=${pair.n} class="pair ${pair.n === at ? "chosen" : ""}"><button
-                  aria-pressed=${pair.n === at} onClick=${() => {
+              const rank = pair.n === diff.first ? "first" : pair.follows ? "follows" : "apart";
+              return html`<div role="listitem" key=${pair.n} class="pair ${pair.n === at ? "chosen" : ""}">
+                <button aria-pressed=${pair.n === at} onClick=${() => {
                 setAt(pair.n);
                 if (pair.a) pickVisit(pair.a.visit);
               }}>
-          <span
-              class="rank">${pair.n === diff.first ? "first" : pair.follows ? "follows" : "apart"}</span> <b>${side.label}</b> <span
-              class="tool">${side.tool ? `@${side.tool}` : ""}</span> <span
-              class="quiet">${pair.what.join(", ")}</span></button></div>`;
+          <span class="rank">${rank}</span> <b>${side.label}</b>${" "}
+            <span class="tool">${side.tool ? `@${side.tool}` : ""}</span>${" "}
+                <span class="quiet">${pair.what.join(", ")}</span></button></div>`;
             }} />`
           : html`<p class="pad">They did the same: ${counted(diff.alike, "visit")} of steps.</p>`
       }
-      <p
-          class="pad quiet">${counted(diff.alike, "visit")} alike; times do not count${diff.left_out ? `; ${diff.left_out} more that differ are left out` : ""}</p>
+      <p class="pad quiet">${counted(diff.alike, "visit")} alike; times do not count${leftOut}</p>
     </section>
     ${
       shown
@@ -58,6 +63,23 @@ export function Diff() {
   </div>`;
 }
 
+// Which run this one is compared with, where a server has others.
+function Other() {
+  const { diff } = model.value.doc;
+  const [runs, setRuns] = useState([]);
+  useEffect(() => {
+    acts.value.others().then(setRuns, () => setRuns([]));
+  }, []);
+  const chosen = diff ? diff.other.id : "";
+  const others = runs.filter((run) => run.run_id !== model.value.run.id);
+  return html`<label>Compare with${" "}
+    <select value=${chosen} onChange=${(event) => acts.value.compare(event.currentTarget.value)}>
+      <option value="">no other run</option>
+      ${diff && !others.some((run) => run.run_id === chosen) ? html`<option value=${chosen}>${chosen}</option>` : ""}
+      ${others.map((run) => html`<option key=${run.run_id} value=${run.run_id}>${run.run_id} · ${run.plan} · ${run.status}</option>`)}
+    </select></label>`;
+}
+
 function Side({ side, other }) {
   const made = model.value;
   if (!side) return html`<p class="quiet">It did not come there.</p>`;
@@ -68,8 +90,9 @@ function Side({ side, other }) {
         label="arguments" />` : ""}
     ${side.error >= 0 ? html`<p class="why is-failed">${made.words(side.error)}</p>` : ""}
     ${side.value >= 0 ? html`<${ValueBox} value=${side.value} label="value" />` : ""}
-    ${paths.length ? html`<p class="quiet">differs at ${paths.slice(0, 8).map((path) => html`<code
-        key=${path}>${path || "all of it"}</code> `)}${paths.length > 8 ? `and ${paths.length - 8} more places` : ""}</p>` : ""}
+    ${paths.length ? html`<p class="quiet">differs at ${paths.slice(0, 8).map((path) => html`
+      <code key=${path}>${path || "all of it"}</code> `)}
+      ${paths.length > 8 ? `and ${paths.length - 8} more places` : ""}</p>` : ""}
   </div>`;
 }
 

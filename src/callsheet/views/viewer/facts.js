@@ -10,7 +10,12 @@ export function Facts() {
   if (!rows.length) return html`<p class="quiet pad">No variable has been set yet.</p>`;
   return html`<div class="facts table">
     <div class="row head"
-        aria-hidden="true"><span>fact</span><span>variable</span><span>value</span><span>worth</span><span>from</span><span>used by</span></div>
+        aria-hidden="true"><span>fact</span>
+          <span>variable</span>
+          <span>value</span>
+          <span>worth</span>
+          <span>from</span>
+          <span>used by</span></div>
     <${VirtualList} label="What is known" count=${rows.length} height=${30} follow=${chosen}
         row=${(n) => html`<${Row} key=${rows[n].name} write=${rows[n]} isChosen=${n === chosen} />`} />
   </div>`;
@@ -28,10 +33,11 @@ function Row({ write, isChosen }) {
     <span class="said"><code>${made.preview(write.value, 200)}</code></span>
     <span>${fact ? html`<${Confidence} value=${fact.value} />` : ""}</span>
     <span>${by ? html`<button class="link"
-        onClick=${() => pickVisit(by.n)}>${made.label(by)}</button>${write.made === "error" ? html` <span
-        class="warn">its error</span>` : ""}` : html`<span
-        class="quiet">${origin(write)}</span>`}</span>
+        onClick=${() => pickVisit(by.n)}>${made.label(by)}</button>${write.made === "error" ? html`${" "}
+          <span class="warn">its error</span>` : ""}` : html`
+            <span class="quiet">${origin(write)}</span>`}</span>
     <span>${users.slice(0, 4).map((visit) => html`<button key=${visit.n} class="link"
-        onClick=${() => pickVisit(visit.n)}>${made.label(visit)}</button> `)}${users.length > 4 ? `+${users.length - 4}` : ""}</span>
+        onClick=${() => pickVisit(visit.n)}>${made.label(visit)}</button> `)}
+      ${users.length > 4 ? `+${users.length - 4}` : ""}</span>
   </div>`;
 }

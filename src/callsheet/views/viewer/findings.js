@@ -8,14 +8,14 @@ export function Findings() {
   const made = model.value;
   const rows = made.findings;
   if (!rows.length)
-    return html`<p
-        class="quiet pad">No rule has anything to say: neither of the plan, nor of the hand-off, nor of the run.</p>`;
+    return html`
+      <p class="quiet pad">No rule has anything to say: neither of the plan, nor of the hand-off, nor of the run.</p>`;
   const levels = ["error", "warning", "hint"]
     .map((level) => [level, rows.filter((row) => row.level === level).length])
     .filter(([, n]) => n);
   return html`<div class="findings table">
-    <div class="bar">${levels.map(([level, n]) => html`<span key=${level} class="level is-${level}"><span
-        aria-hidden="true">${LEVELS[level][0]}</span> ${counted(n, level)}</span>`)}</div>
+    <div class="bar">${levels.map(([level, n]) => html`<span key=${level} class="level is-${level}">
+      <span aria-hidden="true">${LEVELS[level][0]}</span> ${counted(n, level)}</span>`)}</div>
     <${VirtualList} label="Findings" count=${rows.length} height=${46} row=${(n) => html`<${Row} key=${n}
         row=${rows[n]} />`} />
   </div>`;
@@ -35,11 +35,11 @@ function Row({ row }) {
   };
   const place = row.step || row.fact || (row.seq ? `event ${row.seq}` : "");
   return html`<div role="listitem" class="finding">
-    <span class="level is-${row.level}"><span
-        aria-hidden="true">${LEVELS[row.level][0]}</span> ${LEVELS[row.level][1]}</span>
+    <span class="level is-${row.level}">
+      <span aria-hidden="true">${LEVELS[row.level][0]}</span> ${LEVELS[row.level][1]}</span>
     <code>${row.code}</code>
-    <span class="words"><span>${row.text}</span><small
-        class="quiet">${SOURCES[row.source]}${row.help ? `: ${row.help}` : ""}</small></span>
+    <span class="words"><span>${row.text}</span>
+      <small class="quiet">${SOURCES[row.source]}${row.help ? `: ${row.help}` : ""}</small></span>
     ${place ? html`<button class="link" onClick=${go}>${place}</button>` : ""}
   </div>`;
 }

@@ -1,6 +1,7 @@
 // The head of the page: how the run ended in words, where it failed and what likely led to it apart, and what it took.
 import { Dialog, Status, clock, counted, day, download, duration, html, copy } from "./ui.js";
-import { isHelping, isLive, link, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
+import { Wrong, useDoing } from "./doing.js";
+import { acts, isHelping, isLive, link, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
 
 const SHAPES = {
   done: "ok",
@@ -14,30 +15,37 @@ const SHAPES = {
   corrupt: "failed",
 };
 
+const LIVING = ["queued", "running", "waiting", "in_doubt"];
+
 export function Header() {
   const made = model.value;
   const { run, doc } = made;
   const usage = doc.usage;
   const tokens = usage.input_tokens + usage.output_tokens;
+  const retries = usage.retries ? counted(usage.retries, "retry", "retries") : "";
   return html`<header class="head">
     <div class="verdict is-${SHAPES[run.status] || "open"}">
-      <h1><${Status} of=${SHAPES[run.status] || "open"} words=${false} /><span
-          class="words">${run.words}</span><${Cause} /></h1>
-      <p
-          class="what"><b>${run.goal || run.name}</b> <code>${run.id}</code> ${day(run.created)} ${clock(run.created).slice(0, 8)}${
+      <h1><${Status} of=${SHAPES[run.status] || "open"} words=${false} />
+        <span class="words">${run.words}</span><${Cause} /></h1>
+      <p class="what"><b>${run.goal || run.name}</b> <code>${run.id}</code>${" "}
+        ${day(run.created)} ${clock(run.created).slice(0, 8)}${
         run.parent ? html` · from run <code>${run.parent}</code>` : ""
       }</p>
     </div>
     <dl class="sums">
       <div><dt>took</dt><dd>${duration(run.seconds)}</dd></div>
-      <div><dt>calls</dt><dd>${usage.calls.toLocaleString("en")}${usage.retries ? html` <small>${counted(usage.retries, "retry", "retries")}</small>` : ""}</dd></div>
-      ${usage.model_calls ? html`<div><dt>model calls</dt><dd>${usage.model_calls.toLocaleString("en")}</dd></div>` : ""}
-      ${tokens ? html`<div><dt>tokens</dt><dd>${usage.input_tokens.toLocaleString("en")} / ${usage.output_tokens.toLocaleString("en")}</dd></div>` : ""}
+      <div><dt>calls</dt>
+        <dd>${usage.calls.toLocaleString("en")}${retries && html` <small>${retries}</small>`}</dd></div>
+      ${usage.model_calls ? html`<div><dt>model calls</dt>
+        <dd>${usage.model_calls.toLocaleString("en")}</dd></div>` : ""}
+      ${tokens ? html`<div><dt>tokens</dt>
+        <dd>${usage.input_tokens.toLocaleString("en")} / ${usage.output_tokens.toLocaleString("en")}</dd></div>` : ""}
       ${usage.cost ? html`<div><dt>cost</dt><dd>${usage.cost.toPrecision(3)}</dd></div>` : ""}
       <div><dt>chain</dt><dd><${Chain} run=${run} /></dd></div>
     </dl>
     <div class="acts">
-      ${isLive.value ? html`<span class="live"><span aria-hidden="true">◉</span> live</span>` : ""}
+      ${isLive.value && LIVING.includes(run.status) ? html`<span class="live"><span aria-hidden="true">◉</span> live</span>` : ""}
+      <${Deeds} />
       <${Export} />
       <button class="plain" onClick=${nextTheme} title="Light, dark, or as the system says (t)">${
         { auto: "◐ auto", light: "○ light", dark: "● dark" }[theme.value]
@@ -45,6 +53,19 @@ export function Header() {
       <button class="plain" onClick=${() => (isHelping.value = true)} title="Keys and words (?)">? help</button>
     </div>
   </header>`;
+}
+
+// What may be done with the whole run, where a server does it.
+function Deeds() {
+  const [wrong, isBusy, act] = useDoing();
+  const { status } = model.value.run;
+  if (!acts.value) return "";
+  const isOver = ["done", "failed", "refused", "cancelled", "corrupt"].includes(status);
+  const isAnswered = status === "waiting" && model.value.doc.asks.some((ask) => ask.answered);
+  const canGoOn = status === "interrupted" || isAnswered;
+  return html`<${Wrong} said=${wrong} />
+    ${canGoOn ? html`<button class="plain" disabled=${isBusy} onClick=${() => act(acts.value.resume)}>Resume</button>` : ""}
+    ${isOver ? "" : html`<button class="plain" disabled=${isBusy} onClick=${() => act(acts.value.cancel)}>Cancel</button>`}`;
 }
 
 function Cause() {
@@ -62,10 +83,10 @@ function Cause() {
 
 function Chain({ run }) {
   if (run.chain.ok)
-    return html`<span class="chain" title=${`The hash of the last event: ${run.head}`}><span
-        aria-hidden="true">✓</span> whole <code>${run.head.slice(0, 8)}</code></span>`;
-  return html`<span class="chain is-broken" title=${run.chain.why}><span
-      aria-hidden="true">✗</span> broken at event ${run.chain.seq}</span>`;
+    return html`<span class="chain" title=${`The hash of the last event: ${run.head}`}>
+      <span aria-hidden="true">✓</span> whole <code>${run.head.slice(0, 8)}</code></span>`;
+  return html`<span class="chain is-broken" title=${run.chain.why}>
+    <span aria-hidden="true">✗</span> broken at event ${run.chain.seq}</span>`;
 }
 
 function Export() {
@@ -127,15 +148,17 @@ const KEYS = [
 export function Help() {
   if (!isHelping.value) return "";
   return html`<${Dialog} title="Keys and words" onClose=${() => (isHelping.value = false)}>
-    <dl class="keys">${KEYS.map(([key, text]) => html`<div
-        key=${key}><dt>${key.split(" ").map((k) => html`<kbd>${k}</kbd> `)}</dt><dd>${text}</dd></div>`)}</dl>
+    <dl class="keys">${KEYS.map(([key, text]) => html`
+      <div key=${key}><dt>${key.split(" ").map((k) => html`<kbd>${k}</kbd> `)}</dt><dd>${text}</dd></div>`)}</dl>
     <h3>Three words</h3>
     <p><b>Playback</b> goes through the journal: nothing runs. To <b>re-run from a step</b> is to do the later steps
     again, with the results before it taken from the journal. A <b>fork</b> is a new run with something changed, that
-    names this one as its parent. This page only plays back; under <b>From here</b> a step has the commands for the others.</p>
+    names this one as its parent. This page only plays back; under <b>From here</b> a step has the commands
+    for the others.</p>
     <h3>Confidence</h3>
     <p>The numbers are a policy of who runs callsheet, by the kind of source, and are not measured. No value is worth
-    more than what it was made of. Below .70 a fact is flagged, below .60 a person should look, below .40 it is not handed on.</p>
+    more than what it was made of. Below .70 a fact is flagged, below .60 a person should look, below .40
+    it is not handed on.</p>
     <p class="quiet">${model.value.run.made_by}</p>
   <//>`;
 }

@@ -1,26 +1,94 @@
-// The run as it would be handed on: the very document that `callsheet lctl emit` writes.
-import { CopyButton, VirtualList, bytes, download, html } from "./ui.js";
+// The run as it would be handed on, at its end or after any step, and what came of each hand-off.
 import { useMemo } from "preact/hooks";
-import { plain } from "./model.js";
-import { model } from "./state.js";
+import { CopyButton, Source, bytes, download, html } from "./ui.js";
+import { boundary, boundaryAt, documentAt } from "./handed.js";
+import { goTo, isThen, model, pickVisit, seq } from "./state.js";
+
+// What came of a hand-off: shape, word, and whether somebody has to look.
+const STATES = {
+  taken: ["✓", "taken up", "ok"],
+  concerns: ["⚑", "taken up with concerns", "stopped"],
+  refused: ["✗", "refused", "failed"],
+  unsaid: ["○", "no ack", "skipped"],
+  waits: ["◔", "waits", "open"],
+  given: ["→", "given", "ok"],
+};
+const KINDS = { agent: "to an agent", person: "to a person", process: "to the next process", end: "at the end" };
 
 export function Lctl() {
   const made = model.value;
-  const { text, kind } = made.doc.lctl;
-  const lines = useMemo(
-    () =>
-      plain(text || "")
-        .replace(/\n$/, "")
-        .split("\n"),
-    [text],
-  );
-  if (!text) return html`<p class="quiet pad">The document tells values, and is left out of this report.</p>`;
-  return html`<div class="lctl">
-    <div class="bar"><span><b>${kind === "debug" ? "Post-mortem" : "Hand-off"}</b> <span
-        class="quiet">LCTL 3.0, ${bytes(text.length)}</span></span>
-      <span><${CopyButton} text=${text} /> <button class="plain"
-          onClick=${() => download(`${made.run.id}.lctl.yaml`, text)}>Download</button></span></div>
-    <${VirtualList} label="The document" class="source" count=${lines.length} height=${20} row=${(n) => html`<div
-        role="listitem" key=${n} class="line"><code>${lines[n] || " "}</code></div>`} />
-  </div>`;
+  if (!made.doc.lctl.text)
+    return html`<p class="quiet pad">The document tells values, and is left out of this report.</p>`;
+  return html`<div class="lctl"><${Hops} /><${Document} /></div>`;
+}
+
+function Document() {
+  const made = model.value;
+  const { text: whole, kind, steps } = made.doc.lctl;
+  const place = steps && isThen.value ? boundaryAt(steps, seq.value) : -1;
+  const text = useMemo(() => (place < 0 ? whole : documentAt(steps, place)), [made, place, whole]);
+  const at = place < 0 ? null : boundary(steps, place);
+  const name = at ? `${made.run.id}.${at.label.replace("/", "-")}.lctl.yaml` : `${made.run.id}.lctl.yaml`;
+  const what = at ? "Hand-off" : kind === "debug" ? "Post-mortem" : "Hand-off";
+  return html`<section class="document" aria-label="The document">
+    <div class="bar">
+      <span>
+        <b>${what}</b>${" "}
+        <span class="quiet">${at ? `after ${at.label}, event ${at.seq} · ` : ""}LCTL 3.0, ${bytes(text.length)}</span>
+      </span>
+      <${Moment} steps=${steps} place=${place} />
+      <span class="acts">
+        <${CopyButton} text=${text} />
+        <button class="plain" onClick=${() => download(name, text)}>Download</button>
+      </span>
+    </div>
+    <${Source} label="The document" text=${text} />
+  </section>`;
+}
+
+// Whether the document is that of the whole run, or the one after the step that the scrubber stands at.
+function Moment({ steps, place }) {
+  const made = model.value;
+  if (!steps)
+    return html`<span class="quiet">after a step: <code>callsheet lctl emit ${made.run.id} --step STEP</code></span>`;
+  const isBefore = isThen.value && place < 0;
+  const pick = (event) => {
+    const { value } = event.currentTarget;
+    isThen.value = value !== "end";
+    if (value !== "end" && value !== "now") goTo(steps.at[Number(value)][0]);
+  };
+  return html`<label class="moment">
+    <span class="quiet">of</span>${" "}
+    <select value=${isBefore ? "now" : isThen.value ? String(place) : "end"} onChange=${pick}>
+      <option value="end">the whole run</option>
+      ${isBefore ? html`<option value="now">the event that is shown: no step was settled</option>` : ""}
+      ${steps.at.map(
+        ([at, label], n) => html`<option key=${n} value=${String(n)}>after ${label} (event ${at})</option>`,
+      )}
+    </select>
+  </label>`;
+}
+
+function Hops() {
+  const made = model.value;
+  const come = made.hops.filter((hop) => hop.seq <= seq.value);
+  return html`<section class="hops" aria-label="Hand-offs">
+    <h3>Hand-offs</h3>
+    ${come.length ? html`<ol>${come.map((hop) => html`<${Hop} key=${hop.n} hop=${hop} />`)}</ol>` : ""}
+    ${come.length ? "" : html`<p class="quiet">The run had not been handed on by event ${seq.value}.</p>`}
+  </section>`;
+}
+
+function Hop({ hop }) {
+  const made = model.value;
+  const isOpen = hop.until && hop.until > seq.value; // what is to come is not told before
+  const [shape, word, look] = STATES[isOpen ? "waits" : hop.state];
+  const isOver = hop.until > hop.seq && !isOpen;
+  const go = () => (hop.visit >= 0 ? pickVisit(hop.visit, true) : goTo(hop.until || hop.seq));
+  return html`<li>
+    <span class="status is-${look}"><span class="shape" aria-hidden="true">${shape}</span> ${word}</span>
+    <span class="who"><button class="link" onClick=${go}>${hop.source} → ${hop.target}</button></span>
+    <span class="quiet">${KINDS[hop.kind]}, event ${hop.seq}${isOver ? ` to ${hop.until}` : ""}</span>
+    ${hop.text >= 0 && !isOpen ? html`<span class="said">${made.words(hop.text)}</span>` : ""}
+  </li>`;
 }

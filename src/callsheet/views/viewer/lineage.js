@@ -47,7 +47,8 @@ function What({ write, path }) {
   const made = model.value;
   const value = path.includes("*") ? undefined : made.at(write, path);
   const fact = made.factAt.get(write.n);
-  return html`<code>${path.length && value !== undefined ? preview(value, 60) : path.length ? "" : made.preview(write.value, 60)}</code>
+  const inside = value === undefined ? "" : preview(value, 60);
+  return html`<code>${path.length ? inside : made.preview(write.value, 60)}</code>
     ${fact ? html` <${Confidence} value=${fact.value} short=${true} />` : ""}`;
 }
 
@@ -57,8 +58,8 @@ function By({ write }) {
     return html`<span class="origin">${origin(write)}</span>`;
   const visit = made.visits[write.visit];
   return html`<span>by <button class="link"
-      onClick=${() => pickVisit(visit.n)}>${made.label(visit)} ${made.step(visit).tool}</button>${write.made === "error" ? html` <span
-      class="warn">failed</span>` : ""}</span>`;
+      onClick=${() => pickVisit(visit.n)}>${made.label(visit)} ${made.step(visit).tool}</button>${write.made === "error" ? html`${" "}
+        <span class="warn">failed</span>` : ""}</span>`;
 }
 
 const ROLES = { condition: "if", source: "for each of", argument: "" };
@@ -77,16 +78,16 @@ function Back({ write, path, depth, isRoot }) {
   return html`${isRoot ? html`<p><${By} write=${write} /></p>` : ""}<ul class="web">
     ${flows.slice(0, most).map((flow, n) => {
       const from = flow.write >= 0 ? made.writes[flow.write] : null;
-      return html`<li key=${n}><span class="quiet">${ROLES[flow.role]} ${argument(flow.argument)}</span> <${Name}
-          ...${flow} />
+      return html`<li key=${n}><span class="quiet">${ROLES[flow.role]} ${argument(flow.argument)}</span>${" "}
+        <${Name} ...${flow} />
         ${from ? html` <${What} write=${from} path=${flow.path} /> <${By} write=${from} /><${Back} write=${from}
             path=${flow.path} depth=${depth - 1} />` : ""}</li>`;
     })}
     ${flows.length > most ? html`<li><button class="plain"
         onClick=${() => setMost(most * 5)}>${flows.length - most} more</button></li>` : ""}
-    ${literals.map(([name, value], n) => html`<li key=${`l${n}`}><span
-        class="quiet">${argument(name)}</span> <code>${made.preview(value, 60)}</code> <span
-        class="origin">in the plan</span></li>`)}
+    ${literals.map(([name, value], n) => html`<li key=${`l${n}`}>
+      <span class="quiet">${argument(name)}</span> <code>${made.preview(value, 60)}</code>${" "}
+        <span class="origin">in the plan</span></li>`)}
   </ul>`;
 }
 
@@ -105,9 +106,9 @@ function On({ write, path, depth, isRoot }) {
           onClick=${() => pickVisit(flow.visit.n)}>${made.label(flow.visit)} ${made.step(flow.visit).tool}</button>
         ${" "}<span class="quiet">${ROLES[flow.role]} ${flow.argument ? `as ${argument(flow.argument)}` : ""}</span>
         ${to ? html` made <button class="link"
-            onClick=${() => pickWrite(to)}>${to.made === "answer" ? "the answer" : `$${to.name}`}</button> <${What}
-            write=${to} path=${[]} /><${On} write=${to} path=${[]} depth=${depth - 1} />` : html` <span
-            class="quiet">${flow.visit.outcome === "skipped" ? "was skipped" : "kept nothing"}</span>`}</li>`;
+            onClick=${() => pickWrite(to)}>${to.made === "answer" ? "the answer" : `$${to.name}`}</button>${" "}
+              <${What} write=${to} path=${[]} /><${On} write=${to} path=${[]} depth=${depth - 1} />` : html`${" "}
+                <span class="quiet">${flow.visit.outcome === "skipped" ? "was skipped" : "kept nothing"}</span>`}</li>`;
     })}
     ${flows.length > most ? html`<li><button class="plain"
         onClick=${() => setMost(most * 5)}>${flows.length - most} more</button></li>` : ""}

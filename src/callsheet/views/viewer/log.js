@@ -60,15 +60,15 @@ function Row({ event, isNow, isLater }) {
   return html`<div role="listitem"
       class="event is-${event.type} ${isNow ? "now" : ""} ${isLater ? "later" : ""}"><button onClick=${pick}
       aria-current=${isNow ? "true" : undefined}>
-    <span class="seq">${event.seq}</span><span class="at">${event.t.toFixed(3)}</span><span
-        class="type">${event.type}</span><span class="key">${event.key}</span><span class="said">${said}</span>
+    <span class="seq">${event.seq}</span><span class="at">${event.t.toFixed(3)}</span>
+      <span class="type">${event.type}</span><span class="key">${event.key}</span><span class="said">${said}</span>
   </button></div>`;
 }
 
 function Detail({ event }) {
   return html`<section class="detail" aria-label="The event">
-    <p><b>event ${event.seq}</b> ${event.type} <code>${event.key}</code> <span
-        class="quiet">epoch ${event.epoch}, hash ${event.hash}…</span></p>
+    <p><b>event ${event.seq}</b> ${event.type} <code>${event.key}</code>${" "}
+      <span class="quiet">epoch ${event.epoch}, hash ${event.hash}…</span></p>
     ${event.value >= 0 ? html`<${ValueBox} value=${event.value} label="value" />` : ""}
     ${event.more >= 0 ? html`<${ValueBox} value=${event.more} label="body" />` : ""}
     ${event.value < 0 && event.more < 0 ? html`<p class="quiet">It has no body.</p>` : ""}

@@ -1,6 +1,8 @@
 // The run as the viewer works on it: rows with names, and the questions that panels ask. Nothing here draws.
 
-export const FORMAT = 1;
+export const FORMAT = 2;
+
+const BLOCKED = 0.4; // below it a fact is not handed on
 
 function rows(table) {
   const { columns } = table;
@@ -35,6 +37,7 @@ export class Model {
     this.writes = rows(doc.writes);
     this.facts = rows(doc.facts);
     this.findings = rows(doc.findings);
+    this.hops = rows(doc.hops);
     this.last = this.events.length ? this.events[this.events.length - 1].seq : 0;
     this.duration = Math.max(this.run.seconds, 0.001);
     this.visitsOf = this.plans.map((plan) => plan.steps.map(() => []));
@@ -194,8 +197,9 @@ export class Model {
   reads(visit, item = null) {
     const step = this.step(visit);
     const found = [];
+    const items = this.resultItems(visit);
     for (const [role, argument, name, path, each, only] of step.uses) {
-      if (only >= 0 && item !== null && only !== item) continue;
+      if (only >= 0 && (item === null ? items.length && !items.includes(only) : only !== item)) continue;
       if (role === "source" && item !== null) continue;
       const write = visit.versions[step.names.indexOf(name)];
       let where = path;
@@ -217,13 +221,20 @@ export class Model {
     return [...items].sort((a, b) => a - b);
   }
 
+  // The items whose results a visit has given: a loop that failed may have made fewer than it called for.
+  resultItems(visit) {
+    const items = this.itemsOf(visit);
+    const value = visit.write >= 0 ? this.at(this.writes[visit.write], []) : undefined;
+    return Array.isArray(value) ? items.slice(0, value.length) : items;
+  }
+
   // What a place in a value was made of.
   into(write, path) {
     if (write.visit < 0) return [];
     const visit = this.visits[write.visit];
     let item = null;
     if (this.step(visit).foreach && typeof path[0] === "number") {
-      const items = this.itemsOf(visit);
+      const items = this.resultItems(visit);
       if (path[0] < items.length) item = items[path[0]];
     }
     return this.reads(visit, item);
@@ -264,6 +275,23 @@ export class Model {
   // The names of variables and places, as plans write them.
   place(name, path) {
     return ["$" + name, ...path].join(".");
+  }
+
+  // Which values did not come along an arrow of data from one step to another, by an event: { name, why, value }.
+  lost(plan, start, end, seq) {
+    const from = this.plans[plan].steps[start];
+    const to = this.plans[plan].steps[end];
+    const visit = this.visitAt(plan, end, seq);
+    const name = from.output.replace(/^\$/, "").split(":")[0];
+    const place = to.names.indexOf(name);
+    if (!visit || visit.seq > seq || place < 0) return null;
+    const version = visit.versions[place];
+    const came = version >= 0 ? this.writes[version] : null;
+    if (!came) return { name, why: "lost" };
+    const by = came.visit >= 0 ? this.visits[came.visit] : null;
+    if (!by || by.plan !== plan || by.step !== start) return null; // another step gave it
+    const fact = this.factAt.get(version);
+    return fact && fact.value < BLOCKED ? { name, why: "blocked", value: fact.value } : null;
   }
 
   // ------------------------------------------------------------ what was spent

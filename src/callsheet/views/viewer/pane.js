@@ -1,7 +1,8 @@
 // The step that is looked at: what went in, what came out, its calls, who used what it gave.
 import { useState } from "preact/hooks";
-import { Confidence, CopyButton, Status, Tabs, VirtualList, counted, argument, duration, html } from "./ui.js";
+import { Confidence, Status, Tabs, VirtualList, counted, argument, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
+import { Onwards } from "./onwards.js";
 import { origin } from "./model.js";
 import {
   goTo,
@@ -17,6 +18,7 @@ import {
 } from "./state.js";
 
 const MOST_VISITS = 12;
+const ROLES = { condition: "if", source: "each of" };
 
 export function Pane() {
   const made = model.value;
@@ -39,37 +41,21 @@ export function Pane() {
     ${isOver && visit.detail >= 0 ? html`<p class="why is-${visit.outcome}">${made.words(visit.detail)}</p>` : ""}
     ${isOver ? html`<${Blame} visit=${visit} />` : ""}
     <dl class="about">
-      ${row.guard ? html`<div><dt>if</dt><dd><code>${row.guard}</code>${state === "skipped" ? " does not hold" : ""}</dd></div>` : ""}
+      ${row.guard ? html`<div><dt>if</dt>
+        <dd><code>${row.guard}</code>${state === "skipped" ? " does not hold" : ""}</dd></div>` : ""}
       ${row.foreach ? html`<div><dt>for each</dt><dd><code>${row.foreach}</code></dd></div>` : ""}
       ${row.on_fail ? html`<div><dt>on fail</dt><dd><code>${row.on_fail}</code></dd></div>` : ""}
       <div><dt>in</dt><dd><${Inputs} row=${row} visit=${visit} /></dd></div>
       <div><dt>out</dt><dd><${Output} row=${row} visit=${visit} /></dd></div>
       ${isOver && visit.write >= 0 ? html`<div><dt>used by</dt><dd><${Users} visit=${visit} /></dd></div>` : ""}
       ${chosen ? html`<div><dt>journal</dt><dd><button class="link"
-          onClick=${() => goTo(chosen.seq)}>event ${chosen.seq}</button>${chosen.end > chosen.seq ? html` to <button
-          class="link" onClick=${() => goTo(chosen.end)}>${chosen.end}</button>` : ""} · <button class="link"
+          onClick=${() => goTo(chosen.seq)}>event ${chosen.seq}</button>${chosen.end > chosen.seq ? html` to${" "}
+            <button class="link" onClick=${() => goTo(chosen.end)}>${chosen.end}</button>` : ""} · <button class="link"
           onClick=${() => knew(chosen)}>what it knew</button></dd></div>` : ""}
     </dl>
     ${chosen ? html`<${Onwards} at=${seq.value} label=${made.label(chosen)} />` : ""}
     ${visit && visit.calls[1] ? html`<${Calls} key=${visit.n} visit=${visit} />` : ""}
   </aside>`;
-}
-
-// What may be done from here: as commands, for this page only plays back.
-function Onwards({ at, label }) {
-  const { id } = model.value.run;
-  const commands = [
-    ["Run again from this step", `callsheet rerun ${id} --from ${label}`],
-    ["Go on from this event, edited", `callsheet fork ${id} --at ${at} --set VAR=JSON`],
-  ];
-  return html`<details class="onwards">
-    <summary>From here</summary>
-    ${commands.map(
-      ([text, command]) => html`<p key=${text}>
-        <span>${text}</span><code>${command}</code><${CopyButton} text=${command} />
-      </p>`,
-    )}
-  </details>`;
 }
 
 // The facts as they were when the visit began.
@@ -88,8 +74,7 @@ function Visits({ plan, place, visit }) {
     ${first ? html`<button class="plain" onClick=${() => pickVisit(all[0].n, true)}>1</button><span>…</span>` : ""}
     ${all.slice(first, first + MOST_VISITS).map((each) => html`<button key=${each.n}
         class="plain ${each === visit ? "chosen" : ""}" aria-pressed=${each === visit}
-        onClick=${() => pickVisit(each.n, true)}><${Status} of=${each.outcome} words=${false}
-        />${each.nth}</button>`)}
+        onClick=${() => pickVisit(each.n, true)}><${Status} of=${each.outcome} words=${false} />${each.nth}</button>`)}
     ${first + MOST_VISITS < all.length ? html`<span>…</span><button class="plain"
         onClick=${() => pickVisit(all[all.length - 1].n, true)}>${all.length}</button>` : ""}
   </p>`;
@@ -109,7 +94,8 @@ function Blame({ visit }) {
     ${blame.suspects.slice(0, 5).map(
       (each, n) =>
         html`<li key=${n}><button class="link"
-            onClick=${() => each.write >= 0 && pickWrite(made.writes[each.write], each.path)}>${made.place(each.name, each.path)}</button>: ${said[each.odd]}${
+            onClick=${() => each.write >= 0 && pickWrite(made.writes[each.write], each.path)}
+          >${made.place(each.name, each.path)}</button>: ${said[each.odd]}${
           each.way.length > 1
             ? html` <span class="quiet">→ ${each.way
                 .slice(1)
@@ -118,8 +104,9 @@ function Blame({ visit }) {
             : ""
         }</li>`,
     )}
-  </ol><p
-      class="quiet">A guess by rule: first errors, then values that did not fit, then what was not there or empty.</p></section>`;
+  </ol>
+    <p class="quiet">A guess by rule: first errors, then values that did not fit, then what was not there or
+    empty.</p></section>`;
 }
 
 function Source({ write }) {
@@ -146,8 +133,8 @@ function Inputs({ row, visit }) {
   return html`<ul class="flows">
     ${reads.map((read, n) => {
       const fact = read.write >= 0 ? made.factAt.get(read.write) : null;
-      return html`<li key=${n}><span
-          class="quiet">${read.role === "argument" ? argument(read.argument) : { condition: "if", source: "each of" }[read.role]}</span>
+      return html`<li key=${n}>
+        <span class="quiet">${ROLES[read.role] || argument(read.argument)}</span>
         <button class="link" onClick=${() =>
           read.write >= 0
             ? pickWrite(
@@ -155,11 +142,11 @@ function Inputs({ row, visit }) {
                 read.path.filter((part) => part !== "*"),
               )
             : pickVariable(read.name)}>${made.place(read.name, read.path)}</button>
-        ${fact ? html`<${Confidence} value=${fact.value} short=${true} />` : ""} ${visit ? html`← <${Source}
-            write=${read.write} />` : ""}</li>`;
+        ${fact ? html`<${Confidence} value=${fact.value} short=${true} />` : ""} ${visit ? html`←${" "}
+          <${Source} write=${read.write} />` : ""}</li>`;
     })}
-    ${row.literals.map(([name, value], n) => html`<li key=${`l${n}`}><span
-        class="quiet">${argument(name)}</span> <code>${made.preview(value, 60)}</code></li>`)}
+    ${row.literals.map(([name, value], n) => html`<li key=${`l${n}`}>
+      <span class="quiet">${argument(name)}</span> <code>${made.preview(value, 60)}</code></li>`)}
   </ul>`;
 }
 
@@ -173,8 +160,8 @@ function Output({ row, visit }) {
   const fact = made.factAt.get(write.n);
   const chosen = variable.value && variable.value.name === write.name ? variable.value.path : null;
   return html`<div><button class="link" onClick=${() => pickWrite(write)}>$${write.name}</button>
-    ${fact ? html` <span class="quiet">${fact.id}</span> <${Confidence} value=${fact.value} /> <span
-        class="quiet">${fact.basis}</span>` : ""}
+    ${fact ? html` <span class="quiet">${fact.id}</span> <${Confidence} value=${fact.value} />${" "}
+      <span class="quiet">${fact.basis}</span>` : ""}
     ${write.odd ? html` <span class="warn">does not fit its cast</span>` : ""}
     <${ValueBox} value=${write.value} onPick=${(path) => pickWrite(write, path)} path=${chosen} open=${1} /></div>`;
 }
@@ -184,8 +171,8 @@ function Users({ visit }) {
   const users = made.readers.get(visit.write) || [];
   if (!users.length) return html`<span class="quiet">nobody</span>`;
   return html`${users.slice(0, 20).map((each) => html`<button key=${each.n} class="link"
-      onClick=${() => pickVisit(each.n)}>${made.label(each)}</button> `)}${users.length > 20 ? html`<span
-      class="quiet">and ${users.length - 20} more</span>` : ""}`;
+      onClick=${() => pickVisit(each.n)}>${made.label(each)}</button> `)}${users.length > 20 ? html`
+        <span class="quiet">and ${users.length - 20} more</span>` : ""}`;
 }
 
 function Calls({ visit }) {
@@ -203,11 +190,12 @@ function Calls({ visit }) {
         ? html`<${VirtualList} label="Calls of this visit" class="call-list" count=${count} height=${28} follow=${at}
       row=${(n) => {
         const each = made.calls[first + n];
+        const again = each.attempt > 1 && !each.turn ? `attempt ${each.attempt} · ` : "";
         return html`<div role="listitem" key=${n}><button class=${n === at ? "chosen" : ""}
             aria-pressed=${n === at} onClick=${() => setAt(n)}>
           <${Status} of=${each.outcome ? word[each.outcome] || "open" : "open"} words=${false}
-              /> <code>${each.key}</code> <span
-              class="quiet">${each.attempt > 1 && !each.turn ? `attempt ${each.attempt} · ` : ""}${duration(each.until - each.start)}</span></button></div>`;
+              /> <code>${each.key}</code>${" "}
+                <span class="quiet">${again}${duration(each.until - each.start)}</span></button></div>`;
       }} />`
         : ""
     }
@@ -218,8 +206,8 @@ function Calls({ visit }) {
       ["raw", "Raw"],
     ]} />
     <div class="tab-body" id="call-panel" role="tabpanel" aria-labelledby="call-tab-${tab}" tabindex="0">
-      ${tab === "args" ? (call.args >= 0 ? html`<${ValueBox} value=${call.args} label=${call.tool} />` : html`<p
-          class="quiet">none</p>`) : ""}
+      ${tab === "args" ? (call.args >= 0 ? html`<${ValueBox} value=${call.args} label=${call.tool} />` : html`
+        <p class="quiet">none</p>`) : ""}
       ${tab === "result" ? html`<${Result} call=${call} answer=${answer} />` : ""}
       ${tab === "usage" ? html`<${Usage} call=${call} />` : ""}
       ${tab === "raw" ? html`<${Raw} left=${left} answer=${answer} />` : ""}
@@ -246,16 +234,16 @@ function Usage({ call }) {
   if (call.model) rows.push(["model", duration(call.model)]);
   if (call.tokens_in || call.tokens_out) rows.push(["tokens", `${call.tokens_in} in, ${call.tokens_out} out`]);
   if (call.cost) rows.push(["cost", call.cost.toPrecision(3)]);
-  return html`<dl class="about">${rows.map(([name, said]) => html`<div
-      key=${name}><dt>${name}</dt><dd>${said}</dd></div>`)}</dl>`;
+  return html`<dl class="about">${rows.map(([name, said]) => html`
+    <div key=${name}><dt>${name}</dt><dd>${said}</dd></div>`)}</dl>`;
 }
 
 function Raw({ left, answer }) {
   return html`${[left, answer].filter(Boolean).map(
     (event) => html`<div key=${event.seq} class="raw">
     <p><button class="link"
-        onClick=${() => goTo(event.seq)}>event ${event.seq}</button> ${event.type} <code>${event.key}</code> <span
-        class="quiet">+${event.t.toFixed(6)} s, epoch ${event.epoch}, hash ${event.hash}…</span></p>
+        onClick=${() => goTo(event.seq)}>event ${event.seq}</button> ${event.type} <code>${event.key}</code>${" "}
+          <span class="quiet">+${event.t.toFixed(6)} s, epoch ${event.epoch}, hash ${event.hash}…</span></p>
     ${event.more >= 0 ? html`<${ValueBox} value=${event.more} label="body" />` : ""}
   </div>`,
   )}`;

@@ -21,8 +21,8 @@ export function PlanText() {
   const follow = chosen >= 0 && plan.steps[chosen].span.length ? plan.steps[chosen].span[0] : -1;
   return html`<div class="plan">
     <div class="bar">
-      <span><b>${plan.title || plan.goal || "plan"}</b> <code
-          title=${plan.hash}>${plan.hash.slice(0, 12)}</code>${number ? ` · made at event ${plan.seq}` : ""}</span>
+      <span><b>${plan.title || plan.goal || "plan"}</b>${" "}
+        <code title=${plan.hash}>${plan.hash.slice(0, 12)}</code>${number ? ` · made at event ${plan.seq}` : ""}</span>
       <${CopyButton} text=${plan.source} />
     </div>
     ${
@@ -37,9 +37,9 @@ export function PlanText() {
             return html`<div role="listitem" key=${n} class="line ${at === chosen && at !== undefined ? "chosen" : ""}">
         <span class="number">${n + 1}</span><span class="mark is-${state}"
             aria-hidden="true">${isFirst ? STATUS[state][0] : ""}</span>
-        ${at === undefined ? html`<code>${lines[n]}</code>` : html`<button
-            onClick=${() => pickStep(number, at)}>${isFirst ? html`<span
-            class="only-read">${STATUS[state][1]}: </span>` : ""}<code>${lines[n]}</code></button>`}
+        ${at === undefined ? html`<code>${lines[n]}</code>` : html`
+          <button onClick=${() => pickStep(number, at)}>${isFirst ? html`
+            <span class="only-read">${STATUS[state][1]}: </span>` : ""}<code>${lines[n]}</code></button>`}
       </div>`;
           }} />`
         : html`<p class="quiet">The text of this plan is not in the journal.</p>`

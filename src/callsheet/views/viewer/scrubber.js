@@ -17,7 +17,8 @@ export function Scrubber() {
           title="Playback: nothing runs (space)">${isPlaying.value ? "❚❚ pause" : "► play"}</button>
       <button class="plain" onClick=${() => goTo(seq.value + 1)} aria-label="One event on"
           title="One event on (l)">▶</button>
-      <button class="plain" onClick=${() => goTo(made.last)} aria-label="Last event" title="Last event (G)">▶|</button>
+      <button class="plain" onClick=${() => goTo(made.last)} aria-label="Last event"
+          title="Last event (G)">▶|</button>
     </div>
     <div class="track">
       <${Density} made=${made} />
@@ -26,8 +27,7 @@ export function Scrubber() {
         onInput=${(event) => goTo(Number(event.currentTarget.value))} />
     </div>
     <output class="now"><b>event ${seq.value}</b>/${made.last} <code>${at ? at.type : ""} ${at ? at.key : ""}</code>
-      <span
-          class="quiet">${at ? `+${duration(at.t)}` : ""} · ${at ? clock(made.run.created + at.t) : ""}</span></output>
+      <span class="quiet">${at ? `+${duration(at.t)} · ${clock(made.run.created + at.t)}` : ""}</span></output>
   </section>`;
 }
 

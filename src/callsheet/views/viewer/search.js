@@ -85,6 +85,7 @@ export function Search() {
     else return;
     event.preventDefault();
   };
+  const count = found.length >= MOST ? `${MOST}+` : found.length;
   return html`<div class="search" onFocusOut=${(event) => {
     if (!event.currentTarget.contains(event.relatedTarget)) isOpen.value = false;
   }}>
@@ -92,7 +93,7 @@ export function Search() {
     <input id="search" type="search" placeholder="search  /" value=${query} onInput=${onInput}
         onKeyDown=${onKeyDown} onFocus=${() => (isOpen.value = true)} autocomplete="off" spellcheck=${false} />
     <span class="quiet"
-        role="status">${query.value.trim().length > 1 ? `${found.length >= MOST ? `${MOST}+` : found.length} hits` : ""}</span>
+        role="status">${query.value.trim().length > 1 ? `${count} hits` : ""}</span>
     ${
       isOpen.value && found.length
         ? html`<ul class="hits">${found.slice(0, 40).map(

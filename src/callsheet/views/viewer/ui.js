@@ -1,7 +1,8 @@
 // The small parts that all panels are made of: templates, status, numbers, lists that draw only what is seen.
 import { h } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import htm from "htm";
+import { plain } from "./model.js";
 
 export const html = htm.bind(h);
 
@@ -91,8 +92,7 @@ export function Tabs({ label, tabs, current, onPick, id }) {
   };
   return html`<div class="tabs" role="tablist" aria-label=${label} onKeyDown=${move}>
     ${tabs.map(
-      ([name, text]) => html`<button
-        key=${name}
+      ([name, text]) => html`<button key=${name}
         role="tab"
         data-tab=${name}
         id=${`${id}-tab-${name}`}
@@ -185,4 +185,11 @@ export function CopyButton({ text, label = "Copy" }) {
       setSaid(word);
       setTimeout(() => setSaid(""), 1500);
     })}>${said || label}</button>`;
+}
+
+// A text of many lines, of which only those in sight are drawn.
+export function Source({ text, label }) {
+  const lines = useMemo(() => plain(text).replace(/\n$/, "").split("\n"), [text]);
+  return html`<${VirtualList} label=${label} class="source" count=${lines.length} height=${20} row=${(n) => html`
+    <div role="listitem" key=${n} class="line"><code>${lines[n] || " "}</code></div>`} />`;
 }

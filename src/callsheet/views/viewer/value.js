@@ -12,13 +12,14 @@ export function ValueBox({ value, label = "", onPick = null, path = null, open =
   const made = model.value;
   const { text, size, cut, kind } = made.value(value);
   if (kind) return html`<p class="left-out">${label ? `${label}: ` : ""}left out (${kind}, ${bytes(size)})</p>`;
+  const told = cut ? `, the first ${bytes(text.length)} are here` : "";
   const parsed = cut ? undefined : made.parsed(value);
   return html`<div class="value">
-    <div class="value-head"><span
-        class="quiet">${label}${size > 200 || cut ? ` ${bytes(size)}${cut ? `, the first ${bytes(text.length)} are here` : ""}` : ""}</span>
+    <div class="value-head">
+      <span class="quiet">${label}${size > 200 || cut ? ` ${bytes(size)}` : ""}${told}</span>
       <${CopyButton} text=${text} /></div>
-    ${parsed === undefined ? html`<pre>${plain(text)}${cut ? "…" : ""}</pre>` : html`<div class="tree"><${Node}
-        value=${parsed} path=${[]} onPick=${onPick} chosen=${path} open=${open} /></div>`}
+    ${parsed === undefined ? html`<pre>${plain(text)}${cut ? "…" : ""}</pre>` : html`<div class="tree">
+      <${Node} value=${parsed} path=${[]} onPick=${onPick} chosen=${path} open=${open} /></div>`}
     ${cut ? html`<p class="quiet">The whole of it: <code>callsheet show ${made.run.id} --events</code></p>` : ""}
   </div>`;
 }
@@ -40,17 +41,16 @@ function Node({ value, name, path, onPick, chosen, open }) {
   const entries = Array.isArray(value) ? value.map((each, n) => [n, each]) : Object.entries(value);
   if (!entries.length)
     return html`<div class="leaf">${key}<span class="json">${Array.isArray(value) ? "[]" : "{}"}</span></div>`;
+  const size = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`;
   return html`<div class="inner">
     <div class="line"><button class="fold" aria-expanded=${isOpen}
         aria-label=${`${name === undefined ? "value" : name}: ${entries.length} members`}
         onClick=${() => setOpen(!isOpen)}>${isOpen ? "▾" : "▸"}</button>${key}
-      <span
-          class="quiet json">${isOpen ? (Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`) : preview(value, 80)}</span></div>
+      <span class="quiet json">${isOpen ? size : preview(value, 80)}</span></div>
     ${
       isOpen
         ? html`<div class="children">${entries.slice(0, most).map(([part, each]) => html`<${Node} key=${part}
-            name=${part} value=${each} path=${[...path, part]} onPick=${onPick} chosen=${chosen} open=${open - 1}
-            />`)}
+            name=${part} value=${each} path=${[...path, part]} onPick=${onPick} chosen=${chosen} open=${open - 1} />`)}
       ${entries.length > most ? html`<button class="plain"
           onClick=${() => setMost(most * 10)}>${entries.length - most} more</button>` : ""}</div>`
         : ""
@@ -66,7 +66,7 @@ function Leaf({ value }) {
   if (typeof value !== "string")
     return html`<span class="json ${typeof value}">${String(JSON.stringify(value))}</span>`;
   const isLong = value.length > MOST_TEXT && !isWhole;
-  return html`<span
-      class="json string">${plain(JSON.stringify(isLong ? value.slice(0, MOST_TEXT) : value))}</span>${isLong ? html`<button
-      class="plain" onClick=${() => setWhole(true)}>all ${bytes(value.length)}</button>` : ""}`;
+  return html`
+    <span class="json string">${plain(JSON.stringify(isLong ? value.slice(0, MOST_TEXT) : value))}</span>${isLong ? html`
+      <button class="plain" onClick=${() => setWhole(true)}>all ${bytes(value.length)}</button>` : ""}`;
 }

@@ -1,4 +1,4 @@
-// When things happened, on the true axis of time: each visit with its attempts, what it waited for, and the longest way.
+// When things happened, on the true axis of time: visits with their attempts, what they waited for, the longest way.
 import { useMemo, useState } from "preact/hooks";
 import { Status, VirtualList, duration, html } from "./ui.js";
 import { model, pickVisit, seq, visit as chosenVisit } from "./state.js";
@@ -39,9 +39,9 @@ export function Waterfall() {
   return html`<div class="waterfall">
     <div class="axis">
       <div class="legend">
-        <span class="key run">running</span><span class="key model">model</span><span
-            class="key wait">waiting</span><span class="key early">before its turn</span><span
-            class="key way">longest way</span>
+        <span class="key run">running</span><span class="key model">model</span>
+          <span class="key wait">waiting</span><span class="key early">before its turn</span>
+            <span class="key way">longest way</span>
         <button class="plain" onClick=${look}>${zoom ? "all" : "zoom to step"}</button>
       </div>
       <div class="ticks" aria-hidden="true">${ticks(start, end).map((t) => html`<span key=${t}
@@ -72,18 +72,20 @@ function Row({ visit, call, x, now, start, end, isOpen, toggle }) {
   const many = visit.calls[1] > 1;
   const until = call ? call.until : visit.until;
   const from = call ? call.start : visit.start;
-  const label = call
-    ? `${call.tool}${row.foreach ? ` [${call.item}]` : ""}${call.attempt > 1 ? ` attempt ${call.attempt}` : ""}${call.turn ? ` turn ${call.turn}` : ""}`
-    : row.title || row.tool;
-  return html`<div role="listitem"
-      class="visit ${isChosen && !call ? "chosen" : ""} ${visit.critical && !call ? "critical" : ""} ${call ? "call" : ""}">
+  const label = call ? named(call, row) : row.title || row.tool;
+  const kinds = call ? ["call"] : [isChosen && "chosen", visit.critical && "critical"];
+  const place = (each) => {
+    const [from_, to] = [Math.max(each.start, start), Math.min(each.until, end)];
+    return { left: x(from_), width: `max(2px, ${(((to - from_) / (end - start)) * 100).toFixed(4)}%)` };
+  };
+  return html`<div role="listitem" class=${["visit", ...kinds].filter(Boolean).join(" ")}>
     <span class="name">
       ${many && !call ? html`<button class="fold" aria-expanded=${isOpen}
           aria-label=${`The calls of ${made.label(visit)}`}
           onClick=${() => toggle(visit.n)}>${isOpen ? "▾" : "▸"}</button>` : html`<span class="fold"></span>`}
       <button class="pick" aria-current=${isChosen && !call ? "true" : undefined} onClick=${() => pickVisit(visit.n)}>
-        ${call ? "" : html`<${Status} of=${state} words=${false} /> <b>${made.label(visit)}</b> `}<span
-            class="tool">${label}</span>
+        ${call ? "" : html`<${Status} of=${state} words=${false} /> <b>${made.label(visit)}</b> `}
+          <span class="tool">${label}</span>
       </button>
     </span>
     <span class="lane" aria-hidden="true">
@@ -91,8 +93,8 @@ function Row({ visit, call, x, now, start, end, isOpen, toggle }) {
       ${bars
         .filter((each) => each.until >= start && each.start <= end)
         .map(
-          (each, n) => html`<span key=${n} class="bar ${each.kind}" title=${each.title}
-        style=${{ left: x(Math.max(each.start, start)), width: `max(2px, ${(((Math.min(each.until, end) - Math.max(each.start, start)) / (end - start)) * 100).toFixed(4)}%)` }}></span>`,
+          (each, n) => html`
+            <span key=${n} class="bar ${each.kind}" title=${each.title} style=${place(each)}></span>`,
         )}
     </span>
     <span class="took">${visit.outcome === "skipped" ? "skipped" : duration(until - from)}</span>
@@ -153,4 +155,15 @@ function barsOf(made, visit, row) {
       });
   }
   return [...bars, ...spans];
+}
+
+// A call among others of its visit.
+function named(call, row) {
+  const parts = [
+    call.tool,
+    row.foreach ? `[${call.item}]` : "",
+    call.attempt > 1 ? `attempt ${call.attempt}` : "",
+    call.turn ? `turn ${call.turn}` : "",
+  ];
+  return parts.filter(Boolean).join(" ");
 }

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text
 
 if TYPE_CHECKING:
     from callsheet.store.events import Event
+    from callsheet.store.reader import RunInfo
     from callsheet.store.replay import Folded
 
 
@@ -22,29 +24,34 @@ if TYPE_CHECKING:
 @click.argument("seq", metavar="SEQ", type=int)
 @options.journal_path
 @options.as_json
+@collector_rests
 def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
     """Show RUN as it was after its event SEQ: variables, calls under way, where its plan stood.
 
     Nothing is run. `callsheet show RUN --events` lists the events with their numbers.
     """
-    from callsheet.apps.cli.asking.opening import warn_if_astray  # noqa: PLC0415 - brings the store
-    from callsheet.store.errors import JournalError  # noqa: PLC0415 - brings the store
-    from callsheet.trace.standing import standing_of  # noqa: PLC0415 - as above
+    from callsheet.trace.standing import standing_of  # noqa: PLC0415 - brings the store
 
     with options.open_to_read(journal) as opened:
         info = opened.find_run(run)
-        if not 1 <= seq <= info.events:
-            raise JournalError(
-                "JRN041", f"the run has no event {seq}", f"its events have the numbers 1 to {info.events}"
-            )
-        warn_if_astray(opened, info)
+        check_event(info, seq)
         event, folded = standing_of(opened, info, seq)
     with may_stay_unread():
         if as_json:
-            print_json(_json(info.run_id, event, folded))
+            print_json(moment_json(info.run_id, event, folded))
         else:
             _print(info.run_id, info.events, event, folded)
     return Exit.OK
+
+
+def check_event(info: RunInfo, seq: int) -> None:
+    """Raise JournalError (JRN041) for an event that a run does not have."""
+    from callsheet.store.errors import JournalError  # noqa: PLC0415 - brings the store
+
+    if not 1 <= seq <= info.events:
+        raise JournalError(
+            "JRN041", f"the run has no event {seq}", f"its events have the numbers 1 to {info.events}"
+        )
 
 
 def _status(folded: Folded) -> str:
@@ -62,8 +69,9 @@ def _print(run_id: str, events: int, event: Event, folded: Folded) -> None:
     print_text(f"used   {folded.usage().describe()}")
     for command in folded.waiting.values():
         print_text(f"open   {command.key}  {_what(command)}")
-    for name, value in folded.machine.variables().items():
-        print_text(f"${name} = {preview(value, 100)}")
+    said = [f"${name} = {preview(value, 100)}" for name, value in folded.machine.variables().items()]
+    if said:
+        print_text("\n".join(said))
     result = folded.machine.result
     if result is not None:
         print_text(f"{'answer' if result.error is None else 'error'}: {result.error or result.response}")
@@ -106,7 +114,8 @@ _OTHERS = {
 # ---------------------------------------------------------------- for programs
 
 
-def _json(run_id: str, event: Event, folded: Folded) -> dict[str, Any]:
+def moment_json(run_id: str, event: Event, folded: Folded) -> dict[str, Any]:
+    """The run after an event as a JSON object."""
     machine = folded.machine
     result = machine.result
     steps, schedule = machine.program.steps, machine.schedule

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text
 
@@ -30,22 +31,22 @@ _MOST_CALLS = 20
 )
 @options.journal_path
 @options.as_json
+@collector_rests
 def why(run: str, variable: str, is_forward: bool, depth: int, journal: Path | None, as_json: bool) -> int:
     """Say what a value of RUN was made of: inputs, literals of the plan, results of tools.
 
     VAR is a variable as the run has it last, or `answer`; PATH is a place in its value, as plans write it:
     rows.0.amount. Of a FOREACH only the item is followed that the value was made for.
     """
-    from callsheet.apps.cli.asking.opening import sliced, warn_if_astray  # noqa: PLC0415 - brings the store
+    from callsheet.apps.cli.asking.opening import sliced  # noqa: PLC0415 - brings the store
 
     bounds = (None, None) if as_json else (_MOST_TOLD, depth)
     with options.open_to_read(journal) as opened:
         info = opened.find_run(run)
-        warn_if_astray(opened, info)
         lineage, start, graph = sliced(opened, info, variable, bounds, is_forward=is_forward)
     with may_stay_unread():
         if as_json:
-            print_json(_json(info.run_id, lineage, graph, start, is_forward=is_forward))
+            print_json(slice_json(info.run_id, lineage, graph, start, is_forward=is_forward))
         else:
             _print(lineage, graph, start, depth, is_forward=is_forward)
     return Exit.OK
@@ -74,7 +75,10 @@ def _print(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_forwar
 # ---------------------------------------------------------------- for programs
 
 
-def _json(run_id: str, lineage: Lineage, graph: Graph, start: Node, *, is_forward: bool) -> dict[str, Any]:
+def slice_json(
+    run_id: str, lineage: Lineage, graph: Graph, start: Node, *, is_forward: bool
+) -> dict[str, Any]:
+    """The slice as a JSON object."""
     from callsheet.trace.lineage.reach import reached_by  # noqa: PLC0415 - as above
 
     numbers = {node: n for n, node in enumerate(graph)}

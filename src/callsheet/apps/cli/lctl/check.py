@@ -6,8 +6,9 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.lctl.reading import Documents, documents, finding_rows, rows_of, worth
+from callsheet.apps.cli.lctl.reading import Documents, documents
 from callsheet.apps.cli.output import count_of, may_stay_unread, print_json, print_text
+from callsheet.apps.operations.lctl import LctlChecked
 from callsheet.diagnostics import render
 from callsheet.trace.lctl.check import Report
 from callsheet.trace.lctl.findings import worst_first
@@ -28,14 +29,7 @@ def check(documents: Documents, infos: bool, as_json: bool) -> int:
     shown = worst_first([f for f in report.findings if infos or as_json or f.level is not Level.INFO])
     with may_stay_unread():
         if as_json:
-            print_json(
-                {
-                    "ok": report.is_ok,
-                    "documents": rows_of(report),
-                    "findings": finding_rows(report, shown),
-                    **worth(report),
-                }
-            )
+            print_json(LctlChecked(report).to_json())
         else:
             for finding in shown:
                 print_text(render(finding.diagnostic, report.readings[finding.document].source))

@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.lctl.reading import Documents, columns, documents, rows_of, worth
+from callsheet.apps.cli.lctl.reading import Documents, columns, documents
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
+from callsheet.apps.operations.lctl import document_rows, worth
 from callsheet.trace.lctl.cause import root_cause
 from callsheet.trace.lctl.check import Report
 from callsheet.trace.lctl.graph import ChainGraph, graph_of
@@ -54,7 +55,7 @@ def chain(documents: Documents, as_json: bool) -> None:
     report = documents.report()
     with may_stay_unread():
         if as_json:
-            print_json({"ok": report.is_ok, "documents": rows_of(report), **worth(report)})
+            print_json({"ok": report.is_ok, "documents": document_rows(report), **worth(report)})
         else:
             print_text(hops_text(report, columns=columns()))
 

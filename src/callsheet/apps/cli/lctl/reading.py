@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import click
 
 from callsheet.apps.cli.options import Decorator, folded
-from callsheet.diagnostics import CallsheetError, to_json
+from callsheet.diagnostics import CallsheetError
 from callsheet.trace.lctl.check import Report
 from callsheet.trace.lctl.check import check as check_chain
 from callsheet.trace.lctl.confidence import VerifiedRaise
-from callsheet.trace.lctl.findings import Finding, LctlError
+from callsheet.trace.lctl.findings import LctlError
 from callsheet.trace.lctl.reading import Reading, read
 from callsheet.trace.lctl.yaml_text import MOST_BYTES
 
@@ -104,50 +102,6 @@ documents: Decorator = folded(
 """The documents of a chain, as `documents`."""
 
 
-def finding_rows(report: Report, findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    """Findings as JSON objects, with their places."""
-    rows: list[dict[str, Any]] = []
-    for finding in findings:
-        source = report.readings[finding.document].source
-        row: dict[str, Any] = {"document": finding.document + 1, "source": source.name}
-        row |= {"rule": finding.rule, "level": str(finding.level), "message": finding.message}
-        if finding.fact is not None:
-            row["fact"] = finding.fact
-        row["path"] = list(finding.path)
-        told = to_json([finding.diagnostic], source)[0]
-        row |= {key: told[key] for key in ("line", "column", "end_line", "end_column", "help") if key in told}
-        rows.append(row)
-    return rows
-
-
-def worth(report: Report) -> dict[str, Any]:
-    """What the facts of the last document are worth, and what was lost, as JSON."""
-    return {
-        "effective": dict(report.effective),
-        "flagged": list(report.flagged),
-        "human_review": list(report.human_review),
-        "blocked": list(report.blocked),
-        "lost": [lost._asdict() for lost in report.lost],
-    }
-
-
 def columns() -> int:
     """How wide the output may be."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_COLUMNS
-
-
-def rows_of(report: Report) -> list[dict[str, Any]]:
-    """The documents, each with its kind and place in the chain, as JSON."""
-    rows: list[dict[str, Any]] = []
-    for place, (reading, document) in enumerate(zip(report.readings, report.documents, strict=True)):
-        row: dict[str, Any] = {"document": place + 1, "source": reading.source.name}
-        row["kind"] = None if document is None else str(document.kind)
-        row["ok"] = not any(finding.is_error for finding in report.of(place))
-        hop = report.hops.get(place)
-        if hop is not None:
-            chain = hop.body.chain
-            row |= {"chain": chain.id, "step": chain.step, "from": chain.source, "to": chain.target}
-            row["follows"] = [parent + 1 for parent in report.parents[place]]
-            row["effective"] = dict(hop.effective)
-        rows.append(row)
-    return rows

@@ -10,14 +10,10 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import preview, print_diagnostics, print_json, print_text, say
-from callsheet.apps.cli.plan.library import as_json as plan_json
 from callsheet.apps.cli.plan.library import open_library
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup
-    from callsheet.diagnostics import Diagnostic
-    from callsheet.ir import Plan
-    from callsheet.machine import Usage
     from callsheet.ports.tools import ToolSpec
 
 
@@ -52,49 +48,23 @@ def create(
         check_plan_id(plan_id)
     if only_prompt:
         return _print_prompt(goal, context, setup, as_json=as_json)
-    plan, tools, doubts, used = run_to_end(_made(goal, context, setup))
-    stored = open_library(plans_folder).save(plan, plan_id, replaces=replaces, tools=tools, goal=goal)
+    from callsheet.apps.operations.creating import plan_for  # noqa: PLC0415 - as above
+
+    made = run_to_end(plan_for(goal, context, setup))
+    stored = made.saved(open_library(plans_folder), plan_id, replaces=replaces)
     if as_json:
-        print_json({**plan_json(stored), "goal": goal, "usage": used.to_json()})
+        from callsheet.apps.operations.plans import stored_json  # noqa: PLC0415 - as above
+
+        print_json({**stored_json(stored), "goal": goal, "usage": made.used.to_json()})
         return Exit.OK
     from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - not for JSON
 
-    print_diagnostics(doubts, None)
-    click.echo(f"{stored.id}  {preview(plan.title or '')}".rstrip())
+    print_diagnostics(made.doubts, None)
+    click.echo(f"{stored.id}  {preview(made.plan.title or '')}".rstrip())
     click.echo(f"\n{terminal_graph(stored.require()).rstrip()}")
-    say(f"used {used.describe()}")
+    say(f"used {made.used.describe()}")
     say(f"kept in {stored.path}; run it with: callsheet plan run {stored.id}")
     return Exit.OK
-
-
-async def _made(
-    goal: str, context: str, setup: Setup
-) -> tuple[Plan, dict[str, str | None], tuple[Diagnostic, ...], Usage]:
-    """The checked plan, without an id, its tools, what was doubtful about them, and what it took."""
-    from dataclasses import replace  # noqa: PLC0415 - as above
-
-    from callsheet.api.checking import check_plan  # noqa: PLC0415
-    from callsheet.api.compiling import offered  # noqa: PLC0415
-    from callsheet.api.reach import pins_for_library  # noqa: PLC0415
-    from callsheet.apps.models import required_planner  # noqa: PLC0415
-    from callsheet.apps.session import open_toolbox  # noqa: PLC0415
-    from callsheet.machine import Spent, Usage  # noqa: PLC0415
-    from callsheet.ports.calls import CallContext  # noqa: PLC0415
-    from callsheet.ports.models.failures import as_error  # noqa: PLC0415
-    from callsheet.ports.models.model import ModelFailed  # noqa: PLC0415
-
-    planner = required_planner(setup)
-    async with open_toolbox(setup) as toolbox:
-        registry = toolbox.registry
-        call = CallContext("", "plan")
-        try:
-            plan = await planner.create(
-                goal, context, offered(registry), call, lambda plan: check_plan(plan, registry)
-            )
-        except ModelFailed as error:
-            raise as_error(error) from error
-        used = Usage.of(call.spent or Spent())
-        return replace(plan, id=None), pins_for_library(plan, registry), toolbox.diagnostics, used
 
 
 def _print_prompt(goal: str, context: str, setup: Setup, *, as_json: bool) -> Exit:

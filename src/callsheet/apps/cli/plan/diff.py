@@ -14,7 +14,8 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json
-from callsheet.apps.cli.reading import STDIN, PlanText
+from callsheet.apps.cli.reading import STDIN
+from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import Source
 from callsheet.ir import Plan
 from callsheet.ir.diff import PlanDiff, diff_plans

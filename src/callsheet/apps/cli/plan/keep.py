@@ -10,8 +10,8 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, say
-from callsheet.apps.cli.plan.library import as_json, open_library, the_id
-from callsheet.apps.cli.reading import PlanText
+from callsheet.apps.cli.plan.library import open_library, the_id
+from callsheet.apps.operations.reading import PlanText
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,7 +81,9 @@ def save(  # noqa: PLR0913 - an argument for each option
         goal=goal,
     )
     if as_json:
-        print_json(_as_json(stored))
+        from callsheet.apps.operations.plans import stored_json  # noqa: PLC0415 - not for --help
+
+        print_json(stored_json(stored))
         return Exit.OK
     print_diagnostics((*(text.diagnostics if text.plan is not None else ()), *doubts), text.source)
     params_of = f"  ({', '.join(map(str, stored.params))})" if stored.params else ""
@@ -117,9 +119,6 @@ def _say_what_is_missing(stored: StoredPlan, tools: Mapping[str, str | None], fr
     if unnamed:
         names = ",".join(unnamed)
         say(f"it reads what nothing in it sets: save it with --params {names}, or run it with --var")
-
-
-_as_json = as_json
 
 
 def _plan_in(text: PlanText) -> Plan:

@@ -15,7 +15,7 @@ from callsheet.diagnostics import CallsheetError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from callsheet.apps.cli.reading import PlanText
+    from callsheet.apps.operations.reading import PlanText
     from callsheet.diagnostics import Diagnostic
     from callsheet.ports.tools import Registry
     from callsheet.store.library import PlanLibrary, StoredPlan
@@ -77,7 +77,7 @@ def _neither(name: str, error: CallsheetError) -> CallsheetError:
 
 def text_of_stored(stored: StoredPlan, variables: Iterable[str] = ()) -> PlanText:
     """A plan of the library as commands take plans: under its id, with what is kept of it."""
-    from callsheet.apps.cli.reading import text_of  # noqa: PLC0415 - not for --help
+    from callsheet.apps.operations.reading import text_of  # noqa: PLC0415 - not for --help
 
     names = [*variables, *(param.name for param in stored.params)]
     text = text_of(stored.path, stored.result.source, syntax=stored.syntax, variables=names)
@@ -130,46 +130,3 @@ def other_tools(text: PlanText, names: Iterable[str], *, is_accepted: bool) -> D
         "look at it (`callsheet tools`), then save the plan again, or run it with --accept-changed-tools"
     )
     return Diagnostic("PLN025", Severity.ERROR, message, help=way_out)
-
-
-def as_json(stored: StoredPlan) -> dict[str, Any]:
-    """A stored plan as JSON data."""
-    from callsheet.ir import plan_hash  # noqa: PLC0415 - not for --help
-
-    plan = stored.require()
-    return {
-        "id": stored.id,
-        "path": str(stored.path),
-        "syntax": str(stored.syntax),
-        "title": plan.title,
-        "goal": stored.goal if stored.record is not None and stored.record.goal else plan.goal,
-        "plan_hash": plan_hash(plan),
-        **kept_json(stored),
-        "steps": [
-            {
-                "id": step.id,
-                "title": step.title,
-                "does": _does(step),
-                "depends_on": None if step.depends_on is None else list(step.depends_on),
-            }
-            for step in plan.steps
-        ],
-        "text": stored.text,
-    }
-
-
-def kept_json(stored: StoredPlan) -> dict[str, Any]:
-    """What is kept beside the text of a plan, as JSON data."""
-    return {
-        "version": stored.version,
-        "edited": stored.is_edited,
-        "params": [param.to_json() for param in stored.params],
-        "tools": dict(stored.tools),
-        "compiled": None if stored.compiled is None else dict(stored.compiled),
-    }
-
-
-def _does(step: Any) -> str:
-    from callsheet.views.describe import describe_action  # noqa: PLC0415 - not for --help
-
-    return describe_action(step.action)

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,11 +14,11 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say
-from callsheet.apps.cli.plan.library import as_json as plan_json
 from callsheet.apps.cli.plan.library import open_library, the_id
+from callsheet.apps.operations.plans import listed_json, stored_json
 
 if TYPE_CHECKING:
-    from callsheet.store.library import Listed, PlanLibrary, StoredPlan
+    from callsheet.store.library import PlanLibrary, StoredPlan
 
 _PIPED_COLUMNS = 100
 _MOST_TITLE = 60
@@ -37,7 +37,7 @@ def list_plans(plans_folder: Path | None, with_versions: bool, as_json: bool) ->
             _list_versions(library, [plan.id for plan in plans], as_json=as_json)
             return Exit.OK
         if as_json:
-            print_json([_listed_json(plan) for plan in plans])
+            print_json([listed_json(plan) for plan in plans])
             return Exit.OK
         width = max((len(plan.id) for plan in plans), default=0)
         for plan in plans:
@@ -49,15 +49,6 @@ def list_plans(plans_folder: Path | None, with_versions: bool, as_json: bool) ->
     if not plans:
         say(f"no plans in {library.folder}; `callsheet plan save FILE` puts one there")
     return Exit.OK
-
-
-def _listed_json(plan: Listed) -> dict[str, Any]:
-    return {
-        **plan._asdict(),
-        "path": str(plan.path),
-        "syntax": str(plan.syntax),
-        "params": [param.to_json() for param in plan.params],
-    }
 
 
 def _list_versions(library: PlanLibrary, ids: list[str], *, as_json: bool) -> None:
@@ -89,7 +80,7 @@ def show(plan_id: str, as_text: bool, plans_folder: Path | None, as_json: bool) 
     stored = open_library(plans_folder).load(plan_id)
     with may_stay_unread():
         if as_json:
-            print_json(plan_json(stored))
+            print_json(stored_json(stored))
         elif as_text:
             click.echo(stored.text.encode("utf-8", "backslashreplace"), nl=False)
         else:

@@ -42,7 +42,7 @@ def is_consented(forking: Forking, *, is_sure: bool, as_json: bool) -> bool:
                 "run_id": None,
                 "status": "not started",
                 "parent": {"run_id": forking.parent.run_id, "event": forking.at},
-                "effects": [_json(effect) for effect in effects],
+                "effects": [effect_json(effect) for effect in effects],
                 "needs": "--yes",
             }
         )
@@ -83,7 +83,8 @@ def _call(call: AheadCall, parent: str) -> str:
     return f"next: {args}"
 
 
-def _json(effect: EffectAhead) -> dict[str, Any]:
+def effect_json(effect: EffectAhead) -> dict[str, Any]:
+    """What a run may do to the world, as a JSON object."""
     return {
         "step": effect.step,
         "tool": effect.tool,

@@ -12,7 +12,8 @@ from callsheet.apps.cli.travel import consent, going
 
 if TYPE_CHECKING:
     from callsheet.ir import JSON
-    from callsheet.runtime.forking import Edits, Forking
+    from callsheet.runtime.edits import Edits
+    from callsheet.runtime.forking import Forking
     from callsheet.store.journal import Journal
 
 
@@ -59,9 +60,9 @@ def fork(
     without a terminal --yes is needed, and else the exit status is 4 and nothing is done. `callsheet runs
     diff` then says what came of it.
     """
-    from callsheet.runtime import forking  # noqa: PLC0415 - brings the runtime
+    from callsheet.runtime.edits import Edits  # noqa: PLC0415 - brings the runtime
 
-    edits = forking.Edits(
+    edits = Edits(
         options.parse_variables(variables, "--set"),
         dict(_argument(text) for text in arguments),
         dict(_step(text) for text in steps),
@@ -71,14 +72,14 @@ def fork(
 
 
 def _forking(journal: Journal, run: str, at: int, edits: Edits, model: str) -> Forking:
+    from callsheet.apps.cli.travel.revision import revise  # noqa: PLC0415 - opens tools
+    from callsheet.apps.credentials import credentials_for  # noqa: PLC0415 - as above
     from callsheet.runtime import forking  # noqa: PLC0415 - as above
 
-    revision = None
+    known, revision = credentials_for(journal, run), None
     if edits.changes_plan:
-        from callsheet.apps.cli.travel.revision import revise  # noqa: PLC0415 - opens tools
-
-        revision = revise(forking.drafted(journal, run, edits), model)
-    return forking.fork(journal, run, at, edits, revision)
+        revision = revise(forking.drafted(journal, run, edits, known), model)
+    return forking.fork(journal, run, at, edits, revision, known)
 
 
 def _argument(text: str) -> tuple[tuple[str, str], JSON]:

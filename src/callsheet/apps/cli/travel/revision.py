@@ -9,17 +9,11 @@ from __future__ import annotations
 import sys
 from contextlib import redirect_stdout
 
-from callsheet.api.agents import wrong_tools
-from callsheet.api.checking import check_plan
-from callsheet.api.proving import prove
-from callsheet.api.reach import facts_of, pins_of
 from callsheet.apps.cli.loop import run_to_end
+from callsheet.apps.hosting.revising import revision_on
 from callsheet.apps.models import asked_by, carried_on
-from callsheet.apps.session import Setup, open_toolbox, undertaking
-from callsheet.diagnostics import CallsheetError
-from callsheet.ir import OnInDoubt
+from callsheet.apps.session import Setup, open_toolbox
 from callsheet.runtime.forking import Draft, Revision
-from callsheet.store.records import secret_labels
 
 
 def revise(draft: Draft, model: str) -> Revision:
@@ -38,21 +32,4 @@ async def _revise(draft: Draft, model: str) -> Revision:
     asked = asked_by(setup, plan, start.limits, must_plan=False)
     needed = None if asked.knows_all_tools(plan) else plan
     async with open_toolbox(setup, needed, asked.agents) as toolbox:
-        registry = toolbox.registry
-        found = (
-            *toolbox.diagnostics,
-            *check_plan(plan, registry, start.inputs, means=asked.means),
-            *wrong_tools(plan, registry, asked.agents),
-        )
-        if any(d.is_error for d in found):
-            raise CallsheetError(found)
-        policy = None
-        if draft.policy is not None:
-            labels = secret_labels(draft.policy, start.secret)
-            proof = prove(plan, draft.policy, registry, inputs=start.inputs, labels=labels)
-            proof = proof.under(undertaking(setup, registry, keeps_labels=True))
-            proof.raise_if_refused()
-            policy = proof.policy
-        on_in_doubt = OnInDoubt(setup.settings.on_in_doubt)
-        facts = facts_of(plan, registry, on_in_doubt, asked.agents)
-        return Revision(plan, facts, pins_of(plan, registry, asked.agents), policy)
+        return revision_on(draft, setup, asked, toolbox)

@@ -1,0 +1,68 @@
+"""The pages of diagnostics: one an area, with the page of each code as `callsheet explain` shows it."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+
+from scripts.reference.tables import table
+
+from callsheet.diagnostics import CODES, Code, explain
+
+AREAS = {
+    "AGT": "agents",
+    "API": "the HTTP interface",
+    "CFG": "configuration and usage",
+    "CHK": "what the checks find in a plan",
+    "CMP": "what can keep a goal from becoming a plan",
+    "DAG": "JSON plans",
+    "GRM": "flat plans of models",
+    "JRN": "the journal",
+    "LSP": "the editor",
+    "LTP": "LTP text",
+    "MCP": "callsheet as an MCP server",
+    "MDL": "models",
+    "MIC": "Micro-CLI",
+    "PLN": "the plan library and its planner",
+    "POL": "policies: 0xx the file, 1xx what they refuse",
+    "RUN": "what can end a run",
+    "SEC": "secrets and their keys",
+    "TOL": "tools and servers",
+    "TRC": "runs given to tools that show traces",
+}
+
+
+def code_pages() -> dict[str, str]:
+    """A page an area, and one that lists all codes."""
+    areas = {area: list(codes) for area, codes in groupby(sorted(CODES.values(), key=_name), _area)}
+    made = {f"codes-{area.lower()}.md": _area_page(area, codes) for area, codes in areas.items()}
+    return {"codes.md": _list_page(areas), **made}
+
+
+def _name(entry: Code) -> str:
+    return entry.name
+
+
+def _area(entry: Code) -> str:
+    return entry.name[:3]
+
+
+def _list_page(areas: dict[str, list[Code]]) -> str:
+    parts = ["# Diagnostic codes\n\nEvery message has a code; `callsheet explain CODE` prints its page.\n"]
+    for area, codes in areas.items():
+        rows = [
+            [f"[{entry.name}](codes-{area.lower()}.md#{entry.name.lower()})", entry.title] for entry in codes
+        ]
+        parts.append(f"## {area}: {AREAS[area]}\n\n{table(['code', 'means'], rows)}")
+    return "\n".join(parts)
+
+
+def _area_page(area: str, codes: list[Code]) -> str:
+    parts = [f"# {area}: {AREAS[area]}\n"]
+    for entry in codes:
+        body = (explain(entry.name) or "").strip().split("\n", 1)
+        text = body[1].strip() if len(body) > 1 else ""
+        text = re.sub(r"^(#+) ", r"##\1 ", text, flags=re.MULTILINE)
+        text = re.sub(r"^```(\w+) (?:bad|good)$", r"```\1", text, flags=re.MULTILINE)
+        parts.append(f"## {entry.name}: {entry.title} {{ #{entry.name.lower()} }}\n\n{text}\n")
+    return "\n".join(parts)

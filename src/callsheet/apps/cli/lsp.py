@@ -1,0 +1,59 @@
+"""`callsheet lsp`: plans in editors, over the language server protocol."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.apps.session import Setup
+
+
+@click.command()
+@click.option("--stdio", is_flag=True, help="Talk over standard input and output; the default.")
+@click.option(
+    "--tcp",
+    "port",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help="Listen on this port of 127.0.0.1 instead; 0 takes a free one, which is printed.",
+)
+@options.policy_if_any
+@options.checked_tools
+@options.variables
+def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tuple[str, ...]) -> None:
+    """Answer an editor: findings, completion, hovers, renaming, formatting of plans and policies.
+
+    Servers are asked for their tools only if their configuration is named, once at the start. Nothing is run.
+    """
+    if stdio and port is not None:
+        raise click.UsageError("--stdio and --tcp are two ways; give one")
+    given = options.parse_variables(variables)
+    try:
+        from callsheet.apps.lsp.serving import serve_stdio, serve_tcp, take_output  # noqa: PLC0415 - not for --help
+    except ModuleNotFoundError as error:
+        if error.name not in ("pygls", "lsprotocol"):
+            raise
+        raise CallsheetError.single(
+            "LSP001", "this needs the package pygls", help="pip install 'callsheet[lsp]'"
+        ) from error
+    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.output import say  # noqa: PLC0415 - as above
+    from callsheet.apps.lsp.analysis import Surroundings  # noqa: PLC0415 - as above
+    from callsheet.apps.lsp.server import make_server  # noqa: PLC0415 - as above
+    from callsheet.apps.lsp.toolshelf import tools_here  # noqa: PLC0415 - as above
+
+    out = take_output() if port is None else None
+    here = Surroundings(
+        setup, tools_here(setup), options.policy_named(policy, setup), tuple(given), setup.means
+    )
+    if out is not None:
+        serve_stdio(make_server(here), out)
+    else:
+        run_to_end(
+            serve_tcp(lambda: make_server(here), port or 0, lambda n: say(f"listening on 127.0.0.1:{n}"))
+        )

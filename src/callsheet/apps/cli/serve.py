@@ -1,0 +1,164 @@
+"""`callsheet serve`: the HTTP API and the web viewer, on this machine unless something else is said."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import say
+from callsheet.diagnostics import CallsheetError
+
+if TYPE_CHECKING:
+    from callsheet.apps.http.serving import Serving, Wishes
+    from callsheet.apps.session import Setup
+
+
+def _wishes(**given: object) -> dict[str, object]:
+    return given
+
+
+_wanted = options.folded(
+    "wanted",
+    _wishes,
+    address=click.option(
+        "--host", "address", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen here."
+    ),
+    port=click.option(
+        "--port", type=click.IntRange(0, 65_535), default=8420, show_default=True, help="0 takes a free one."
+    ),
+    allow_hosts=click.option(
+        "--allow-host",
+        "allow_hosts",
+        multiple=True,
+        metavar="NAME[:PORT]",
+        help="A name under which a proxy is reached; may be repeated.",
+    ),
+    running=click.option(
+        "--running", type=click.IntRange(1, 1_000), default=16, show_default=True, help="Runs at once."
+    ),
+    queued=click.option(
+        "--queued", type=click.IntRange(0), default=1_000, show_default=True, help="Runs that may wait."
+    ),
+    drain=click.option(
+        "--drain",
+        type=click.FloatRange(0, 3_600),
+        default=5.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long runs under way may go on when the server is stopped.",
+    ),
+    per_second=click.option(
+        "--rate", "per_second", type=click.FloatRange(0), default=100.0, show_default=True, metavar="N",
+        help="Requests a second of one client; 0 for no bound.",
+    ),
+    most_body=click.option(
+        "--max-body", "most_body", type=click.IntRange(1_024), default=4 * 1024 * 1024, show_default=True,
+        metavar="BYTES", help="The largest body.",
+    ),
+    body_seconds=click.option(
+        "--body-timeout", "body_seconds", type=click.FloatRange(0.1), default=10.0, show_default=True,
+        metavar="SECONDS", help="How long a body may take to come.",
+    ),
+)  # fmt: skip
+
+
+@click.command()
+@_wanted
+@click.option("--no-auth", is_flag=True, help="Let everybody on this machine in, without a token.")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The token; default: $CALLSHEET_TOKEN, else a new one that is printed.",
+)
+@options.tool_sources
+@options.policy_if_any
+@options.plans_folder
+@options.journal_path
+@click.option("--json", "as_json", is_flag=True, help="Print where it listens as a JSON object.")
+def serve(
+    wanted: dict[str, object],
+    no_auth: bool,
+    token_file: Path | None,
+    setup: Setup,
+    policy: str,
+    plans_folder: Path | None,
+    journal: Path | None,
+    as_json: bool,
+) -> int:
+    """Serve the HTTP API under /v1, and the web viewer at /.
+
+    It listens on this machine alone, and asks for the token that is printed once. Ctrl-C stops it: runs that
+    are under way are interrupted, and `callsheet resume` or the next server carries them on.
+    """
+    if no_auth and token_file is not None:
+        raise click.UsageError("--no-auth and --token-file contradict each other")
+    _require_extra()
+    from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - brings the server, as all below
+
+    token, is_new = (None, False) if no_auth else chosen_token(token_file)
+    wishes = replace(_read(wanted), token=token, plans=plans_folder)
+    wishes.check()
+    _serve(wishes, setup, policy, journal, token=token if is_new else None, as_json=as_json)
+    return Exit.OK
+
+
+def _require_extra() -> None:
+    from importlib.util import find_spec  # noqa: PLC0415 - not for --help
+
+    for name in ("starlette", "uvicorn"):
+        if find_spec(name) is None:
+            raise CallsheetError.single(
+                "API017",
+                f"the HTTP API needs {name}, which is not installed",
+                help="pip install 'callsheet[api]'",
+            )
+
+
+def _read(wanted: dict[str, object]) -> Wishes:
+    from callsheet.apps.http.rates import Rate  # noqa: PLC0415 - as above
+    from callsheet.apps.http.serving import Wishes  # noqa: PLC0415
+    from callsheet.apps.http.state import Bounds  # noqa: PLC0415
+
+    given = dict(wanted)
+    per_second = float(str(given.pop("per_second")))
+    bounds = Bounds(
+        most_body=int(str(given.pop("most_body"))), body_seconds=float(str(given.pop("body_seconds")))
+    )
+    return Wishes(rate=Rate(per_second, max(1, int(4 * per_second))), bounds=bounds, **given)  # pyright: ignore[reportArgumentType]
+
+
+def _serve(
+    wishes: Wishes, setup: Setup, policy: str, journal: Path | None, *, token: str | None, as_json: bool
+) -> None:
+    from callsheet.api.threads import with_own_threads  # noqa: PLC0415 - as above
+    from callsheet.apps.http.serving import serve as serving  # noqa: PLC0415
+
+    def tell(ready: Serving) -> None:
+        if as_json:
+            click.echo(json.dumps({"url": ready.url, "sign_in": ready.sign_in_url, "token": token}))
+            return
+        say(f"callsheet serves {ready.url}; the viewer: {ready.sign_in_url}")
+        if token is not None:
+            say(f"token (shown once): {token}")
+        say("Ctrl-C stops it")
+
+    with options.open_journal(journal) as opened:
+        work = serving(
+            wishes,
+            setup,
+            opened,
+            policy=options.policy_named(policy, setup),
+            on_ready=tell,
+            say=say,
+        )
+        asyncio.run(with_own_threads(work))
+    if not as_json:
+        say("stopped; `callsheet runs --status interrupted` lists what can be resumed")

@@ -1,0 +1,34 @@
+"""What is configured of secrets for a run of the journal: in the environment, and for its servers.
+
+In: a journal and a run. Out: the credentials, to be looked for in what is edited. No server is opened.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from callsheet.apps.session import Setup, choose_servers
+from callsheet.diagnostics import CallsheetError
+from callsheet.sealing.configured import configured, in_environment
+from callsheet.sealing.known import Known
+from callsheet.store.journal import Journal
+from callsheet.store.records import Start
+
+
+def credentials_for(journal: Journal, run: str) -> Known:
+    """The credentials of the environment, and of the servers that a run was started with.
+
+    Raises JournalError for an unknown run.
+    """
+    first = next(journal.events(journal.find_run(run).run_id), None)
+    start = Start.from_json({} if first is None or first.body is None else first.body)
+    setup = Setup.from_note(start.launch)
+    found = [*in_environment(os.environ)]
+    with suppress(CallsheetError):  # what is not there any more is told of where it is needed
+        servers = choose_servers(setup, None).configs
+        if servers:
+            from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - only with servers
+
+            found += credentials_of(servers)
+    return configured(found)

@@ -1,0 +1,74 @@
+"""A run of the journal carried on with the tools that it was started with, shared ones where it can be.
+
+In: a run's id and terms. Out: its outcome. The same as `callsheet resume` does, without a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from callsheet.api.reach import absent_tools, pins_of, refused_tools
+from callsheet.apps.cli.veil import Veil
+from callsheet.apps.hosting.orders import Resumption
+from callsheet.apps.hosting.shared import SharedTools
+from callsheet.apps.models import asked_by, carried_on, with_fetched
+from callsheet.apps.session import Setup
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Plan
+from callsheet.machine import Limits
+from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.gateway import Ports
+from callsheet.runtime.runs import Watch, check_pins, resume_run
+from callsheet.store import Journal
+from callsheet.store.records import Start
+
+
+async def carry_on(
+    journal: Journal,
+    run_id: str,
+    terms: Resumption,
+    tools: SharedTools,
+    veil: Veil,
+    watch: Watch,
+    say: Callable[[str], None],
+) -> RunOutcome:
+    """Take a run up where its journal ends, and carry it as far as it goes; raises as `resume_run` does."""
+
+    @asynccontextmanager
+    async def ports_for(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
+        setup = with_fetched(carried_on(Setup.from_note(start.launch), ""), say, plan)
+        limits: Limits = start.limits if terms.limits is None else terms.limits(start.limits)
+        asked = asked_by(setup, plan, limits, must_plan=False)
+        needed = None if asked.knows_all_tools(plan) else plan
+        async with tools.for_run(setup, needed, asked.agents) as toolbox:
+            registry = toolbox.registry
+            veil.know(toolbox.known)
+            gone = [registry.missing(name) for name in absent_tools(plan, registry, asked.agents)]
+            if gone:
+                raise CallsheetError([*toolbox.diagnostics, *gone])
+            if not terms.accepts_changed_tools:
+                check_pins(start, pins_of(plan, registry, asked.agents))
+            refused = refused_tools(plan, registry, asked.agents)
+            if refused:
+                raise CallsheetError(refused)
+            compiler = asked.compiler(registry, setup.settings.on_in_doubt)
+            yield toolbox.ports(asked.model, compiler, asked.turns(registry))
+
+    observer = terms.ears.observer
+    watch = replace(
+        watch,
+        observer=None if observer is None else veil.observing(observer),
+        hears_all=observer is not None,
+        on_declared=veil.know,
+    )
+    return await resume_run(
+        journal,
+        run_id,
+        ports_for,
+        in_doubt=terms.in_doubt,
+        watch=watch,
+        present=terms.ears.present,
+        limits=terms.limits,
+    )

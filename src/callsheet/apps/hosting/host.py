@@ -1,0 +1,373 @@
+"""The host of runs: starts, carries on, ends and watches them, many at once, in one process.
+
+In: orders. Out: ids of runs, whose journal tells everything else. A run is in the journal before its order
+is answered, so that none is lost whatever becomes of the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import NamedTuple, TypeVar
+
+from callsheet.api.given import id_of_run
+from callsheet.apps.cli.veil import Veil
+from callsheet.apps.credentials import credentials_for
+from callsheet.apps.hosting.carried import Carried, Stage
+from callsheet.apps.hosting.carrying import carry_on
+from callsheet.apps.hosting.orders import ForkOrder, Order, RerunOrder, Resumption
+from callsheet.apps.hosting.preparing import House, prepare
+from callsheet.apps.hosting.revising import consented, revised
+from callsheet.apps.hosting.shared import SharedTools
+from callsheet.apps.hosting.telling import told_outcome
+from callsheet.apps.hosting.watching import Sight, Standing, follow
+from callsheet.apps.operations.runs import shown_status
+from callsheet.apps.session import Setup
+from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.machine import Limits
+from callsheet.policy.model import Policy
+from callsheet.ports.tools import Tool
+from callsheet.runtime import forking
+from callsheet.runtime.answers import Answer, PendingAsk
+from callsheet.runtime.cancelling import PATIENCE, cancel_run
+from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
+from callsheet.runtime.inbox import answer_run, asks_of
+from callsheet.runtime.runs import Watch, enlist_run
+from callsheet.store import Journal, JournalError
+from callsheet.store.events import Event
+from callsheet.store.ledger import run_exists
+from callsheet.store.owned import is_owned
+from callsheet.store.place import place_of
+from callsheet.store.reader import RunInfo
+
+_T = TypeVar("_T")
+_log = logging.getLogger("callsheet.hosting")
+_READERS = 8
+_MOST_PROBLEMS = 1_000
+
+
+class Started(NamedTuple):
+    """A run that is in the journal and goes on as soon as there is a place; the warnings."""
+
+    run_id: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class Host:
+    """Carries runs of one journal on the tools of one setup; an async context manager.
+
+    At most `most_running` runs are under way at once, and `most_queued` wait for a place; more are refused
+    (API011). All are held to `policy` and within `limits`. Leaving the context interrupts what is under way:
+    the journal carries it on, here or elsewhere. `say` hears what is noteworthy.
+    `more_tools` are there besides those of the setup.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        journal: Journal,
+        *,
+        limits: Limits | None = None,
+        policy: Policy | None = None,
+        most_running: int = 16,
+        most_queued: int = 1_000,
+        say: Callable[[str], None] = _log.info,
+        more_tools: Iterable[Tool] = (),
+    ) -> None:
+        self.journal = journal
+        self.tools = SharedTools(setup, more_tools)
+        self.veil = Veil(setup.settings.secrets.shapes)
+        self.house = House(self.tools, limits or setup.settings.limits, policy, say, self.beside)
+        self._most = most_running + most_queued
+        self._places = asyncio.Semaphore(most_running)
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="callsheet-host")
+        self._carried: dict[str, Carried] = {}
+        self._problems: dict[str, CallsheetError] = {}
+        self._alarms: dict[str, asyncio.TimerHandle] = {}
+        self._afterwards: set[asyncio.Task[None]] = set()
+        self._is_closing = False
+
+    async def __aenter__(self) -> Host:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self, patience: float = 0.0) -> None:
+        """Take no more orders; wait so many seconds for what is under way, then interrupt it."""
+        self._is_closing = True
+        for alarm in self._alarms.values():
+            alarm.cancel()
+        under_way = [run.task for run in self._carried.values() if run.stage is Stage.RUNNING]
+        for run in tuple(self._carried.values()):
+            if run.stage is Stage.QUEUED:
+                await run.interrupt()
+        if patience > 0 and under_way:
+            await asyncio.wait(under_way, timeout=patience)
+        await asyncio.gather(*(run.interrupt() for run in tuple(self._carried.values())))
+        await asyncio.gather(*self._afterwards)
+        await self.tools.close()
+        self._readers.shutdown(wait=True, cancel_futures=True)
+
+    async def beside(self, look: Callable[[], _T], /) -> _T:
+        """What `look` gives or raises, worked out in a thread while the event loop goes on."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, look)
+
+    # ------------------------------------------------------------ new runs
+
+    async def start(self, order: Order) -> Started:
+        """Check a plan, put its run into the journal, and carry it as soon as there is a place.
+
+        Raises CallsheetError: all that speaks against the plan, JRN001 and JRN003 for its id, API011 where
+        there is no place in the queue, API016 for a host that closes.
+        """
+        self._check_open()
+        run_id = id_of_run(order.run_id)
+        if self.journal.parts.reader.has_run(run_id):
+            raise run_exists(run_id)
+        prepared = await prepare(order, self.house)
+        self._check_open()
+        self.veil.know(prepared.launch.known + prepared.known)
+        await enlist_run(prepared.plan, prepared.known, prepared.launch, self.journal, run_id)
+        self._carry(run_id, Resumption(ears=order.ears))
+        return Started(run_id, prepared.diagnostics)
+
+    async def rerun(self, run_id: str, order: RerunOrder) -> Started:
+        """Run a plan again from a step, as a new run; raises what `callsheet rerun` raises."""
+        self._check_open()
+        made = await self.beside(lambda: forking.rerun(self.journal, run_id, order.place, order.by))
+        return await self._branch_off(made, order.run_id, order.terms, effects=order.effects)
+
+    async def fork(self, run_id: str, order: ForkOrder) -> Started:
+        """Go on from an event in a new run, with something edited; raises what `callsheet fork` raises."""
+        self._check_open()
+        edits, revision = order.edits, None
+        known = await self.beside(lambda: credentials_for(self.journal, run_id))
+        if edits.changes_plan:
+            draft = await self.beside(lambda: forking.drafted(self.journal, run_id, edits, known))
+            revision = await revised(draft, self.tools)
+        made = await self.beside(lambda: forking.fork(self.journal, run_id, order.at, edits, revision, known))
+        return await self._branch_off(made, order.run_id, order.terms, effects=order.effects)
+
+    async def _branch_off(
+        self, made: forking.Forking, name: str | None, terms: Resumption, *, effects: bool
+    ) -> Started:
+        consented(made, agreed=effects)
+        new_id = id_of_run(name)
+        self._check_open()
+        await self.beside(lambda: made.write(self.journal, new_id))
+        if made.folded.machine.result is not None:
+            await self.beside(lambda: forking.conclude(self.journal, new_id))
+        else:
+            self._carry(new_id, terms)
+        return Started(new_id)
+
+    # ------------------------------------------------------------ runs that there are
+
+    def info(self, run_id: str) -> RunInfo:
+        """The run of exactly this id; raises JournalError (JRN002) where there is none."""
+        info = self.journal.find_run(run_id)
+        if info.run_id != run_id:
+            raise self.journal.parts.reader.unknown_run(run_id)
+        return info
+
+    def standing(self, run_id: str) -> Standing:
+        """How a run stands now: as `callsheet runs` shows it, and `queued` where it waits for its place."""
+        info = self.info(run_id)
+        return Standing(self.status(info), info.events, info.status.is_final)
+
+    def status(self, info: RunInfo) -> str:
+        """The status of a run as people are told it."""
+        carried = self._carried.get(info.run_id)
+        if carried is not None and not info.status.is_final:
+            return str(carried.stage)
+        return shown_status(self.journal, info)
+
+    def problem(self, run_id: str) -> CallsheetError | None:
+        """Why the run could not be carried on here, the last time that it was tried."""
+        return self._problems.get(run_id)
+
+    def carried(self, run_id: str) -> Carried | None:
+        """The run, where it is queued or under way here."""
+        return self._carried.get(run_id)
+
+    def all_carried(self) -> list[Carried]:
+        """The runs that are queued or under way here."""
+        return [*self._carried.values()]
+
+    def watch(self, run_id: str, after: int = 0) -> AsyncGenerator[Event | Standing]:
+        """The events of a run after a number, and those that come; see `watching.follow`."""
+        return follow(Sight(self.journal, self.beside, self.carried, self.standing), run_id, after)
+
+    async def resume(self, run_id: str, terms: Resumption | None = None) -> None:
+        """Carry a run on as soon as there is a place; `problem` tells what kept it from that.
+
+        Raises JournalError: JRN002 for an unknown run, JRN004 for one that is carried on here or elsewhere;
+        API011 and API016 as `start` does. A run that has ended stays so.
+        """
+        self._check_open()
+        await self.beside(lambda: self.info(run_id))
+        if run_id in self._carried or await self._is_elsewhere(run_id):
+            raise JournalError(
+                "JRN004",
+                f"run {run_id} is carried on already",
+                "watch it; it can be resumed when it stands still",
+            )
+        self._carry(run_id, terms or Resumption())
+
+    async def wait(self, run_id: str, patience: float | None = None) -> bool:
+        """Wait until a run goes on no more here, up to so many seconds; whether it does not."""
+        carried = self._carried.get(run_id)
+        return carried is None or await carried.stopped(patience)
+
+    async def outcome(self, run_id: str) -> RunOutcome:
+        """Where a run stands when it goes on no more here, told by its journal: its secrets are sealed.
+
+        Raises what kept it from being carried on, and JournalError as `Journal.events` does.
+        """
+        await self.wait(run_id)
+        problem = self._problems.get(run_id)
+        if problem is not None:
+            raise problem
+        return self.veil.outcome(await self.beside(lambda: told_outcome(self.journal, run_id)))
+
+    async def cancel(
+        self, run_id: str, reason: str = "cancelled", patience: float = PATIENCE
+    ) -> RunOutcome | None:
+        """End a run for good, wherever it is; None where it has been asked to and has not ended in time.
+
+        Raises JournalError: JRN002 for an unknown run, JRN032 for one that has ended, JRN012 where its
+        journal is damaged.
+        """
+        before = await self.beside(lambda: self.info(run_id))
+        carried = self._carried.get(run_id)
+        if carried is None or before.status.is_final:
+            return await cancel_run(self.journal, run_id, reason, patience)
+        began = time.monotonic()
+        carried.cancel(reason)
+        if not await carried.stopped(patience):
+            return None
+        task = carried.task
+        if not task.cancelled() and task.exception() is None and task.result().result is not None:
+            return task.result()
+        left = max(0.0, patience - (time.monotonic() - began))
+        return await cancel_run(self.journal, run_id, reason, left)
+
+    async def decide(
+        self, run_id: str, calls: list[str], verdict: Resolution, *, every: bool = False
+    ) -> RunOutcome:
+        """Decide what becomes of calls in doubt, as `callsheet decide` does; `resume` carries the run on."""
+        await self.beside(lambda: self.info(run_id))
+        return await self.beside(lambda: decide_calls(self.journal, run_id, calls, verdict, every=every))
+
+    async def answer(
+        self,
+        run_id: str,
+        answer: Answer | Callable[[PendingAsk], Answer],
+        which: str | None = None,
+        *,
+        digest: str | None = None,
+    ) -> PendingAsk:
+        """Answer what a run asks, as `callsheet approve` does; a run that stands still here then goes on.
+
+        Raises CallsheetError: JRN002, RUN030, RUN031.
+        """
+        await self.beside(lambda: self.info(run_id))
+        ask = await self.beside(lambda: answer_run(self.journal, run_id, answer, which, digest=digest))
+        self._go_on(run_id)
+        return ask
+
+    async def asks(self, run_id: str) -> list[PendingAsk]:
+        """What a run has asked people and has not gone on from."""
+        return await self.beside(lambda: asks_of(self.journal, run_id))
+
+    # ------------------------------------------------------------ carrying
+
+    def _check_open(self) -> None:
+        if self._is_closing:
+            raise CallsheetError.single(
+                "API016",
+                "callsheet is being stopped and takes no more runs",
+                help="ask again when it is back",
+            )
+        if len(self._carried) >= self._most:
+            raise CallsheetError.single(
+                "API011",
+                f"{len(self._carried)} runs are under way or queued, and there is room for no more",
+                help="ask again when some have ended",
+            )
+
+    def _carry(self, run_id: str, terms: Resumption) -> None:
+        """Queue a run that is in the journal."""
+        alarm = self._alarms.pop(run_id, None)
+        if alarm is not None:
+            alarm.cancel()
+        self._problems.pop(run_id, None)
+
+        async def work(watch: Watch) -> RunOutcome:
+            return await carry_on(self.journal, run_id, terms, self.tools, self.veil, watch, self.house.say)
+
+        carried = Carried(run_id, self._places, work)
+        self._carried[run_id] = carried
+        carried.task.add_done_callback(lambda _: self._has_stopped(carried))
+
+    def _has_stopped(self, carried: Carried) -> None:
+        """Let go of a run that goes on no more, and see to what follows."""
+        del self._carried[carried.run_id]
+        task = carried.task
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
+            self._wake_later(task.result())
+            return
+        if not isinstance(error, CallsheetError):
+            _log.error("run %s has met a bug", carried.run_id, exc_info=error)
+            error = CallsheetError.single(
+                "API013", f"a bug of callsheet has stopped the run: {type(error).__name__}: {error}"
+            )
+        else:
+            said = "; ".join(f"{d.code}: {d.message}" for d in self.veil.error(error).diagnostics)
+            _log.warning("run %s cannot be carried on: %s", carried.run_id, said)
+        while len(self._problems) >= _MOST_PROBLEMS:
+            del self._problems[next(iter(self._problems))]
+        self._problems[carried.run_id] = error
+
+    def _wake_later(self, outcome: RunOutcome) -> None:
+        """See to it that a run which waits goes on: with an answer that has just come, or when time is up."""
+        if outcome.result is not None or not outcome.waiting or self._is_closing:
+            return
+        dues = [ask.until for ask in outcome.waiting if ask.until is not None]
+        if dues:
+            loop = asyncio.get_running_loop()
+            delay = max(0.0, min(dues) - time.time()) + 0.05
+            self._alarms[outcome.run_id] = loop.call_later(delay, self._go_on, outcome.run_id)
+        task = asyncio.create_task(self._take_answers(outcome.run_id))
+        self._afterwards.add(task)
+        task.add_done_callback(self._afterwards.discard)
+
+    async def _take_answers(self, run_id: str) -> None:
+        """Carry a run on whose answer came while it was about to stop."""
+        try:
+            if any(ask.is_answered for ask in await self.asks(run_id)):
+                self._go_on(run_id)
+        except CallsheetError as error:
+            _log.warning("the inbox of run %s cannot be read: %s", run_id, error)
+
+    def _go_on(self, run_id: str) -> None:
+        """Carry a run on that stands still and that nobody else carries."""
+        if self._is_closing or run_id in self._carried:
+            return
+        if is_owned(place_of(self.journal.path), run_id):
+            return
+        self._carry(run_id, Resumption())
+
+    async def _is_elsewhere(self, run_id: str) -> bool:
+        place = place_of(self.journal.path)
+        return await self.beside(lambda: is_owned(place, run_id))

@@ -1,0 +1,176 @@
+"""A plan made ready to be run: checked against the tools that there are, proved, with what a run begins.
+
+In: an order, shared tools. Out: the run's launch and what is to be said of it; or CallsheetError with
+everything that speaks against it. Nothing is in the journal yet, and no tool has been called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from callsheet.api.agents import wrong_tools
+from callsheet.api.checking import check_plan, idle_rules
+from callsheet.api.given import values_of
+from callsheet.api.proving import prove
+from callsheet.api.reach import facts_of, pins_of, servers_of
+from callsheet.apps.cli.plan.library import bound, changed_tools, other_tools
+from callsheet.apps.hosting.orders import Order, tightened
+from callsheet.apps.hosting.shared import SharedTools
+from callsheet.apps.hosting.watching import Beside
+from callsheet.apps.models import Asked, asked_by, with_fetched
+from callsheet.apps.session import Setup, Toolbox, setup_of_run, undertaking
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
+from callsheet.ir import JSON, OnInDoubt, Plan, canonical_tool_name, plan_hash
+from callsheet.machine import Limits
+from callsheet.policy.model import Policy
+from callsheet.runtime.runs import Launch
+from callsheet.sealing.known import Known
+from callsheet.store.records import secret_labels
+
+_FIRST_SIGHT = "TOL022"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run that is about to begin: its plan, what it starts with, the secrets of its tools, warnings."""
+
+    plan: Plan
+    launch: Launch
+    known: Known
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What holds for all runs of a host: tools, limits, policy, and who hears what is noteworthy."""
+
+    tools: SharedTools
+    limits: Limits
+    policy: Policy | None
+    say: Callable[[str], None]
+    beside: Beside
+
+
+async def prepare(order: Order, house: House) -> Prepared:
+    """Check and prove the plan of an order; raises CallsheetError, PolicyRefused among them."""
+    plan = order.text.require()
+    inputs = bound(order.text, values_of(order.inputs), ())
+    limits = _limits(order, house.limits)
+    setup = with_fetched(house.tools.setup, house.say, plan)
+    asked = asked_by(setup, plan, limits)
+    toolbox = await house.tools.for_plan(None if asked.knows_all_tools(plan) else plan, asked.agents)
+    given = _Given(order, inputs, limits, setup, _policy(order, house))
+    return await house.beside(lambda: _prepared(given, toolbox, asked))
+
+
+class _Given(NamedTuple):
+    """What a run is to begin with, as far as no tool has a say in it."""
+
+    order: Order
+    inputs: dict[str, JSON]
+    limits: Limits
+    setup: Setup
+    policy: Policy | None
+
+
+def _prepared(given: _Given, toolbox: Toolbox, asked: Asked) -> Prepared:
+    order, inputs, limits, setup, _ = given
+    plan, registry, agents = order.text.require(), toolbox.registry, asked.agents
+    warnings = _check(given, toolbox, asked)
+    policy, said = _proved(given, toolbox)
+    on_in_doubt = order.on_in_doubt or setup.settings.on_in_doubt
+    servers = servers_of(plan, registry, toolbox.servers, agents) if toolbox.servers else {}
+    launch = Launch(
+        facts=facts_of(plan, registry, OnInDoubt(on_in_doubt), agents),
+        pins=pins_of(plan, registry, agents),
+        inputs=inputs,
+        limits=limits,
+        source=order.text.source.text,
+        approve=_rules((*setup.settings.approve, *order.approve)),
+        approval_timeout={**setup.settings.approval_timeouts(), **order.approval_timeout},
+        note={
+            "plan": order.text.source.name,
+            "setup": setup_of_run(setup, toolbox).to_note(),
+            **({"servers": servers} if servers else {}),
+        },
+        policy=policy,
+        verified="" if policy is None else plan_hash(plan),
+        secret=order.secrets,
+    )
+    return Prepared(plan, launch, toolbox.known, (*warnings, *said))
+
+
+def _limits(order: Order, own: Limits) -> Limits:
+    try:
+        return tightened(own, order.limits)
+    except (TypeError, ValueError) as error:
+        raise CallsheetError.single("CFG011", f"the limits cannot be used: {error}") from error
+
+
+def _policy(order: Order, house: House) -> Policy | None:
+    if house.policy is None:
+        return order.policy
+    if order.policy is not None:
+        raise CallsheetError.single(
+            "API020",
+            f"all runs here are under the policy {house.policy.name}, and the request names one",
+            help="leave the policy out; who runs callsheet says which one holds",
+        )
+    return house.policy
+
+
+def _rules(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(canonical_tool_name, names)))
+
+
+def _check(given: _Given, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
+    """The warnings of a plan that can be run; raises CallsheetError for one with errors."""
+    order, inputs, _, setup, _ = given
+    plan, registry = order.text.require(), toolbox.registry
+    unknown = sorted(order.secrets - inputs.keys())
+    if unknown:
+        raise CallsheetError.single("CFG011", f"{unknown[0]} is named as a secret and is not given")
+    own = set(_rules(setup.settings.approve))
+    found = (
+        *toolbox.diagnostics,
+        *check_plan(plan, registry, inputs, means=asked.means),
+        *wrong_tools(plan, registry, asked.agents),
+        *_other_tools(order, toolbox),
+        *idle_rules(plan, set(_rules(order.approve)) - own),
+    )
+    if any(d.is_error for d in found):
+        raise CallsheetError(found, order.text.source)
+    said = (*order.text.diagnostics, *found)
+    return tuple(d for d in said if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT)
+
+
+def _other_tools(order: Order, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
+    names = changed_tools(order.text, toolbox.registry)
+    return (other_tools(order.text, names, is_accepted=order.accepts_changed_tools),) if names else ()
+
+
+def _proved(given: _Given, toolbox: Toolbox) -> tuple[Policy | None, tuple[Diagnostic, ...]]:
+    """The policy on the tools that there are, and what it says, once the plan has been proved."""
+    order, inputs, _, setup, policy = given
+    plan, source = order.text.require(), order.text.source
+    _check_approved(plan, order.approved, policy)
+    if policy is None:
+        return None, ()
+    labels = secret_labels(policy, order.secrets)
+    proof = prove(plan, policy, toolbox.registry, inputs=inputs, labels=labels, approved=order.approved)
+    proof = proof.under(undertaking(setup, toolbox.registry))
+    proof.raise_if_refused(source)
+    return proof.policy, tuple(proof.diagnostics)
+
+
+def _check_approved(plan: Plan, approved: tuple[str, ...], policy: Policy | None) -> None:
+    ids = [step.id for step in plan.steps]
+    for given in approved:
+        if policy is None:
+            raise CallsheetError.single("CFG011", "steps are approved, and there is no policy that asks")
+        if given not in ids:
+            near = did_you_mean(given, ids)
+            way_out = f"did you mean {' or '.join(near)}?" if near else None
+            raise CallsheetError.single("CFG011", f"the plan has no step {given[:40]!r}", help=way_out)

@@ -1,0 +1,74 @@
+"""What a new run that branches off needs before it may begin: its plan checked, and somebody's consent.
+
+In: an edited plan, or a run about to branch off. Out: what is known of the plan's tools; errors are raised.
+"""
+
+from __future__ import annotations
+
+from callsheet.api.agents import wrong_tools
+from callsheet.api.checking import check_plan
+from callsheet.api.proving import prove
+from callsheet.api.reach import facts_of, pins_of
+from callsheet.apps.hosting.shared import SharedTools
+from callsheet.apps.models import Asked, asked_by, carried_on
+from callsheet.apps.session import Setup, Toolbox, undertaking
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import OnInDoubt
+from callsheet.runtime.forking import Draft, Forking, Revision
+from callsheet.store import JournalError
+from callsheet.store.records import secret_labels
+
+
+class NeedsConsent(JournalError):
+    """Nobody has said that what lies ahead of a new run may happen; `forking` is that run, not made yet."""
+
+    def __init__(self, forking: Forking) -> None:
+        ahead = forking.effects
+        told = ", ".join(f"{effect.step} @{effect.tool} ({effect.effect})" for effect in ahead[:5])
+        more = f" and {len(ahead) - 5} more" if len(ahead) > 5 else ""
+        super().__init__(
+            "JRN083",
+            f"steps ahead may change something outside: {told}{more}",
+            way_out="say that it may happen: effects",
+        )
+        self.forking = forking
+
+
+def consented(forking: Forking, *, agreed: bool) -> None:
+    """Raise NeedsConsent for a run that may change something outside where nobody has agreed to it."""
+    if forking.effects and not agreed:
+        raise NeedsConsent(forking)
+
+
+async def revised(draft: Draft, tools: SharedTools) -> Revision:
+    """What is known of the tools of the edited plan of a fork, on the tools of its run.
+
+    Raises CallsheetError for a plan that is wrong, PolicyRefused for one that the run's policy refuses.
+    """
+    setup = carried_on(Setup.from_note(draft.start.launch), "")
+    asked = asked_by(setup, draft.plan, draft.start.limits, must_plan=False)
+    needed = None if asked.knows_all_tools(draft.plan) else draft.plan
+    async with tools.for_run(setup, needed, asked.agents) as toolbox:
+        return revision_on(draft, setup, asked, toolbox)
+
+
+def revision_on(draft: Draft, setup: Setup, asked: Asked, toolbox: Toolbox) -> Revision:
+    """What is known of the tools of an edited plan; raises as `revised` does."""
+    plan, start, registry = draft.plan, draft.start, toolbox.registry
+    found = (
+        *toolbox.diagnostics,
+        *check_plan(plan, registry, start.inputs, means=asked.means),
+        *wrong_tools(plan, registry, asked.agents),
+    )
+    if any(d.is_error for d in found):
+        raise CallsheetError(found)
+    policy = None
+    if draft.policy is not None:
+        labels = secret_labels(draft.policy, start.secret)
+        proof = prove(plan, draft.policy, registry, inputs=start.inputs, labels=labels)
+        proof = proof.under(undertaking(setup, registry, keeps_labels=True))
+        proof.raise_if_refused()
+        policy = proof.policy
+    on_in_doubt = OnInDoubt(setup.settings.on_in_doubt)
+    facts = facts_of(plan, registry, on_in_doubt, asked.agents)
+    return Revision(plan, facts, pins_of(plan, registry, asked.agents), policy)

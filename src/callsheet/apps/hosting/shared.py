@@ -1,0 +1,155 @@
+"""The tools of a process that lives long: local ones loaded once, MCP servers opened once and shared.
+
+In: a setup. Out: a toolbox for each plan, as `open_toolbox` gives it. Servers are opened when a plan first
+calls a tool that is not here, and stay open; one that could not be reached is tried again after a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from callsheet.api.agents import AgentRules
+from callsheet.api.reach import absent_tools, take_in
+from callsheet.apps.session import Setup, Toolbox, choose_servers, open_toolbox, pin_keeper
+from callsheet.apps.shelf import Shelf
+from callsheet.diagnostics import Diagnostic, Severity
+from callsheet.ir import JSON, Plan
+from callsheet.ports.tools import Registry, Tool
+from callsheet.sealing.configured import configured, in_environment
+
+if TYPE_CHECKING:
+    from callsheet.ports.mcp import McpPool, McpServerConfig
+
+_PAUSE = 30.0
+"""Seconds before servers that could not be reached are tried again."""
+
+
+class SharedTools:
+    """The tools of a setup, as an async context manager; leaving it ends its servers.
+
+    `more` are tools of the process itself, which no setup names. Raises CallsheetError where a Python file
+    of tools cannot be loaded.
+    """
+
+    def __init__(self, setup: Setup, more: Iterable[Tool] = ()) -> None:
+        self.setup = setup
+        self.shelf = Shelf(setup)
+        """The tools that need no server, for who only looks at plans."""
+        self._local = self.shelf.local
+        for tool in more:
+            self._local.add(tool)
+        self._stack = AsyncExitStack()
+        self._opening = asyncio.Lock()
+        self._pool: McpPool | None = None
+        self._configs: tuple[McpServerConfig, ...] = ()
+        self._doubts: tuple[Diagnostic, ...] = ()
+        self._box = self._toolbox(self._local)
+        self._tried = float("-inf")
+        self._failed = False
+
+    async def __aenter__(self) -> SharedTools:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the servers."""
+        await self._stack.aclose()
+
+    async def for_plan(self, plan: Plan | None, agents: AgentRules | None = None) -> Toolbox:
+        """The tools that a plan calls, or all; what could not be opened stands in the diagnostics.
+
+        Of a plan it is an error only where one of its tools is missing.
+        """
+        if plan is None or absent_tools(plan, self._box.registry, agents):
+            await self._open()
+        box = self._box
+        if plan is None or absent_tools(plan, box.registry, agents):
+            return box
+        found = tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in box.diagnostics)
+        return replace(box, diagnostics=found)
+
+    @asynccontextmanager
+    async def for_run(
+        self, setup: Setup, plan: Plan | None, agents: AgentRules | None
+    ) -> AsyncGenerator[Toolbox]:
+        """The tools of a run that was started with this setup: these, or its own, opened for it alone."""
+        if self.serves(setup):
+            yield await self.for_plan(plan, agents)
+            return
+        async with open_toolbox(setup, plan, agents) as toolbox:
+            yield toolbox
+
+    def serves(self, setup: Setup) -> bool:
+        """Whether a run that was started with this setup would open the very same tools."""
+        if _without_servers(setup) != _without_servers(self.setup):
+            return False
+        named = {os.path.abspath(path) for path in setup.mcp_configs}
+        mine = {os.path.abspath(path) for path in (*self.setup.mcp_configs, *self._box.configs)}
+        return (not setup.discovers and named <= mine) or setup.to_note() == self.setup.to_note()
+
+    async def _open(self) -> None:
+        """Open the servers that are not open; those that failed only after a while again."""
+        async with self._opening:
+            now = time.monotonic()
+            if self._pool is not None and not (self._failed and now - self._tried >= _PAUSE):
+                return
+            self._tried = now
+            if self._pool is None:
+                await self._make_pool()
+            if self._pool is None:
+                return
+            found = await self._pool.connect(keep_going=True)
+            self._failed = any(d.is_error for d in found)
+            registry = Registry(self._local)
+            for tool, alias in self._pool.tools():
+                take_in(registry, tool, alias)
+            self._box = self._toolbox(registry, found)
+
+    async def _make_pool(self) -> None:
+        chosen = await asyncio.to_thread(choose_servers, self.setup, None)
+        if not chosen.configs:
+            self._box = replace(self._box, diagnostics=chosen.diagnostics)
+            return
+        from callsheet.api.logins import login_file  # noqa: PLC0415 - only where servers are opened
+        from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - as above
+
+        sink, pins = folder_sink(self.setup.data / "files"), pin_keeper(self.setup.settings)
+        self._configs, self._doubts = chosen.configs, chosen.diagnostics
+        pool = McpPool(chosen.configs, blob_sink=sink, pins=pins, logins=login_file())
+        self._pool = await self._stack.enter_async_context(pool)
+
+    def _toolbox(self, registry: Registry, found: tuple[Diagnostic, ...] = ()) -> Toolbox:
+        secrets = in_environment(os.environ)
+        if self._configs:
+            from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - as above
+
+            secrets = (*secrets, *credentials_of(self._configs))
+        if self._pool is not None:
+            secrets = (*secrets, *self._pool.secrets())
+        return Toolbox(
+            registry,
+            tuple(dict.fromkeys(Path(config.origin) for config in self._configs)),
+            () if self._pool is None else tuple(self._pool.status()),
+            (*self._doubts, *found),
+            self.setup.folder,
+            configured(secrets),
+            self.setup.settings.agent_blocks,
+        )
+
+
+def _without_servers(setup: Setup) -> dict[str, JSON]:
+    """What a setup says of its tools besides servers; the model is no tool."""
+    note = setup.to_note()
+    return {name: note[name] for name in ("workspace", "data", "tools", "settings")}

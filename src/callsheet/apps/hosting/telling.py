@@ -1,0 +1,25 @@
+"""Where a run stands, as its journal tells it: for those who did not carry it.
+
+In: a journal and a run's id. Out: its outcome, with placeholders where there are secrets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls
+from callsheet.runtime.inbox import asks_of
+from callsheet.store import Journal
+
+
+def told_outcome(journal: Journal, run_id: str) -> RunOutcome:
+    """The outcome of a run that nobody carries now.
+
+    Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 where its events cannot be read.
+    """
+    folded = fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0])
+    result, usage = folded.machine.result, folded.usage()
+    if result is not None:
+        return RunOutcome(run_id, replace(result, usage=usage), doubtful_calls(folded), usage=usage)
+    waiting = tuple(ask for ask in asks_of(journal, run_id) if not ask.is_answered)
+    return RunOutcome(run_id, None, doubtful_calls(folded), waiting, unanswered_calls(folded), usage)

@@ -1,0 +1,150 @@
+"""What every request passes before a page sees it: host, origin, rate, keys; and the headers of every answer.
+
+In: an ASGI application. Out: the same, behind a guard. A web page of somebody else may make a browser send
+requests here: it cannot choose the `Host`, hide its `Origin`, or know the token.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, MutableMapping
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from callsheet.apps.http.keys import Entry
+from callsheet.apps.http.problems import Problem, problem_of
+from callsheet.apps.http.state import State
+
+API = "/v1/"
+ENTRY = "callsheet.entry"
+"""Where the scope of a request says how it was let in."""
+WRITES_HEADER = "x-callsheet"
+"""The header that a browser sends with changes: pages of other sites cannot."""
+_READS = frozenset({"GET", "HEAD", "OPTIONS"})
+_MOST_HEAD = 16 * 1024
+_SECURITY = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
+
+
+def cookie_name(host: str) -> str:
+    """The name of the cookie of a server: cookies are shared by all ports of a host."""
+    port = host.rpartition(":")[2]
+    return f"callsheet_{port}" if port.isascii() and port.isdigit() else "callsheet"
+
+
+class Guard:
+    """The guard of an application; `is_open` says of a method and a path whether they need no key."""
+
+    def __init__(self, app: ASGIApp, state: State, is_open: Callable[[str, str], bool]) -> None:
+        self._app = app
+        self._state = state
+        self._is_open = is_open
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer why not."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _SECURITY.items():
+                    headers.setdefault(name, value)
+                if "server" in headers:
+                    del headers["server"]
+            await send(message)
+
+        try:
+            self._check(scope)
+        except Problem as problem:
+            await problem_of(problem)(scope, receive, send_guarded)
+            return
+        await self._app(scope, receive, send_guarded)
+
+    def _check(self, scope: MutableMapping[str, Any]) -> None:
+        """Raise Problem for a request that may not pass."""
+        headers, method, path = Headers(scope=scope), str(scope["method"]), str(scope["path"])
+        if sum(len(name) + len(value) for name, value in headers.raw) + len(_target(scope)) > _MOST_HEAD:
+            raise Problem("API005", f"the head of the request is larger than {_MOST_HEAD:,} bytes")
+        host = self._host(headers)
+        self._check_origin(headers, host, method, path)
+        client = str((scope.get("client") or ("",))[0])
+        wait = self._state.rates.wait(client)
+        if wait:
+            raise _too_many(wait)
+        if path.startswith(API) and not self._is_open(method, path):
+            scope[ENTRY] = self._entry(headers, host, method, client)
+
+    def _host(self, headers: Headers) -> str:
+        given = headers.getlist("host")
+        host = given[0].strip().lower() if len(given) == 1 else ""
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        if not host or (host not in self._state.hosts and name not in self._state.hosts):
+            way_out = "use the address that callsheet serve printed, or allow this one: --allow-host"
+            raise Problem("API002", f"this server is not {host[:100]!a}", way_out)
+        return host
+
+    def _check_origin(self, headers: Headers, host: str, method: str, path: str) -> None:
+        """Refuse what pages of other sites ask for; a link to the viewer may be followed from anywhere."""
+        origin = headers.get("origin")
+        if origin is not None:
+            scheme, _, named = origin.strip().lower().partition("://")
+            if scheme not in ("http", "https") or named != host:
+                raise Problem("API003", f"pages of {origin[:100]!a} may not ask here", "there is no CORS")
+        site = headers.get("sec-fetch-site", "same-origin").strip().lower()
+        is_link = method == "GET" and not path.startswith(API)
+        if site not in ("same-origin", "none") and not is_link:
+            raise Problem("API003", "pages of other sites may not ask here", "there is no CORS")
+
+    def _entry(self, headers: Headers, host: str, method: str, client: str) -> Entry:
+        keys = self._state.keys
+        if keys.is_open:
+            return Entry.OPEN
+        scheme, _, token = headers.get("authorization", "").strip().partition(" ")
+        if scheme.lower() == "bearer" and keys.takes_token(token.strip()):
+            return Entry.TOKEN
+        cookie = session_of(headers, host)
+        if not scheme and cookie and keys.takes_session(cookie):
+            if method not in _READS and not headers.get(WRITES_HEADER):
+                raise Problem("API014", "a change that a browser asks for needs the header X-Callsheet")
+            return Entry.COOKIE
+        said = "this request has another token" if scheme or cookie else "this request has no token"
+        raise self.refusal(client, Problem("API001", said, _SIGN_IN, {"WWW-Authenticate": _CHALLENGE}))
+
+    def refusal(self, client: str, problem: Problem) -> Problem:
+        """What somebody is told who has no key, or guesses one; of many guesses, to wait."""
+        wait = self._state.guesses.wait(client)
+        return _too_many(wait) if wait else problem
+
+
+_CHALLENGE = 'Bearer realm="callsheet"'
+_SIGN_IN = "send the token that callsheet serve printed: Authorization: Bearer …"
+
+
+def _target(scope: MutableMapping[str, Any]) -> bytes:
+    return bytes(scope.get("raw_path") or b"") + bytes(scope.get("query_string") or b"")
+
+
+def session_of(headers: Headers, host: str) -> str:
+    """The session that a request's cookie names; empty for none."""
+    return cookie_parser(headers.get("cookie", "")).get(cookie_name(host), "")
+
+
+def _too_many(wait: float) -> Problem:
+    seconds = max(1, math.ceil(wait))
+    told = {"Retry-After": str(seconds)}
+    return Problem("API006", f"too many requests: the next one is taken in {seconds} s", headers=told)

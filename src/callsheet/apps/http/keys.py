@@ -1,0 +1,87 @@
+"""Who may ask: the token, codes that are good for one sign-in, and the cookies of browsers that signed in.
+
+In: what a request carries. Out: whether it is let in, and how. Secrets are kept as hashes and compared in
+constant time.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from hashlib import sha256
+
+SESSION_SECONDS = 12 * 3600.0
+CODE_SECONDS = 3600.0
+_MOST_SESSIONS = 256
+
+
+class Entry(StrEnum):
+    """How a request was let in."""
+
+    TOKEN = "token"
+    COOKIE = "cookie"
+    OPEN = "open"
+    """Nobody has to sign in."""
+
+
+class Keys:
+    """The keys of one server; without a token everybody is let in. `clock` gives seconds, never set back."""
+
+    def __init__(self, token: str | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._token = None if token is None else _hash(token)
+        self._clock = clock
+        self._codes: dict[bytes, float] = {}
+        self._sessions: dict[bytes, float] = {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody is let in."""
+        return self._token is None
+
+    def takes_token(self, given: str) -> bool:
+        """Whether this is the token."""
+        return self._token is not None and hmac.compare_digest(self._token, _hash(given))
+
+    def takes_session(self, given: str) -> bool:
+        """Whether this is the cookie of somebody who has signed in, and not too long ago."""
+        ends = self._sessions.get(_hash(given))
+        return ends is not None and self._clock() < ends
+
+    def new_code(self) -> str:
+        """A code that is good for one sign-in."""
+        code = secrets.token_urlsafe(24)
+        self._codes[_hash(code)] = self._clock() + CODE_SECONDS
+        return code
+
+    def sign_in(self, secret: str) -> str | None:
+        """The cookie for who has the token or a code, which is spent by it; None for anybody else."""
+        ends = self._codes.pop(_hash(secret), None)
+        if not (self.takes_token(secret) or (ends is not None and self._clock() < ends)):
+            return None
+        self._tidy()
+        cookie = secrets.token_urlsafe(32)
+        self._sessions[_hash(cookie)] = self._clock() + SESSION_SECONDS
+        return cookie
+
+    def sign_out(self, cookie: str) -> None:
+        """Forget a cookie."""
+        self._sessions.pop(_hash(cookie), None)
+
+    def _tidy(self) -> None:
+        """Forget sessions that are over, and the oldest of too many."""
+        now = self._clock()
+        self._sessions = {key: ends for key, ends in self._sessions.items() if now < ends}
+        while len(self._sessions) >= _MOST_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+
+
+def new_token() -> str:
+    """A token that nobody guesses."""
+    return secrets.token_urlsafe(32)
+
+
+def _hash(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()

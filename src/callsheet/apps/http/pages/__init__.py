@@ -1,0 +1,1 @@
+"""The pages of the API, a module for each kind; `table` has them all."""

@@ -1,0 +1,298 @@
+"""Runs: listed, started, looked at, ended, carried on, decided about, answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from callsheet.api.policies import load_policy
+from callsheet.apps.cli.moments import iso
+from callsheet.apps.hosting import Order, Resumption, Started
+from callsheet.apps.http import bodies, shapes
+from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
+from callsheet.apps.http.pages.plans import text_for
+from callsheet.apps.http.problems import Problem, problem_json, status_of
+from callsheet.apps.http.state import State
+from callsheet.apps.operations.outcomes import ask_json, doubt_json
+from callsheet.apps.operations.runs import plan_name
+from callsheet.apps.operations.stories import story_json, story_of
+from callsheet.diagnostics import CallsheetError, Source, to_json
+from callsheet.machine import Decision, Limits, TookPlace
+from callsheet.runtime.answers import Answer as Said
+from callsheet.runtime.answers import PendingAsk
+from callsheet.runtime.doubt import Resolution, RunOutcome
+from callsheet.runtime.inbox import inbox
+from callsheet.store.reader import RunInfo
+
+_TAG = "runs"
+_ACCEPTED = Answer(202, "The run is in the journal, and goes on as soon as there is a place.", shapes.STARTED)
+
+
+async def list_runs(asked: Asked[Nothing, bodies.RunsQuery]) -> Response:
+    """The runs, the newest first."""
+    state, query = asked.state, asked.query
+    rows = await state.host.beside(lambda: _rows(state, query))
+    return answered({"runs": rows})
+
+
+def _rows(state: State, query: bodies.RunsQuery) -> list[dict[str, Any]]:
+    host, rows = state.host, list[dict[str, Any]]()
+    is_filtered = query.status is not None or query.plan is not None
+    for info in host.journal.runs(None if is_filtered else query.limit):
+        status = host.status(info)
+        if query.status is not None and status != query.status:
+            continue
+        name = plan_name(host.journal, info)
+        if query.plan is not None and query.plan.lower() not in name.lower():
+            continue
+        rows.append(_row(info, status, name))
+        if len(rows) >= query.limit:
+            break
+    return rows
+
+
+def _row(info: RunInfo, status: str, name: str) -> dict[str, Any]:
+    return {
+        "run_id": info.run_id,
+        "status": status,
+        "plan": name,
+        "plan_hash": info.plan_hash,
+        "created": iso(info.created),
+        "updated": iso(info.updated),
+        "events": info.events,
+        "parent": None if info.forked_at is None else info.parent_run,
+        "forked_at": info.forked_at,
+    }
+
+
+async def start_run(asked: Asked[bodies.RunBody, Nothing]) -> Response:
+    """Check a plan and run it; what is wrong with it is told before anything runs."""
+    state, body = asked.state, asked.body
+    given = {**body.inputs, **body.secrets}
+    twice = sorted(body.inputs.keys() & body.secrets.keys())
+    if twice:
+        raise CallsheetError.single(
+            "SEC005", f"{twice[0]} is given twice", help="once: in inputs or in secrets"
+        )
+    text = await text_for(state, body, given)
+    order = Order(
+        text=text,
+        inputs=given,
+        secrets=frozenset(body.secrets),
+        run_id=body.run_id,
+        limits=changes_of(body.limits),
+        approve=tuple(body.approve),
+        approval_timeout=_by_tool(body.approval_timeout),
+        on_in_doubt=body.on_in_doubt,
+        policy=None if body.policy is None else load_policy(body.policy),
+        approved=tuple(body.approved),
+        accepts_changed_tools=body.accept_changed_tools,
+    )
+    started = await state.host.start(order)
+    return accepted(state, started, text.source)
+
+
+def accepted(state: State, started: Started, source: Source | None = None) -> Response:
+    """The answer for a run that is in the journal now."""
+    data = {
+        "run_id": started.run_id,
+        "status": state.host.standing(started.run_id).status,
+        "diagnostics": to_json(started.diagnostics, source),
+    }
+    return answered(data, 202, {"Location": f"/v1/runs/{started.run_id}"})
+
+
+def changes_of(limits: bodies.LimitsBody) -> Mapping[str, Any]:
+    """The limits that a request names."""
+    return limits.model_dump(exclude_none=True)
+
+
+def _by_tool(seconds: Mapping[str, float]) -> dict[str, float]:
+    from callsheet.machine.asking import approval_timeouts  # noqa: PLC0415 - only where times are given
+
+    try:
+        return approval_timeouts(dict(seconds)) if seconds else {}
+    except ValueError as error:
+        raise Problem("API008", f"approval_timeout: {error}") from None
+
+
+async def get_run(asked: Asked[Nothing, Nothing]) -> Response:
+    """A run: its steps, what they came to, what it waits for, what it has used."""
+    state, run_id = asked.state, asked.path["run_id"]
+    return answered(await state.host.beside(lambda: _run(state, run_id)))
+
+
+def _run(state: State, run_id: str) -> dict[str, Any]:
+    host = state.host
+    info = host.info(run_id)
+    story = story_json(story_of(host.journal, info, host.journal.verify(run_id)))
+    problem = host.problem(run_id)
+    told = None if problem is None else problem_json(problem, status_of(problem))
+    return {**story, "status": host.status(info), "problem": told}
+
+
+async def cancel_run(asked: Asked[bodies.CancelBody, Nothing]) -> Response:
+    """End a run for good, wherever it is: none of its calls is made any more."""
+    host, run_id = asked.state.host, asked.path["run_id"]
+    outcome = await host.cancel(run_id, asked.body.reason, asked.body.patience)
+    if outcome is None:
+        standing = await host.beside(lambda: host.standing(run_id))
+        return answered({"run_id": run_id, "status": standing.status, "in_doubt": []}, 202)
+    return answered(await _stands(asked.state, host.veil.outcome(outcome)))
+
+
+async def resume_run(asked: Asked[bodies.ResumeBody, Nothing]) -> Response:
+    """Carry a run on where its journal ends."""
+    state, body, run_id = asked.state, asked.body, asked.path["run_id"]
+    verdict = None if body.in_doubt is None else resolution(body.in_doubt)
+    await state.host.resume(run_id, terms_of(body.limits, verdict, accepts=body.accept_changed_tools))
+    return accepted(state, Started(run_id))
+
+
+def terms_of(limits: bodies.LimitsBody, verdict: Resolution | None = None, *, accepts: bool) -> Resumption:
+    """The terms on which a run is carried on."""
+    from callsheet.apps.hosting.orders import tightened  # noqa: PLC0415 - beside its only use
+
+    changes = changes_of(limits)
+
+    def change(own: Limits) -> Limits:
+        return tightened(own, changes)
+
+    return Resumption(in_doubt=verdict, accepts_changed_tools=accepts, limits=change if changes else None)
+
+
+def resolution(body: bodies.InDoubtBody) -> Resolution:
+    """What becomes of a call in doubt."""
+    return TookPlace(body.value) if body.decision == "value" else Decision(body.decision)
+
+
+async def decide_calls(asked: Asked[bodies.DecideBody, Nothing]) -> Response:
+    """Decide what becomes of calls that left and gave no answer."""
+    host, body, run_id = asked.state.host, asked.body, asked.path["run_id"]
+    outcome = await host.decide(run_id, body.calls, resolution(body), every=body.every)
+    if body.resume and outcome.result is None and not outcome.in_doubt:
+        await host.resume(run_id)
+    return answered(await _stands(asked.state, host.veil.outcome(outcome)))
+
+
+async def _stands(state: State, outcome: RunOutcome) -> dict[str, Any]:
+    standing = await state.host.beside(lambda: state.host.standing(outcome.run_id))
+    return {
+        "run_id": outcome.run_id,
+        "status": standing.status,
+        "in_doubt": [doubt_json(call) for call in outcome.in_doubt],
+    }
+
+
+async def approve_call(asked: Asked[bodies.ApproveBody, Nothing]) -> Response:
+    """Answer what a run asks; a run that stands still for it goes on."""
+    body, run_id = asked.body, asked.path["run_id"]
+    has_answer = "answer" in body.model_fields_set
+    if body.deny and has_answer:
+        raise Problem("API008", "deny and answer contradict each other", "give one of them")
+
+    def said(ask: PendingAsk) -> Said:
+        if body.deny:
+            return Said.deny(by=body.by, note=body.note)
+        if has_answer:
+            return Said.of(body.answer, by=body.by, note=body.note)
+        return Said.approve(by=body.by, note=body.note)
+
+    ask = await asked.state.host.answer(run_id, said, body.key, digest=body.digest)
+    return answered(ask_json(ask))
+
+
+async def list_asks(asked: Asked[Nothing, Nothing]) -> Response:
+    """What all runs have asked people and nobody has answered, the oldest first."""
+    host = asked.state.host
+    asks = await host.beside(lambda: inbox(host.journal))
+    return answered({"asks": [ask_json(ask) for ask in asks if not ask.is_answered]})
+
+
+PAGES = (
+    Page(
+        method="GET",
+        path="/v1/runs",
+        summary="List runs",
+        tag=_TAG,
+        answer=list_runs,
+        answers=(Answer(200, "The runs.", shapes.RUNS),),
+        query=bodies.RunsQuery,
+    ),
+    Page(
+        method="POST",
+        path="/v1/runs",
+        summary="Start a run",
+        tag=_TAG,
+        answer=start_run,
+        answers=(_ACCEPTED,),
+        body=bodies.RunBody,
+        problems=(403, 404, 409, 503),
+    ),
+    Page(
+        method="GET",
+        path="/v1/runs/{run_id}",
+        summary="Look at a run",
+        tag=_TAG,
+        answer=get_run,
+        answers=(Answer(200, "The run.", shapes.RUN),),
+        problems=(404, 409),
+    ),
+    Page(
+        method="POST",
+        path="/v1/runs/{run_id}/cancel",
+        summary="End a run for good",
+        tag=_TAG,
+        answer=cancel_run,
+        answers=(
+            Answer(200, "The run has ended; calls that may have taken place.", shapes.CANCELLED),
+            Answer(202, "Its process has been asked to end it, and has not done so yet.", shapes.CANCELLED),
+        ),
+        body=bodies.CancelBody,
+        needs_body=False,
+        problems=(404, 409, 503),
+    ),
+    Page(
+        method="POST",
+        path="/v1/runs/{run_id}/resume",
+        summary="Carry a run on",
+        tag=_TAG,
+        answer=resume_run,
+        answers=(_ACCEPTED,),
+        body=bodies.ResumeBody,
+        needs_body=False,
+        problems=(404, 409, 503),
+    ),
+    Page(
+        method="POST",
+        path="/v1/runs/{run_id}/decide",
+        summary="Decide about calls in doubt",
+        tag=_TAG,
+        answer=decide_calls,
+        answers=(Answer(200, "What is still in doubt.", shapes.DECIDED),),
+        body=bodies.DecideBody,
+        problems=(404, 409, 503),
+    ),
+    Page(
+        method="POST",
+        path="/v1/runs/{run_id}/approve",
+        summary="Answer what a run asks",
+        tag=_TAG,
+        answer=approve_call,
+        answers=(Answer(200, "What was answered.", shapes.ASK),),
+        body=bodies.ApproveBody,
+        needs_body=False,
+        problems=(404, 409, 503),
+    ),
+    Page(
+        method="GET",
+        path="/v1/inbox",
+        summary="List what waits for people",
+        tag=_TAG,
+        answer=list_asks,
+        answers=(Answer(200, "What is asked.", shapes.INBOX),),
+        problems=(409,),
+    ),
+)

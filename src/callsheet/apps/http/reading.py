@@ -1,0 +1,142 @@
+"""Reads a request: its body within bounds of size and time, as strict JSON, into what the page takes.
+
+In: a request. Out: models; or a Problem that names what does not fit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from typing import Any, TypeVar, cast
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect, Request
+
+from callsheet.apps.http.problems import Problem
+from callsheet.apps.http.state import Bounds
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
+from callsheet.ir.strict_json import NotJson, read_json
+
+M = TypeVar("M", bound=BaseModel)
+_JSON = re.compile(r"application/json\s*(?:;\s*charset\s*=\s*\"?utf-8\"?\s*)?", re.IGNORECASE)
+_MOST_DEPTH = 100
+_MOST_SAID = 20
+
+
+async def read_body(request: Request, model: type[M], bounds: Bounds, *, is_needed: bool) -> M:
+    """The body as a model; an empty one is taken for `{}` where none is needed."""
+    kind = request.headers.get("content-type")
+    if kind is None and not is_needed and not await _bytes(request, bounds):
+        return fitted(model, {})
+    if kind is None or not _JSON.fullmatch(kind.strip()) or request.headers.get("content-encoding"):
+        raise Problem("API004", "the body has to be JSON: Content-Type: application/json, not compressed")
+    data = await _bytes(request, bounds)
+    if not data and not is_needed:
+        return fitted(model, {})
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Problem("API008", f"the body is not UTF-8 text (byte {error.start})") from None
+    try:
+        value = read_json(text)
+    except NotJson as error:
+        where = "" if error.at is None else f" (character {error.at + 1})"
+        raise Problem("API008", f"the body is not JSON: {error}{where}") from None
+    _check(value)
+    return fitted(model, value)
+
+
+async def _bytes(request: Request, bounds: Bounds) -> bytes:
+    most, told = bounds.most_body, request.headers.get("content-length", "")
+    if told.isascii() and told.isdigit() and int(told[:20]) > most:
+        raise _too_large(most)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(bounds.body_seconds):
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    raise _too_large(most)
+                parts.append(part)
+    except TimeoutError:
+        message = f"the body did not come within {bounds.body_seconds:g} seconds"
+        raise Problem("API007", message, headers={"Connection": "close"}) from None
+    except ClientDisconnect:
+        raise Problem("API007", "the client went away") from None
+    return b"".join(parts)
+
+
+def _too_large(most: int) -> Problem:
+    return Problem("API005", f"the body is larger than {most:,} bytes", headers={"Connection": "close"})
+
+
+def _check(value: Any) -> None:
+    """Refuse what is nested too deep, and texts that are no Unicode; raises Problem."""
+    level: list[Any] = [value]
+    for _ in range(_MOST_DEPTH):
+        if not level:
+            return
+        level = [inner for each in level for inner in _inside(each)]
+    if level:
+        raise Problem("API008", f"the body is nested deeper than {_MOST_DEPTH} levels")
+
+
+def _inside(value: Any) -> list[Any]:
+    """What is in a value; raises Problem for a text that is no Unicode."""
+    if isinstance(value, str):
+        _check_text(value)
+    elif isinstance(value, dict):
+        named = cast("dict[str, Any]", value)
+        return [*named, *named.values()]
+    elif isinstance(value, list):
+        return cast("list[Any]", value)
+    return []
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Problem("API008", "a text of the body has half of a surrogate pair in it") from None
+
+
+def read_query(request: Request, model: type[M]) -> M:
+    """The query as a model: numbers and flags are read from their texts."""
+    given: dict[str, Any] = {}
+    for name, value in request.query_params.multi_items():
+        if name in given:
+            raise Problem("API008", f"{name[:60]!a} is given twice in the address")
+        given[name] = value
+    _check(given)
+    return fitted(model, given, where="query: ", strict=False)
+
+
+def fitted(model: type[M], value: Any, where: str = "", *, strict: bool | None = None) -> M:
+    """Data as a model; raises CallsheetError (API008) with a diagnostic for each place that does not fit."""
+    try:
+        return model.model_validate(value, strict=strict)
+    except ValidationError as error:
+        said = error.errors(include_url=False, include_context=False, include_input=False)
+        rows = [_diagnostic(model, row, where) for row in said[:_MOST_SAID]]
+        raise CallsheetError(rows) from None
+
+
+def _diagnostic(model: type[BaseModel], row: Any, where: str) -> Diagnostic:
+    place = ".".join(str(part) for part in row["loc"])[:200]
+    message, way_out = str(row["msg"]), None
+    if row["type"] == "extra_forbidden":
+        message = "there is no such field"
+        way_out = _near(str(row["loc"][-1]), model.model_fields) if len(row["loc"]) == 1 else None
+    elif row["type"] == "missing":
+        message = "it is missing"
+    else:
+        message = message[:1].lower() + message[1:]
+    return Diagnostic("API008", Severity.ERROR, f"{where}{place or 'the body'}: {message}", help=way_out)
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    near = did_you_mean(name, names)
+    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"

@@ -1,0 +1,187 @@
+"""The JSON forms of runs, plans and tools as JSON Schema, as the OpenAPI document has them."""
+
+from __future__ import annotations
+
+from callsheet.apps.operations.schemas import (
+    ASK,
+    DIAGNOSTICS,
+    DOUBT,
+    LISTED,
+    STORY,
+    Schema,
+    any_object,
+    count,
+    flag,
+    optional,
+    rows,
+    table,
+    text,
+)
+
+_TIME = text("a time in UTC, ISO 8601")
+_TEXTS = rows(text())
+STATUS: Schema = {
+    "type": "string",
+    "enum": [
+        "queued", "running", "interrupted", "waiting", "in_doubt", "done", "failed", "refused", "cancelled",
+        "corrupt",
+    ],
+}  # fmt: skip
+
+PROBLEM = table(
+    {
+        "type": text("the page that explains the code"),
+        "title": text(),
+        "status": {"type": "integer"},
+        "detail": text("what is wrong"),
+        "code": text("the first diagnostic's code"),
+        "diagnostics": DIAGNOSTICS,
+        "effects": rows(any_object(), "what a new run would change outside, where nobody has agreed to it"),
+    },
+    optional=("effects",),
+    description="a mistake or a refusal, as RFC 9457 has it, with diagnostics",
+)
+
+RUN_ROW = table(
+    {
+        "run_id": text(),
+        "status": STATUS,
+        "plan": text("what its plan is called"),
+        "plan_hash": text(),
+        "created": _TIME,
+        "updated": _TIME,
+        "events": count("how many events its journal has"),
+        "parent": optional(text("the run that it branched off from")),
+        "forked_at": optional(count("the event of the parent up to which it has that run's events")),
+    }
+)
+RUNS = table({"runs": rows(RUN_ROW)})
+
+INBOX = table({"asks": rows(ASK)})
+
+RUN: Schema = {
+    **STORY,
+    "properties": {
+        **STORY["properties"],
+        "problem": {
+            "anyOf": [PROBLEM, {"type": "null"}],
+            "description": "why it could not be carried on here the last time",
+        },
+    },
+    "required": [*STORY["required"], "problem"],
+}
+
+STARTED = table(
+    {
+        "run_id": text(),
+        "status": STATUS,
+        "diagnostics": DIAGNOSTICS,
+    }
+)
+
+EVENT = table(
+    {
+        "seq": {"type": "integer", "minimum": 1},
+        "time": _TIME,
+        "type": text(),
+        "key": optional(text()),
+        "step": optional(text()),
+        "epoch": count(),
+        "body": {},
+        "hash": text(),
+    }
+)
+
+CANCELLED = table({"run_id": text(), "status": STATUS, "in_doubt": rows(DOUBT)})
+DECIDED = table({"run_id": text(), "status": STATUS, "in_doubt": rows(DOUBT)})
+
+HEALTH = table({"ok": flag(), "version": text(), "running": count(), "queued": count()})
+SESSION = table({"signed_in": flag(), "seconds": count("how long the sign-in holds")})
+
+PLANS = table({"plans": rows(LISTED)})
+
+TOOLS = table(
+    {
+        "tools": rows(
+            table(
+                {
+                    "name": text(),
+                    "executor": text(),
+                    "origin": text(),
+                    "effect": text(),
+                    "description": text(),
+                    "arguments": _TEXTS,
+                    "parameters": any_object(),
+                    "pin": optional(text()),
+                    "refusal": optional(text()),
+                }
+            )
+        ),
+        "servers": rows(table({"name": text(), "protocol": optional(text()), "tools": count()})),
+        "configs": _TEXTS,
+        "diagnostics": DIAGNOSTICS,
+    }
+)
+
+POLICY = table(
+    {
+        "in_force": {
+            "anyOf": [table({"name": text(), "policy": any_object(), "hash": text()}), {"type": "null"}],
+            "description": "the policy that all runs are under, if there is one",
+        },
+        "shipped": _TEXTS,
+    }
+)
+EXPLAINED = table(
+    {
+        "ok": flag(),
+        "policy": text(),
+        "steps": rows(any_object(), "whose data each step takes and gives"),
+        "diagnostics": DIAGNOSTICS,
+    }
+)
+
+DRY_RUN = table(
+    {"ok": flag(), "plan": text(), "diagnostics": DIAGNOSTICS}, description="and what it would do"
+)
+
+WHY = table(
+    {
+        "run_id": text(),
+        "variable": text(),
+        "path": {"type": "array"},
+        "direction": {"type": "string", "enum": ["forward", "backward"]},
+        "nodes": rows(any_object()),
+        "calls": rows(any_object()),
+    },
+    optional=("calls",),
+)
+MOMENT = table(
+    {
+        "run_id": text(),
+        "event": any_object(),
+        "status": text(),
+        "turn": optional(text("the step whose turn it was")),
+        "done": {"type": ["array", "null"], "items": text()},
+        "failed": {"type": ["object", "null"]},
+        "open": rows(any_object(), "calls under way"),
+        "variables": any_object(),
+        "visits": any_object(),
+        "response": optional(text()),
+        "error": optional(text()),
+        "usage": any_object(),
+    }
+)
+DIFF = table(
+    {
+        "a": text(),
+        "b": text(),
+        "same_plan": flag(),
+        "equal": flag(),
+        "from": any_object(),
+        "inputs": any_object(),
+        "alike": count("visits of steps that did the same"),
+        "first": {"type": ["object", "null"]},
+        "differing": rows(any_object()),
+    }
+)

@@ -1,0 +1,54 @@
+"""The viewer's pages and files, which need no token: what they show they ask the API for.
+
+In: requests for `/` and for what it loads. Out: static files under a strict content security policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from callsheet.apps.http.problems import Problem, problem_of
+from callsheet.apps.http.state import State
+from callsheet.apps.web.bundled import assets
+
+Answers = Callable[[State, Request], Awaitable[Response]]
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+"""What pages of the viewer may do: load their own files and ask this server, nothing else."""
+
+
+async def index(_state: State, _request: Request) -> Response:
+    """The one page of the viewer."""
+    return _file("index.html")
+
+
+async def asset(_state: State, request: Request) -> Response:
+    """A file that it loads."""
+    return _file(str(request.path_params["name"]))
+
+
+WEB: Mapping[str, Answers] = {"/": index, "/assets/{name}": asset}
+"""The addresses besides the API."""
+
+
+def _file(name: str) -> Response:
+    found = assets().get(name)
+    if found is None:
+        return problem_of(Problem("API009", f"there is no file {name[:80]!a}"))
+    headers = {"content-security-policy": POLICY, "cache-control": "no-cache"}
+    return Response(found.data, 200, headers, found.media_type)

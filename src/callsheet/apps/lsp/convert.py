@@ -1,0 +1,158 @@
+"""From what `views.editor` says to the types of the protocol.
+
+In: spans, diagnostics, symbols and the positions of a text. Out: values of `lsprotocol`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lsprotocol import types as lsp
+
+from callsheet.diagnostics import Diagnostic, Edit, Severity, Span
+from callsheet.views.editor.completion import Proposal, Sort
+from callsheet.views.editor.hints import About, Hint
+from callsheet.views.editor.occurrences import Occurrence, Role
+from callsheet.views.editor.outline import Fold, Shape, Symbol
+from callsheet.views.editor.positions import Place, Places
+from callsheet.views.editor.tokens import MODIFIERS, TYPES, Token
+
+_SEVERITIES = {
+    Severity.ERROR: lsp.DiagnosticSeverity.Error,
+    Severity.WARNING: lsp.DiagnosticSeverity.Warning,
+    Severity.HINT: lsp.DiagnosticSeverity.Hint,
+}
+_SYMBOLS = {
+    Shape.CALL: lsp.SymbolKind.Function,
+    Shape.CONTROL: lsp.SymbolKind.Event,
+    Shape.GROUP: lsp.SymbolKind.Namespace,
+    Shape.UNREAD: lsp.SymbolKind.Null,
+}
+_ITEMS = {
+    Sort.TOOL: lsp.CompletionItemKind.Function,
+    Sort.ARGUMENT: lsp.CompletionItemKind.Property,
+    Sort.VARIABLE: lsp.CompletionItemKind.Variable,
+    Sort.STEP: lsp.CompletionItemKind.Reference,
+    Sort.WORD: lsp.CompletionItemKind.Keyword,
+    Sort.VALUE: lsp.CompletionItemKind.EnumMember,
+    Sort.TYPE: lsp.CompletionItemKind.TypeParameter,
+    Sort.FUNCTION: lsp.CompletionItemKind.Function,
+}
+SOURCE = "callsheet"
+"""What editors show as the origin of diagnostics."""
+
+
+def position(places: Places, offset: int) -> lsp.Position:
+    """The position of an offset."""
+    return lsp.Position(*places.place(offset))
+
+
+def range_of(places: Places, span: Span) -> lsp.Range:
+    """The range of a stretch."""
+    return lsp.Range(position(places, span.start), position(places, span.end))
+
+
+def offset_of(places: Places, at: lsp.Position) -> int:
+    """The offset of a position."""
+    return places.offset(Place(at.line, at.character))
+
+
+def span_of(places: Places, given: lsp.Range) -> Span:
+    """The stretch of a range."""
+    return Span(offset_of(places, given.start), offset_of(places, given.end))
+
+
+def diagnostic(places: Places, found: Diagnostic) -> lsp.Diagnostic:
+    """A finding; one without a place stands at the beginning of the text."""
+    message = found.message if not found.help else f"{found.message}\n{found.help}"
+    span = _visible(places.text, found.span or Span(0, 0))
+    return lsp.Diagnostic(
+        range_of(places, span), message, _SEVERITIES[found.severity], code=found.code, source=SOURCE
+    )
+
+
+def _visible(text: str, span: Span) -> Span:
+    """A stretch of which an editor can show something: an empty one gets the character at it."""
+    if span.start < span.end or span.end >= len(text) or text[span.end] in "\r\n":
+        return span
+    return Span(span.start, span.end + 1)
+
+
+def text_edits(places: Places, edits: Iterable[Edit]) -> list[lsp.TextEdit]:
+    """Edits of one text."""
+    return [lsp.TextEdit(range_of(places, edit.span), edit.text) for edit in edits]
+
+
+def symbol(places: Places, found: Symbol) -> lsp.DocumentSymbol:
+    """An entry of the outline with what is inside it."""
+    return lsp.DocumentSymbol(
+        found.name or "step",
+        _SYMBOLS[found.shape],
+        range_of(places, found.span),
+        range_of(places, found.name_span),
+        detail=found.detail,
+        children=[symbol(places, child) for child in found.children],
+    )
+
+
+def fold(places: Places, found: Fold) -> lsp.FoldingRange:
+    """A stretch that folds to its first line."""
+    kind = lsp.FoldingRangeKind.Comment if found.is_comment else lsp.FoldingRangeKind.Region
+    start, end = places.place(found.span.start), places.place(found.span.end)
+    return lsp.FoldingRange(start.line, end.line, kind=kind)
+
+
+def location(uri: str, places: Places, span: Span) -> lsp.Location:
+    """A stretch of a text by its uri."""
+    return lsp.Location(uri, range_of(places, span))
+
+
+def highlight(places: Places, found: Occurrence) -> lsp.DocumentHighlight:
+    """A place of the name under the cursor."""
+    kind = lsp.DocumentHighlightKind.Write if found.role is Role.WRITE else lsp.DocumentHighlightKind.Read
+    return lsp.DocumentHighlight(range_of(places, found.span), kind)
+
+
+def takes_snippets(capabilities: lsp.ClientCapabilities) -> bool:
+    """Whether an editor takes proposals with places to go on at."""
+    text = capabilities.text_document
+    completion = None if text is None else text.completion
+    item = None if completion is None else completion.completion_item
+    return item is not None and bool(item.snippet_support)
+
+
+def proposal(places: Places, found: Proposal, number: int, takes_snippet: bool) -> lsp.CompletionItem:
+    """What could be written; `number` keeps the order."""
+    is_snippet = takes_snippet and bool(found.snippet)
+    text = found.snippet if is_snippet else found.insert
+    return lsp.CompletionItem(
+        found.label,
+        kind=_ITEMS[found.sort],
+        detail=found.detail or None,
+        documentation=lsp.MarkupContent(lsp.MarkupKind.Markdown, found.about) if found.about else None,
+        sort_text=f"{number:05}",
+        filter_text=found.label,
+        text_edit=lsp.TextEdit(range_of(places, found.span), text),
+        insert_text_format=lsp.InsertTextFormat.Snippet if is_snippet else lsp.InsertTextFormat.PlainText,
+    )
+
+
+def hint(places: Places, found: Hint) -> lsp.InlayHint:
+    """A few words beside the text."""
+    kind = lsp.InlayHintKind.Type if found.about is About.LABEL else None
+    at = position(places, found.offset)
+    return lsp.InlayHint(at, found.text, kind=kind, tooltip=found.tip, padding_left=True)
+
+
+def token_data(places: Places, found: Iterable[Token]) -> list[int]:
+    """Tokens as the protocol packs them: five numbers each, places relative to the token before."""
+    data: list[int] = []
+    line = character = 0
+    for token in found:
+        start, end = places.place(token.span.start), places.place(token.span.end)
+        bits = sum(1 << MODIFIERS.index(modifier) for modifier in token.modifiers)
+        since = start.character - (character if start.line == line else 0)
+        length = end.character - start.character
+        data += [start.line - line, since, length, TYPES.index(token.kind), bits]
+        line, character = start
+    return data

@@ -1,0 +1,106 @@
+"""The requests of editors, each answered by a function of `views.editor` on the newest version of its text.
+
+In: a server and its desk. Out: nothing; the requests are registered.
+"""
+
+from __future__ import annotations
+
+from lsprotocol import types as lsp
+from pygls.lsp.server import LanguageServer
+
+from callsheet.apps.lsp import convert, showing, writing
+from callsheet.apps.lsp.desk import Desk
+from callsheet.diagnostics import Span
+from callsheet.views.editor.formatting import formatting
+from callsheet.views.editor.hover import hover_at
+from callsheet.views.editor.lookup import definitions_at, references_at
+from callsheet.views.editor.outline import folds, outline
+
+
+def register(server: LanguageServer, desk: Desk) -> None:
+    """Let the server answer all requests from this desk."""
+    _register_places(server, desk)
+    _register_text(server, desk)
+    writing.register(server, desk)
+    showing.register(server, desk)
+
+
+def _register_places(server: LanguageServer, desk: Desk) -> None:
+    """What is asked about a place: hover, definition, references, highlights."""
+
+    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
+    def _(params: lsp.HoverParams) -> lsp.Hover | None:
+        opened = desk.plan(params.text_document.uri)
+        if opened is None:
+            return None
+        sheet, plan = opened
+        known = desk.analysis(sheet).knowledge
+        found = hover_at(plan, convert.offset_of(sheet.places, params.position), known)
+        if found is None:
+            return None
+        content = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.markdown)
+        return lsp.Hover(content, convert.range_of(sheet.places, found.span))
+
+    @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
+    def _(params: lsp.DefinitionParams) -> list[lsp.Location]:
+        opened = desk.plan(params.text_document.uri)
+        if opened is None:
+            return []
+        sheet, plan = opened
+        found = definitions_at(plan, convert.offset_of(sheet.places, params.position))
+        return [convert.location(sheet.uri, sheet.places, span) for span in found]
+
+    @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
+    def _(params: lsp.ReferenceParams) -> list[lsp.Location]:
+        opened = desk.plan(params.text_document.uri)
+        if opened is None:
+            return []
+        sheet, plan = opened
+        offset = convert.offset_of(sheet.places, params.position)
+        found = references_at(plan, offset, with_definitions=params.context.include_declaration)
+        return [convert.location(sheet.uri, sheet.places, o.span) for o in found]
+
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
+    def _(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
+        opened = desk.plan(params.text_document.uri)
+        if opened is None:
+            return []
+        sheet, plan = opened
+        found = references_at(plan, convert.offset_of(sheet.places, params.position))
+        return [convert.highlight(sheet.places, o) for o in found]
+
+
+def _register_text(server: LanguageServer, desk: Desk) -> None:
+    """What is asked about a text as a whole: its form, its outline, what folds."""
+
+    def formatted(uri: str, within: lsp.Range | None) -> list[lsp.TextEdit]:
+        opened = desk.plan(uri)
+        if opened is None:
+            return []
+        sheet, plan = opened
+        span: Span | None = None if within is None else convert.span_of(sheet.places, within)
+        return convert.text_edits(sheet.places, formatting(plan, span))
+
+    @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
+    def _(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
+        return formatted(params.text_document.uri, None)
+
+    @server.feature(lsp.TEXT_DOCUMENT_RANGE_FORMATTING)
+    def _(params: lsp.DocumentRangeFormattingParams) -> list[lsp.TextEdit]:
+        return formatted(params.text_document.uri, params.range)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    def _(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
+        opened = desk.plan(params.text_document.uri)
+        if opened is None:
+            return []
+        sheet, plan = opened
+        return [convert.symbol(sheet.places, found) for found in outline(plan)]
+
+    @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
+    def _(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:
+        opened = desk.plan(params.text_document.uri)
+        if opened is None:
+            return []
+        sheet, plan = opened
+        return [convert.fold(sheet.places, found) for found in folds(plan)]

@@ -1,0 +1,152 @@
+"""The server: an editor's texts come in, findings go out; each request is one function of `features`.
+
+In: what plans are held against. Out: a pygls server that is ready to be connected. Findings follow a change
+after a short pause in which none came; they are made in a thread, and those of a text that has changed
+meanwhile are dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+from lsprotocol import types as lsp
+from pygls.lsp.server import LanguageServer
+
+from callsheet import __version__
+from callsheet.apps.lsp import convert, features
+from callsheet.apps.lsp.analysis import Surroundings
+from callsheet.apps.lsp.desk import Desk, Sheet
+from callsheet.apps.lsp.toolshelf import tools_here, tools_of_servers
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.views.editor.positions import Units
+
+PAUSE = 0.15
+"""Seconds without a change after which findings are made."""
+RELOAD = "callsheet.reloadTools"
+"""The command that looks again at Python files and servers."""
+
+
+@dataclass(slots=True)
+class Work:
+    """The server with its desk, and the tasks that go on."""
+
+    server: LanguageServer
+    desk: Desk
+    pause: float = PAUSE
+    _waiting: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, "asyncio.Task[None]"])
+    _others: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
+
+    def take(self, uri: str, *, at_once: bool = False) -> None:
+        """Take in what the editor has of a text, and look at it after the pause."""
+        document = self.server.workspace.get_text_document(uri)
+        path = document.path or uri
+        sheet = self.desk.put(uri, path, document.source, document.version, document.language_id)
+        self._look(sheet, 0.0 if at_once else self.pause)
+
+    def close(self, uri: str) -> None:
+        """Forget a text, and its findings in the editor."""
+        task = self._waiting.pop(uri, None)
+        if task is not None:
+            task.cancel()
+        self.desk.close(uri)
+        self.server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
+
+    def look_again(self) -> None:
+        """Look at all open texts, because something else has changed."""
+        for sheet in self.desk.open():
+            self._look(sheet, 0.0)
+
+    def start(self, work: asyncio.Task[None]) -> None:
+        """Keep a task until it is done."""
+        self._others.add(work)
+        work.add_done_callback(self._others.discard)
+
+    def _look(self, sheet: Sheet, pause: float) -> None:
+        before = self._waiting.get(sheet.uri)
+        if before is not None:
+            before.cancel()
+        self._waiting[sheet.uri] = asyncio.get_running_loop().create_task(self._publish(sheet, pause))
+
+    async def _publish(self, sheet: Sheet, pause: float) -> None:
+        await asyncio.sleep(pause)
+        found = await asyncio.to_thread(self.desk.analysed, sheet)
+        if not self.desk.keep(sheet, found):
+            return
+        told = [convert.diagnostic(sheet.places, d) for d in found.diagnostics]
+        self.server.text_document_publish_diagnostics(
+            lsp.PublishDiagnosticsParams(sheet.uri, told, version=sheet.version)
+        )
+        self._refresh_hints()
+
+    def _refresh_hints(self) -> None:
+        """Ask the editor to fetch hints again: labels and schedules are known only now."""
+        workspace = self.server.client_capabilities.workspace
+        hints = None if workspace is None else workspace.inlay_hint
+        if hints is not None and hints.refresh_support:
+            self.server.workspace_inlay_hint_refresh(None)
+
+    async def load_tools(self) -> None:
+        """Look again at the tools; servers are asked where their configuration was named."""
+        setup = self.desk.here.setup
+        try:
+            tools = tools_here(setup)
+            found: tuple[Diagnostic, ...] = ()
+            if setup.mcp_configs:
+                tools, found = await tools_of_servers(setup)
+        except CallsheetError as error:
+            found = error.diagnostics
+        else:
+            self.desk.here = replace(self.desk.here, tools=tools)
+        for said in found:
+            self._tell(said)
+        self.look_again()
+
+    def _tell(self, said: Diagnostic) -> None:
+        kind = lsp.MessageType.Error if said.severity is Severity.ERROR else lsp.MessageType.Warning
+        help_ = f" ({said.help})" if said.help else ""
+        text = f"callsheet: {said.code}: {said.message}{help_}"
+        if said.severity is Severity.ERROR:
+            self.server.window_show_message(lsp.ShowMessageParams(kind, text))
+        else:
+            self.server.window_log_message(lsp.LogMessageParams(kind, text))
+
+
+def make_server(here: Surroundings, *, pause: float = PAUSE) -> LanguageServer:
+    """A server for one editor."""
+    server = LanguageServer(
+        "callsheet", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full, max_workers=2
+    )
+    work = Work(server, Desk(here), pause)
+    _follow_texts(server, work)
+    features.register(server, work.desk)
+    return server
+
+
+def _follow_texts(server: LanguageServer, work: Work) -> None:
+    @server.feature(lsp.INITIALIZED)
+    def _(params: lsp.InitializedParams) -> None:
+        agreed = server.server_capabilities.position_encoding
+        work.desk.units = Units(agreed.value if isinstance(agreed, lsp.PositionEncodingKind) else agreed)
+        if work.desk.here.setup.mcp_configs:
+            work.start(asyncio.get_running_loop().create_task(work.load_tools()))
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    def _(params: lsp.DidOpenTextDocumentParams) -> None:
+        work.take(params.text_document.uri, at_once=True)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    def _(params: lsp.DidChangeTextDocumentParams) -> None:
+        work.take(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
+    def _(params: lsp.DidSaveTextDocumentParams) -> None:
+        work.take(params.text_document.uri, at_once=True)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    def _(params: lsp.DidCloseTextDocumentParams) -> None:
+        work.close(params.text_document.uri)
+
+    @server.command(RELOAD)
+    async def _() -> None:
+        await work.load_tools()

@@ -1,0 +1,61 @@
+"""What a tool answers: a text for people, data for programs, and whether it went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_types import CallToolResult, ContentBlock, ResourceLink, TextContent
+
+from callsheet.apps.operations.schemas import DIAGNOSTICS, Schema, flag
+from callsheet.diagnostics import CallsheetError, Diagnostic, Source, render_all, to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer; `links` are resources that tell more."""
+
+    text: str
+    data: Mapping[str, Any]
+    is_error: bool = False
+    links: Sequence[ResourceLink] = ()
+
+    def result(self) -> CallToolResult:
+        """The answer as MCP has it."""
+        content: list[ContentBlock] = [TextContent(text=self.text), *self.links]
+        return CallToolResult(content=content, structured_content=dict(self.data), is_error=self.is_error)
+
+
+def refusal(error: CallsheetError) -> Reply:
+    """The answer where there is nothing but what is wrong."""
+    rows = to_json(error.diagnostics, error.source)
+    return Reply(render_all(error.diagnostics, error.source), {"ok": False, "diagnostics": rows}, True)
+
+
+def with_findings(text: str, diagnostics: Sequence[Diagnostic], source: Source | None) -> str:
+    """A text with what is to be said of it below."""
+    said = render_all(diagnostics, source)
+    return "\n\n".join(part for part in (text.rstrip(), said) if part)
+
+
+def run_links(run_id: str) -> tuple[ResourceLink, ...]:
+    """Where more is to be read of a run."""
+    return (
+        ResourceLink(
+            uri=f"callsheet://runs/{run_id}/report",
+            name=f"run {run_id}",
+            description="the run as one HTML page",
+            mime_type="text/html",
+        ),
+    )
+
+
+def with_refusals(schema: Schema) -> Schema:
+    """The form of an answer, which may also be nothing but what is wrong."""
+    properties = schema["properties"] | {"ok": flag("whether nothing is wrong"), "diagnostics": DIAGNOSTICS}
+    return {
+        "type": "object",
+        "properties": properties,
+        "anyOf": [{"required": schema["required"]}, {"required": ["ok", "diagnostics"]}],
+    }

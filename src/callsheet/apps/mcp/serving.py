@@ -1,0 +1,156 @@
+"""The transports: one client over standard input and output, or many over streamable HTTP.
+
+Over HTTP every request has to show the token, name this machine as its host, and come from no page of
+another origin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+from mcp.server.lowlevel.server import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from callsheet.apps.hosting import Host
+from callsheet.apps.mcp.address import Address
+from callsheet.apps.mcp.bench import Bench
+from callsheet.apps.mcp.server import make_server
+from callsheet.apps.session import Setup
+from callsheet.machine import Limits
+from callsheet.policy.model import Policy
+from callsheet.store import Journal
+from callsheet.store.library import PlanLibrary
+
+_PATIENCE = 5
+"""Seconds that requests under way have when the server is stopped."""
+_MOST_SESSIONS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What is served: where the tools of runs come from, what holds for runs, plans and journal.
+
+    With `lets_clients_answer` clients that cannot ask a person may answer for one; `hint` is what a command
+    needs to find the journal (` --journal PATH`).
+    """
+
+    setup: Setup
+    limits: Limits
+    policy: Policy | None
+    library: PlanLibrary
+    journal: Journal
+    lets_clients_answer: bool = False
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """A socket that listens, its address, and the token that clients have to show."""
+
+    bound: socket.socket
+    address: Address
+    token: str
+    is_new: bool
+    """Whether the token was made for this server, so that nobody knows it yet."""
+
+
+async def serve(served: Served, web: Web | None, say: Callable[[str], None]) -> None:
+    """Serve one client over standard input and output until it goes, or many over HTTP until cancelled.
+
+    `say` hears what is noteworthy. Runs that are under way at the end are interrupted.
+    """
+    host = Host(served.setup, served.journal, limits=served.limits, policy=served.policy, say=say)
+    async with host:
+        bench = Bench(
+            host=host,
+            library=served.library,
+            policy=served.policy,
+            lets_clients_answer=served.lets_clients_answer,
+            hint=served.hint,
+        )
+        server = make_server(bench)
+        if web is None:
+            await serve_stdio(server)
+            return
+        say(f"callsheet mcp listens at {web.address.url}")
+        if web.is_new:
+            say(f"clients show this token (Authorization: Bearer …): {web.token}")
+        await serve_http(server, web.bound, web.address, web.token)
+
+
+async def serve_stdio(server: Server[Any]) -> None:
+    """Serve the client at the other end of standard input and output, until it closes them."""
+    async with stdio_server() as (read_stream, write_stream):
+        await server.run(read_stream, write_stream, server.create_initialization_options())
+
+
+async def serve_http(server: Server[Any], bound: socket.socket, address: Address, token: str) -> None:
+    """Serve clients at a socket that listens, until this is cancelled."""
+    config = uvicorn.Config(
+        http_app(server, address, token),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_PATIENCE,
+    )
+    web = _Web(config)
+    serving = asyncio.create_task(web.serve([bound]))
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        web.should_exit = True
+        await asyncio.wait({serving})
+        raise
+
+
+class _Web(uvicorn.Server):
+    """A server that leaves signals to the program."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+def http_app(server: Server[Any], address: Address, token: str) -> ASGIApp:
+    """The server as an ASGI application at `/mcp`."""
+    names = {address.authority, f"localhost:{address.port}"}
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=sorted(names),
+        allowed_origins=sorted(f"http://{name}" for name in names),
+    )
+    app = server.streamable_http_app(
+        transport_security=security, host=address.host, max_sessions=_MOST_SESSIONS
+    )
+    return _Guarded(app, token)
+
+
+class _Guarded:
+    """Answers only who shows the token."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._token = token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not self._is_known(Headers(scope=scope)):
+            told = {"error": "unauthorized", "message": "show the token: Authorization: Bearer TOKEN"}
+            refused = JSONResponse(told, 401, headers={"WWW-Authenticate": 'Bearer realm="callsheet"'})
+            await refused(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _is_known(self, headers: Headers) -> bool:
+        kind, _, shown = headers.get("authorization", "").partition(" ")
+        return kind.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), self._token)

@@ -1,0 +1,89 @@
+"""A text is checked: what is wrong with the plan in it, on the tools that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from callsheet.api.checking import check_plan, check_readable
+from callsheet.apps.operations.reading import PlanText
+from callsheet.apps.shelf import Shelf
+from callsheet.diagnostics import Diagnostic, to_json
+from callsheet.ir import Plan, plan_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A text with all that is wrong with it, or could be better."""
+
+    text: PlanText
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the plan may run."""
+        return self.text.plan is not None and not any(d.is_error for d in self.diagnostics)
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong in the messages of the documented `validate_plan`; empty for a text that is no plan.
+
+        They say nothing of tools.
+        """
+        from callsheet.compat.models import LTPPlan  # noqa: PLC0415 - only for the documented form
+        from callsheet.compat.static import validate_plan  # noqa: PLC0415 - as above
+
+        return [] if self.text.plan is None else validate_plan(LTPPlan.of(self.text.plan))
+
+    def row(self) -> dict[str, Any]:
+        """Whether it is a plan, how many steps it has, and its hash."""
+        row: dict[str, Any] = {"ok": self.ok}
+        if self.text.plan is not None:
+            row |= {"steps": len(self.text.plan.steps), "plan_hash": plan_hash(self.text.plan)}
+        return row
+
+    def to_json(self) -> dict[str, Any]:
+        """The findings as data, and the same in the documented messages."""
+        rows = to_json(self.diagnostics, self.text.source)
+        return {**self.row(), "problems": self.problems, "diagnostics": rows}
+
+
+def check_text(
+    text: PlanText, shelf: Shelf | None, inputs: Collection[str] = (), *, asks_servers: bool = False
+) -> Checked:
+    """All that is wrong with a text, with the names of variables that the run will be given.
+
+    Without a `shelf` no tool is looked at. A tool that is not on it is looked for on servers only if
+    `asks_servers`; else it is a warning. Of a text with errors the steps that could be read are checked
+    all the same.
+
+    >>> from callsheet.apps.operations.reading import plan_text
+    >>> [d.code for d in check_text(plan_text("S1: GOTO S7"), None).diagnostics if d.is_error]
+    ['CHK012']
+    """
+    if text.plan is None:
+        more = _of_readable(text, shelf, asks_servers=asks_servers)
+    else:
+        more = _of_plan(text.plan, shelf, inputs, asks_servers=asks_servers)
+    return Checked(text, (*text.diagnostics, *more))
+
+
+def _of_plan(
+    plan: Plan, shelf: Shelf | None, inputs: Collection[str], *, asks_servers: bool
+) -> tuple[Diagnostic, ...]:
+    if shelf is None:
+        return check_plan(plan, None, inputs)
+    registry, before, not_asked = shelf.tools_for(plan, asks_servers=asks_servers)
+    found = check_plan(plan, registry, inputs, not_asked=not_asked, means=shelf.means)
+    return (*before, *found, *shelf.wrong_tools(plan, registry, not_asked))
+
+
+def _of_readable(text: PlanText, shelf: Shelf | None, *, asks_servers: bool) -> tuple[Diagnostic, ...]:
+    """What is wrong with the steps that could be read, so that one look shows all errors."""
+    if text.partial is None or not text.partial.steps:
+        return ()
+    if shelf is None:
+        return check_readable(text.partial, text.lost, None)
+    registry, _, not_asked = shelf.tools_for(text.partial, asks_servers=asks_servers)
+    return check_readable(text.partial, text.lost, registry, not_asked=not_asked)

@@ -1,0 +1,83 @@
+"""What compiling a goal gave, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from callsheet.api.compiling import Compiled, CompileFailed
+from callsheet.api.plan import Plan
+from callsheet.apps.compiling import Kept, Made, compiled_on
+from callsheet.apps.session import Setup, Toolbox
+from callsheet.diagnostics import Diagnostic, Source
+from callsheet.policy.model import Policy
+from callsheet.store.library import PlanLibrary
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """A goal and what came of it; `near` are plans of the library for goals that are near, not taken."""
+
+    goal: str
+    made: Made
+    near: Sequence[Kept] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a plan."""
+        return self.made.text is not None
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What is to be said of the plan, or of the answer that is none."""
+        result = self.made.result
+        return () if result is None else result.findings.diagnostics
+
+    @property
+    def source(self) -> Source | None:
+        """The text that the diagnostics point into."""
+        return None if self.made.result is None else self.made.result.findings.source
+
+    def to_json(self) -> dict[str, Any]:
+        """The text as data, where it is from, and what it took."""
+        made = self.made
+        data: dict[str, Any] = {"ok": self.ok, "goal": self.goal, "text": made.text, "from": "model"}
+        if made.kept is not None:
+            data |= {"from": "library", "id": made.kept.id, "hash": Plan(made.kept.plan).hash}
+        data["near"] = [{"id": kept.id, "goal": kept.goal, "score": kept.score} for kept in self.near]
+        return data if made.result is None else data | _of_result(made.result)
+
+
+def _of_result(result: Compiled | CompileFailed) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "diagnostics": result.findings.to_json(),
+        "accounting": result.accounting.to_json(),
+    }
+    if result.ok:
+        return {**data, "hash": result.require().hash}
+    return {**data, "answer": result.text}
+
+
+async def compile_text(
+    goal: str,
+    setup: Setup,
+    toolbox: Toolbox,
+    *,
+    context: str = "",
+    library: PlanLibrary | None = None,
+    policy: Policy | None = None,
+) -> Compilation:
+    """A plan for a goal, on open tools: of the `library` if it has one for this very goal, else a new one.
+
+    What the `policy` refuses counts as wrong. Plans of the library for goals that are near are told and not
+    taken. Raises CallsheetError (CMP001) where no model can be asked.
+    """
+    near: list[Kept] = []
+
+    def takes(kept: Kept) -> bool:
+        near.append(kept)
+        return False
+
+    made = await compiled_on(toolbox, goal, context, setup, library, takes, policy)
+    return Compilation(goal, made, tuple(near))

@@ -1,0 +1,101 @@
+"""A text is printed in its canonical form, or in another spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from callsheet.apps.operations.parsing import syntax_name
+from callsheet.apps.operations.reading import PlanText
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
+from callsheet.frontends.dag.convert import NO_PARAMETERS, Parameters
+from callsheet.frontends.spelling import OUTSIDE_CODES, Syntax, convert_to, format_as
+from callsheet.ir import Call, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Formatted:
+    """A text and what it was printed as; `formatted` is None where `diagnostics` say why not.
+
+    `syntax` is the spelling of the printed text.
+    """
+
+    text: PlanText
+    formatted: str | None
+    syntax: Syntax | None
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a printed text."""
+        return self.formatted is not None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the printed text is another one."""
+        return self.formatted is not None and self.formatted != self.text.source.text
+
+    def to_json(self) -> dict[str, Any]:
+        """The printed text as data, and what is to be said of it."""
+        return {
+            "ok": self.ok,
+            "text": self.formatted,
+            "syntax": syntax_name(self.text) if self.syntax is None else str(self.syntax),
+            "changed": self.is_changed,
+            "diagnostics": to_json(self.diagnostics, self.text.source),
+        }
+
+
+def format_text(text: PlanText, *, keeps_all: bool = False) -> Formatted:
+    """A text in the canonical form of its spelling.
+
+    What stands around the plan is left out and told; with `keeps_all` it keeps the text from being printed,
+    as it must be where the result takes the text's place. A plan in canonical JSON is refused (CFG010):
+    that form is for programs.
+
+    >>> from callsheet.apps.operations.reading import plan_text
+    >>> print(format_text(plan_text("search  'tea' >hits")).formatted, end="")
+    search "tea" > hits
+    """
+    if text.is_json:
+        raise CallsheetError.single(
+            "CFG010",
+            f"{text.source.name} holds a plan as JSON, and fmt formats texts",
+            help="--to ltp prints it as LTP text, --to micro as Micro-CLI, --to dag as a JSON plan",
+        )
+    if text.plan is None or text.syntax is None:
+        return Formatted(text, None, None, tuple(d for d in text.diagnostics if d.is_error))
+    outside = tuple(d for d in text.diagnostics if d.code in OUTSIDE_CODES)
+    if keeps_all and outside:
+        way_out = "write it as comments (# …) or remove it: fmt would lose it"
+        lost = tuple(replace(d, severity=Severity.ERROR, help=way_out) for d in outside)
+        return Formatted(text, None, None, lost)
+    try:
+        return Formatted(text, format_as(text.syntax, text.plan), text.syntax, outside)
+    except CallsheetError as error:
+        return Formatted(text, None, None, error.diagnostics)
+
+
+def convert_text(
+    text: PlanText, target: Syntax, parameters: Callable[[Plan], Parameters] | None = None
+) -> Formatted:
+    """A text in another spelling, and what a reader should know of the change.
+
+    A JSON plan names every argument: the names of those that have none are those of `parameters`, which
+    is asked only where there is one.
+    """
+    if text.plan is None:
+        return Formatted(text, None, None, tuple(d for d in text.diagnostics if d.is_error))
+    needed = parameters is not None and target is Syntax.DAG and _has_nameless(text.plan)
+    named = parameters(text.plan) if needed and parameters is not None else NO_PARAMETERS
+    try:
+        formatted, notes = convert_to(target, text.plan, named)
+    except CallsheetError as error:
+        return Formatted(text, None, None, tuple(d for d in error.diagnostics if d.is_error))
+    outside = (d for d in text.diagnostics if d.code in OUTSIDE_CODES)
+    return Formatted(text, formatted, target, (*outside, *notes))
+
+
+def _has_nameless(plan: Plan) -> bool:
+    return any(isinstance(step.action, Call) and step.action.positional for step in plan.steps)

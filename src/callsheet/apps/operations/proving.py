@@ -1,0 +1,83 @@
+"""A text is proved against a policy, on the tools that there are; nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from callsheet.api.checking import check_plan
+from callsheet.api.proving import Proof, prove
+from callsheet.apps.operations.reading import PlanText
+from callsheet.apps.session import undertaking
+from callsheet.apps.shelf import Shelf
+from callsheet.diagnostics import Diagnostic, Severity, did_you_mean, to_json
+from callsheet.ir import Plan
+from callsheet.policy.model import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """A text, what came of its proof, and all that is to be said.
+
+    `proof` is None for a text that is no plan, and for one whose `approved` steps it does not have.
+    """
+
+    text: PlanText
+    proof: Proof | None
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the plan may run under the policy."""
+        return self.proof is not None and not any(d.is_error for d in self.diagnostics)
+
+    def row(self) -> dict[str, Any]:
+        """The proof as data."""
+        return {**({} if self.proof is None else self.proof.to_json()), "ok": self.ok}
+
+    def to_json(self) -> dict[str, Any]:
+        """The proof as data, and all that is to be said."""
+        return {**self.row(), "diagnostics": to_json(self.diagnostics, self.text.source)}
+
+
+def prove_text(
+    text: PlanText,
+    policy: Policy,
+    shelf: Shelf,
+    inputs: Collection[str] = (),
+    *,
+    approved: Iterable[str] = (),
+    can_ask: bool = True,
+    asks_servers: bool = False,
+) -> Proved:
+    """Hold a text against a policy.
+
+    `approved` are ids of steps to which somebody has said yes; `can_ask` says whether somebody can be asked
+    during the run. Servers are asked for tools that are not on the `shelf` only if `asks_servers`.
+    """
+    if text.plan is None:
+        return Proved(text, None, text.diagnostics)
+    steps = tuple(approved)
+    strangers = unknown_steps(text.plan, steps)
+    if strangers:
+        return Proved(text, None, strangers)
+    registry, before, not_asked = shelf.tools_for(text.plan, asks_servers=asks_servers)
+    checked = check_plan(text.plan, registry, inputs, not_asked=not_asked, means=shelf.means)
+    errors = tuple(d for d in (*text.diagnostics, *before, *checked) if d.is_error)
+    proof = prove(text.plan, policy, registry, inputs=inputs, approved=steps, can_ask=can_ask)
+    proof = proof.under(undertaking(shelf.setup, registry))
+    return Proved(text, proof, (*errors, *proof.diagnostics))
+
+
+def unknown_steps(plan: Plan, approved: Iterable[str]) -> tuple[Diagnostic, ...]:
+    """CFG010 for each step that somebody says yes to and the plan does not have."""
+    ids = [step.id for step in plan.steps]
+    return tuple(_unknown(given, ids) for given in approved if given not in ids)
+
+
+def _unknown(given: str, ids: list[str]) -> Diagnostic:
+    near = did_you_mean(given, ids)
+    way_out = f"did you mean {' or '.join(near)}?" if near else None
+    message = f"a yes is given to the step {given[:40]!r}, which the plan does not have"
+    return Diagnostic("CFG010", Severity.ERROR, message, help=way_out)

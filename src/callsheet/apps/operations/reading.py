@@ -1,0 +1,171 @@
+"""A text becomes a plan: LTP text, Micro-CLI, a JSON plan, canonical JSON.
+
+In: a text, and the place it is from, whose suffix tells the spelling (`.ltp`, `.micro`, `.json`, `.yaml`);
+where there is none, the text does. Out: the text with its plan or with every reason why it is none.
+Nothing is run, and no tool is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from callsheet.api.texts import is_canonical_json, plan_of_json
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
+from callsheet.frontends.dag import parse_dag
+from callsheet.frontends.spelling import (
+    SYNTAX_NAMES,
+    Reading,
+    Syntax,
+    is_json,
+    look_of,
+    read_as,
+    read_plan_text,
+)
+from callsheet.ir import Plan
+
+if TYPE_CHECKING:
+    from callsheet.store.library import StoredPlan
+
+_SUFFIXES = {
+    ".ltp": Syntax.LTP,
+    ".micro": Syntax.MICRO,
+    ".json": Syntax.DAG,
+    ".yaml": Syntax.DAG,
+    ".yml": Syntax.DAG,
+}
+_YAML = (".yaml", ".yml")
+_BARE_WORD = "MIC103"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanText:
+    """A text that was read as a plan; `plan` is None where `diagnostics` hold an error.
+
+    `path` is the file, None for standard input; `syntax` the spelling, None for JSON and for a
+    text that is none. Where there is no plan, `partial` has the steps that could be read all the
+    same, and `lost` the text of those that could not.
+    """
+
+    path: Path | None
+    source: Source
+    plan: Plan | None
+    diagnostics: tuple[Diagnostic, ...]
+    partial: Plan | None = None
+    lost: str = ""
+    syntax: Syntax | None = None
+    is_json: bool = False
+    """Whether the plan was given in its canonical JSON form."""
+    is_yaml: bool = False
+    """Whether a plan of dependencies was given as YAML."""
+    stored: StoredPlan | None = None
+    """The plan of the library that this is; None for a file and for standard input."""
+
+    def require(self) -> Plan:
+        """The plan; raises CallsheetError with all that is wrong with the text."""
+        if self.plan is None:
+            raise CallsheetError(self.diagnostics, self.source)
+        return self.plan
+
+
+def plan_text(
+    text: str,
+    name: str = "<plan>",
+    *,
+    syntax: Syntax | None = None,
+    strict: bool = False,
+    variables: Iterable[str] = (),
+) -> PlanText:
+    """A text that comes from no file, as a plan; `name` is what messages call it. Otherwise as `text_of`."""
+    return text_of(None, Source(name, text), syntax=syntax, strict=strict, variables=variables)
+
+
+def text_of(
+    path: Path | None,
+    source: Source,
+    *,
+    syntax: Syntax | None = None,
+    strict: bool = False,
+    variables: Iterable[str] = (),
+) -> PlanText:
+    """A text that was read from a place, as a plan.
+
+    `syntax` is the spelling, None where the place's suffix or the text tells; `strict` makes loose
+    spellings errors; `variables` are those that the run will be given.
+    """
+    by_suffix = None if path is None else _SUFFIXES.get(path.suffix.lower())
+    if syntax is None and (by_suffix is Syntax.DAG or (by_suffix is None and is_json(source.text))):
+        return _from_data(path, source)
+    reading = read_plan_text(
+        source.text, source.name, syntax or by_suffix, strict=strict, variables=variables
+    )
+    result, more = reading.result, _bare_variables(source, reading, tuple(variables))
+    if result.plan is None and syntax is None:
+        more = _doubts(source, reading, by_suffix)
+        if reading.syntax is None:
+            return PlanText(path, source, None, more, result.partial)
+    lost = "\n".join(source.text[span.start : span.end] for span in result.lost)
+    said = (*result.diagnostics, *more)
+    is_yaml = reading.syntax is Syntax.DAG and not is_json(source.text)
+    return PlanText(path, source, result.plan, said, result.partial, lost, reading.syntax, is_yaml=is_yaml)
+
+
+def _bare_variables(source: Source, reading: Reading, variables: Sequence[str]) -> tuple[Diagnostic, ...]:
+    """The bare words of Micro-CLI that are variables only because the run is given them."""
+    if reading.syntax is not Syntax.MICRO or not variables:
+        return ()
+    alone = read_as(Syntax.MICRO, source.text, source.name)
+    still = {d.span for d in reading.result.diagnostics if d.code == _BARE_WORD}
+    found = [
+        d for d in alone.diagnostics if d.code == _BARE_WORD and d.span is not None and d.span not in still
+    ]
+    return tuple(_bare_variable(d, source.text[d.span.start : d.span.end]) for d in found if d.span)
+
+
+def _bare_variable(said: Diagnostic, word: str) -> Diagnostic:
+    message = f"{word} is a variable here, because it is given with --var; without that it is a text"
+    return replace(said, severity=Severity.WARNING, message=message, help=f"write ${word}", fix=None)
+
+
+def _doubts(source: Source, reading: Reading, by_suffix: Syntax | None) -> tuple[Diagnostic, ...]:
+    """What is to be said of a text with errors whose spelling nobody has named."""
+    text = source.text
+    if reading.syntax is None:
+        start = len(text) - len(text.lstrip())
+        nothing = Diagnostic(
+            "CFG019",
+            Severity.ERROR,
+            "this text is neither LTP text nor Micro-CLI" if text.strip() else "this text is empty",
+            Span(start, max(start, (text + "\n").find("\n", start))),
+            'a step is written S1: @TOOL (arguments) > $result, a command search "words" > name',
+        )
+        return (nothing,)
+    if by_suffix is None and look_of(text).framed:
+        return ()
+    other = Syntax.MICRO if reading.syntax is Syntax.LTP else Syntax.LTP
+    read, meant = SYNTAX_NAMES[reading.syntax], SYNTAX_NAMES[other]
+    if by_suffix is not None:
+        if look_of(text).syntax is not other:
+            return ()
+        said = f"the file's suffix says {read}, its text looks like {meant}"
+    else:
+        said = f"this was read as {read}, which it looks like"
+    help_ = f"--syntax {other} reads it as {meant}"
+    return (Diagnostic("CFG020", Severity.HINT, said, None, help_),)
+
+
+def _from_data(path: Path | None, source: Source) -> PlanText:
+    """A plan in callsheet's own canonical JSON, or a JSON plan in JSON or YAML."""
+    is_yaml = path is not None and path.suffix.lower() in _YAML
+    if not is_yaml and is_canonical_json(source.text):
+        try:
+            return PlanText(path, source, plan_of_json(source), (), is_json=True)
+        except CallsheetError as error:
+            return PlanText(path, source, None, error.diagnostics, is_json=True)
+    result = parse_dag(source.text, source.name, is_yaml=is_yaml)
+    lost = "\n".join(source.text[span.start : span.end] for span in result.lost)
+    return PlanText(
+        path, source, result.plan, result.diagnostics, result.partial, lost, Syntax.DAG, is_yaml=is_yaml
+    )

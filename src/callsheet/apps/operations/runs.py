@@ -1,0 +1,89 @@
+"""The runs of a journal as rows of a list, with their statuses as people are told them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from callsheet.apps.cli.moments import iso
+from callsheet.apps.operations.outcomes import doubt_json
+
+if TYPE_CHECKING:
+    from callsheet.runtime.doubt import DoubtfulCall
+    from callsheet.store.journal import Journal
+    from callsheet.store.reader import RunInfo
+
+STATUSES = [
+    "running",
+    "interrupted",
+    "waiting",
+    "in_doubt",
+    "done",
+    "failed",
+    "refused",
+    "cancelled",
+    "corrupt",
+]
+"""The statuses that a run is shown with."""
+INTERRUPTED = "interrupted"
+"""The status shown for a run that is not finished and that no process carries on."""
+
+
+def run_row(journal: Journal, info: RunInfo, shown: str) -> dict[str, Any]:
+    """A run as a row of a list; `shown` is its status as people are told it."""
+    return {
+        "run_id": info.run_id,
+        "status": shown,
+        "plan": plan_name(journal, info),
+        "plan_hash": info.plan_hash,
+        "created": iso(info.created),
+        "updated": iso(info.updated),
+        "events": info.events,
+        "parent": None if info.forked_at is None else info.parent_run,
+        "forked_at": info.forked_at,
+        "in_doubt": [doubt_json(call) for call in _doubts(journal, info, shown)],
+    }
+
+
+def _doubts(journal: Journal, info: RunInfo, shown: str) -> tuple[DoubtfulCall, ...]:
+    """The calls in doubt of a run that no process carries on; none where its events cannot be read."""
+    if shown not in (INTERRUPTED, "in_doubt"):
+        return ()
+    from callsheet.runtime.doubt import doubtful_calls, fold_run  # noqa: PLC0415 - only for such runs
+    from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
+
+    try:
+        return doubtful_calls(fold_run(journal, info.run_id, journal.plan(info.plan_hash)[0]))
+    except JournalError:
+        return ()  # `show` tells what is wrong with them
+
+
+def shown_status(journal: Journal, info: RunInfo) -> str:
+    """The status of a run as people are told it."""
+    from callsheet.store.owned import is_owned  # noqa: PLC0415 - as the whole store
+    from callsheet.store.place import place_of  # noqa: PLC0415 - as above
+
+    if str(info.status) == "running" and not is_owned(place_of(journal.path), info.run_id):
+        return INTERRUPTED
+    return str(info.status)
+
+
+def plan_name(journal: Journal, info: RunInfo) -> str:
+    """What a run's plan is called: its title or id, else the file it was read from."""
+    return info.title or info.plan_id or _launched(journal, info).get("plan") or info.plan_hash[:12]
+
+
+def _launched(journal: Journal, info: RunInfo) -> dict[str, Any]:
+    """What the face that started the run noted."""
+    start = next(iter(journal.events(info.run_id, lenient=True)), None)
+    return {} if start is None or start.body is None else dict(start.body.get("launch") or {})
+
+
+def found_runs(journal: Journal, status: str | None, limit: int) -> list[tuple[RunInfo, str]]:
+    """At most so many runs, the newest first, each with its status; of a `status` only those."""
+    from callsheet.store.writer import RunStatus  # noqa: PLC0415 - brings sqlite3
+
+    if status not in ("running", INTERRUPTED):
+        wanted = None if status is None else RunStatus(status)
+        return [(info, shown_status(journal, info)) for info in journal.runs(limit, wanted)]
+    found = ((info, shown_status(journal, info)) for info in journal.runs(None, RunStatus.RUNNING))
+    return [(info, shown) for info, shown in found if shown == status][:limit]

@@ -1,0 +1,144 @@
+"""What happened in a run, told by its journal: its steps, what it waits for, how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from callsheet.apps.cli.moments import iso
+from callsheet.apps.cli.origin import Origin, origin_of
+from callsheet.apps.cli.output import preview
+from callsheet.apps.operations.outcomes import ask_json, doubt_json
+from callsheet.apps.operations.runs import INTERRUPTED, plan_name, shown_status
+
+if TYPE_CHECKING:
+    from callsheet.apps.cli.account import Account, LateAnswer, StepAccount
+    from callsheet.ir import Step
+    from callsheet.runtime.answers import PendingAsk
+    from callsheet.runtime.doubt import DoubtfulCall
+    from callsheet.store.journal import Journal
+    from callsheet.store.reader import BadEvent, RunInfo
+
+_ENDINGS = ("failed", "refused", "cancelled")
+"""How a run may end with calls under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A run with all that is shown of it."""
+
+    info: RunInfo
+    status: str
+    plan: str
+    journal: Path
+    bad: BadEvent | None
+    account: Account
+    asks: tuple[PendingAsk, ...]
+    """What people are asked and the run has not gone on from."""
+    steps: tuple[Step, ...]
+    """The steps of the plan that the run started with."""
+    in_doubt: tuple[DoubtfulCall, ...]
+    origin: Origin | None = None
+    children: tuple[RunInfo, ...] = ()
+    """The runs that were forked from this one."""
+    unanswered: tuple[DoubtfulCall, ...] = ()
+    """The calls of a run that stands still because models gave no answer."""
+
+
+def story_of(journal: Journal, info: RunInfo, bad: BadEvent | None = None) -> Story:
+    """A run's story; `bad` is the first of its events that is not what was written, if that was looked for.
+
+    Raises JournalError (JRN012, JRN015, JRN020) where its events cannot be read.
+    """
+    from callsheet.apps.cli.account import account_of  # noqa: PLC0415 - brings the store
+    from callsheet.runtime.doubt import doubtful_calls, unanswered_calls  # noqa: PLC0415 - brings the runtime
+    from callsheet.runtime.inbox import asks_of  # noqa: PLC0415 - as above
+
+    plan = journal.plan(info.plan_hash)[0]
+    account = account_of(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0])
+    asks = tuple(asks_of(journal, info.run_id))
+    status, name = shown_status(journal, info), plan_name(journal, info)
+    in_doubt = doubtful_calls(account.folded) if status in (INTERRUPTED, "in_doubt", *_ENDINGS) else ()
+    unanswered = unanswered_calls(account.folded) if status == INTERRUPTED else ()
+    first = next(iter(journal.events(info.run_id, lenient=True)))
+    return Story(
+        info=info,
+        status=status,
+        plan=name,
+        journal=journal.path,
+        bad=bad,
+        account=account,
+        asks=asks,
+        steps=plan.steps,
+        in_doubt=in_doubt,
+        origin=origin_of(first.body),
+        children=tuple(journal.children(info.run_id)),
+        unanswered=unanswered,
+    )
+
+
+def story_json(story: Story) -> dict[str, Any]:
+    """The story as JSON data."""
+    info, folded = story.info, story.account.folded
+    result = folded.machine.result
+    return {
+        "run_id": info.run_id,
+        "status": story.status,
+        "plan": story.plan,
+        "plan_hash": info.plan_hash,
+        "created": iso(info.created),
+        "updated": iso(info.updated),
+        "journal": str(story.journal),
+        "from": None if story.origin is None else story.origin.to_json(),
+        "children": [
+            {"run_id": child.run_id, "event": child.forked_at, "status": str(child.status)}
+            for child in story.children
+        ],
+        "events": info.events,
+        "chain": {"ok": True}
+        if story.bad is None
+        else {"ok": False, "event": story.bad.seq, "why": story.bad.why},
+        "steps": [_step_json(visit) for visit in story.account.steps],
+        "warnings": story.account.warnings,
+        "late": [_late_json(answer) for answer in story.account.late],
+        "in_doubt": [doubt_json(call) for call in story.in_doubt],
+        "unanswered": [doubt_json(call) for call in story.unanswered],
+        "waiting": [ask_json(ask) for ask in story.asks],
+        "variables": folded.machine.variables(),
+        "response": None if result is None else result.response,
+        "error": None if result is None else result.error,
+        "terminated": None if result is None else result.terminated,
+        "steps_executed": folded.machine.steps_executed,
+        "refusal": None if result is None or result.refusal is None else result.refusal._asdict(),
+        "usage": folded.usage().to_json(),
+        "limits": folded.machine.limits.to_json(),
+    }
+
+
+def _step_json(visit: StepAccount) -> dict[str, Any]:
+    return {
+        "step": visit.step,
+        "outcome": visit.outcome,
+        "started": iso(visit.started),
+        "seconds": None if visit.ended is None else round(visit.ended - visit.started, 6),
+        "calls": visit.calls,
+        "retries": visit.retries,
+        "detail": visit.detail or None,
+        "var": visit.var,
+        "preview": preview(visit.value, 200) if visit.var is not None else None,
+        "cuts": visit.cuts,
+        "facts": visit.facts,
+        "answers": visit.answers,
+        "turns": visit.turns,
+    }
+
+
+def _late_json(answer: LateAnswer) -> dict[str, Any]:
+    return {
+        "key": answer.key,
+        "step": answer.step,
+        "time": iso(answer.ts),
+        "outcome": answer.outcome,
+        "preview": preview(answer.said, 200),
+    }

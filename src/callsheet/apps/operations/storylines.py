@@ -1,0 +1,131 @@
+"""What happened in a run, in lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from callsheet.apps.cli.doubts import doubt_lines, left_lines, unanswered_lines
+from callsheet.apps.cli.moments import iso
+from callsheet.apps.cli.output import preview, seconds
+from callsheet.apps.operations.runs import INTERRUPTED
+from callsheet.views.columns import cut, pad
+from callsheet.views.describe import describe_action
+
+if TYPE_CHECKING:
+    from callsheet.apps.cli.account import Account, LateAnswer, StepAccount
+    from callsheet.apps.operations.stories import Story
+    from callsheet.store.reader import BadEvent
+
+_ACTION_WIDTH = 36
+_MOST_CUTS = 3
+_MOST_TURNS = 40
+_MOST_ANSWERS = 3
+_MARKS = {"ok": "✓", "failed": "✗", "skipped": "–", "running": "…", "stopped": "✗"}
+
+
+def story_lines(story: Story, hint: str = "") -> Iterator[str]:
+    """The story, a line after another; `hint` is what a further command needs to find the journal."""
+    info, account = story.info, story.account
+    yield f"run      {info.run_id}"
+    yield f"status   {story.status}"
+    yield f"plan     {preview(story.plan, 100)}  ({info.plan_hash[:12]})"
+    yield f"time     {iso(info.created)} to {iso(info.updated)} ({seconds(info.updated - info.created)})"
+    yield f"journal  {story.journal}, {info.events} events, {chain_in_words(story.bad)}"
+    if story.origin is not None:
+        yield f"from     {story.origin.describe()}"
+    for child in story.children:
+        yield f"child    {child.run_id}, from event {child.forked_at}, {child.status}"
+    yield f"used     {account.folded.usage().describe()}"
+    yield ""
+    steps = (*account.folded.machine.program.plan.steps, *story.steps)  # those of a new plan as well
+    actions = {step.id: describe_action(step.action) for step in steps}
+    for visit in account.steps:
+        yield _step_line(visit, cut(actions.get(visit.step, ""), _ACTION_WIDTH))
+        for turn in _turns(visit):
+            yield f"      {turn}"
+    for warning in (*account.warnings, *_cuts(account)):
+        yield f"warning: {warning}"
+    for answer in account.late:
+        yield _late_line(answer)
+    yield from _doubts(story, hint)
+    yield from _end(story)
+
+
+def chain_in_words(bad: BadEvent | None) -> str:
+    """Whether the events are those that were written."""
+    return "chain verified" if bad is None else f"CHAIN BROKEN at event {bad.seq}: {bad.why}"
+
+
+def _step_line(visit: StepAccount, action: str) -> str:
+    took = "" if visit.ended is None or visit.outcome == "skipped" else seconds(visit.ended - visit.started)
+    said = f"${visit.var} = {preview(visit.value)}" if visit.var is not None else preview(visit.detail, 120)
+    beside = _beside(visit)
+    extra = f"  [{preview(beside, 160)}]" if beside else ""
+    head = f"  {_MARKS[visit.outcome]} {visit.step:<6} {visit.outcome:<8} {took:>9}"
+    return f"{head}  {pad(action, _ACTION_WIDTH)}  {said}{extra}".rstrip()
+
+
+def _turns(visit: StepAccount) -> Iterator[str]:
+    """What an agent did, a line for each; of many the first ones."""
+    for turn in visit.turns[:_MOST_TURNS]:
+        yield preview(turn, 120)
+    if len(visit.turns) > _MOST_TURNS:
+        yield f"and {len(visit.turns) - _MOST_TURNS} more (--json has them all)"
+
+
+def _cuts(account: Account) -> Iterator[str]:
+    """What was cut, a line for each; of many in one step, as in a FOREACH, the first ones."""
+    for visit in account.steps:
+        for cut_there in visit.cuts[:_MOST_CUTS]:
+            yield f"{visit.step}: {cut_there}"
+        if len(visit.cuts) > _MOST_CUTS:
+            yield f"{visit.step}: and {len(visit.cuts) - _MOST_CUTS} more (--events has them all)"
+
+
+def _late_line(answer: LateAnswer) -> str:
+    said = "failed" if answer.outcome == "err" else "answered"
+    when = iso(answer.ts)
+    return f"late: {answer.key} {said} at {when}, after it was closed: {preview(answer.said, 100)}"
+
+
+def _beside(visit: StepAccount) -> str:
+    parts = [f"{visit.calls} calls"] if visit.calls > 1 else []
+    parts += [f"{visit.retries} retried"] if visit.retries else []
+    said = visit.answers[:_MOST_ANSWERS]
+    more = len(visit.answers) - len(said)
+    return ", ".join([*parts, *said, *([f"{more} more answers"] if more else [])])
+
+
+def _doubts(story: Story, hint: str) -> Iterator[str]:
+    yield from _asks(story, hint)
+    is_stopped = story.status in (INTERRUPTED, "in_doubt")
+    lines = left_lines(story.in_doubt)
+    if story.in_doubt and is_stopped:
+        lines = doubt_lines(story.in_doubt, story.info.run_id, hint)
+    if story.unanswered:
+        lines += unanswered_lines(story.unanswered, story.info.run_id, hint)
+    if lines:
+        yield ""
+        yield from lines
+    elif is_stopped or any(ask.is_answered for ask in story.asks):
+        yield ""
+        yield f"it goes on with: callsheet resume {story.info.run_id}{hint}"
+
+
+def _asks(story: Story, hint: str) -> Iterator[str]:
+    from callsheet.apps.cli.asks import lines_of  # noqa: PLC0415 - brings the runtime
+
+    for ask in story.asks:
+        yield ""
+        yield from lines_of(ask, hint)
+
+
+def _end(story: Story) -> Iterator[str]:
+    machine = story.account.folded.machine
+    yield ""
+    for name, value in machine.variables().items():
+        yield f"${name} = {preview(value, 100)}"
+    result = machine.result
+    if result is not None:
+        yield f"{'answer' if result.error is None else 'error'}: {result.error or result.response}"

@@ -1,0 +1,149 @@
+"""What is edited where a run branches off, and what speaks against it.
+
+In: the run that it branches off from, and what a person wants otherwise. Out: the edit as the new run is told
+of it, and which of its values are secret; or a JournalError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+from callsheet.diagnostics import did_you_mean
+from callsheet.ir import JSON
+from callsheet.machine import Edited
+from callsheet.machine.keys import parse_key
+from callsheet.runtime.parent import Way
+from callsheet.store import EventType, JournalError
+from callsheet.store.branch import stand_at, tells_the_machine
+from callsheet.store.events import Event
+from callsheet.store.records import Start
+from callsheet.store.replay import Folded
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """What is edited where a run is forked, and by whom.
+
+    `variables` by name; `arguments` by step and name; `steps`, a line of plan each (in a graph a JSON
+    object), by id.
+    """
+
+    variables: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    arguments: Mapping[tuple[str, str], JSON] = field(default_factory=dict["tuple[str, str]", JSON])
+    steps: Mapping[str, str] = field(default_factory=dict[str, str])
+    by: str = ""
+
+    @property
+    def changes_plan(self) -> bool:
+        """Whether the new run goes by another plan."""
+        return bool(self.arguments or self.steps)
+
+    def to_json(self) -> list[dict[str, JSON]]:
+        """The edits as the start of the new run tells them; values of variables stand in its `edit` event."""
+        rows: list[dict[str, JSON]] = [{"set": name} for name in self.variables]
+        rows += [{"args": f"{step}.{name}", "value": v} for (step, name), v in self.arguments.items()]
+        return rows + [{"replace": step, "line": line} for step, line in self.steps.items()]
+
+
+def edit_of(before: Folded, last: Event, edits: Edits) -> Edited | None:
+    """The edit of variables as the run is told of it; raises JournalError (JRN082, JRN084)."""
+    if not edits.variables and not edits.changes_plan:
+        return None
+    machine = before.machine
+    if machine.result is not None and (before.ended or not tells_the_machine(last.type)):
+        raise JournalError(
+            "JRN082",
+            f"the run had ended at event {last.seq}: nothing follows that an edit could change",
+            way_out="name an earlier event: `callsheet show RUN --events` lists them",
+        )
+    known = {*machine.program.names, *machine.variables()}
+    for name in edits.variables:
+        if name not in known:
+            near = did_you_mean(name, known)
+            way_out = f"did you mean {' or '.join('$' + n for n in near)}?" if near else None
+            raise JournalError("JRN084", f"the run has no variable ${name[:80]}", way_out)
+    if not edits.variables:
+        return None
+    return Edited(dict(edits.variables), edits.by, holds=tells_the_machine(last.type))
+
+
+def secret_in(before: Folded, start: Start, edits: Edits) -> frozenset[str]:
+    """The edited variables that take the place of what nobody may read."""
+    monitor = before.machine.monitor
+    labels = {} if monitor is None else monitor.variables()
+    return frozenset(
+        name
+        for name in edits.variables
+        if name in start.secret or (name in labels and labels[name][0].is_secret)
+    )
+
+
+def sealed_before(way: Way, at: int, edits: Edits) -> frozenset[str]:
+    """The edited variables in which something was sealed, where they are edited or at the parent's end."""
+    if not edits.variables or not way.has_sealed():
+        return frozenset()
+    found = set[str]()
+    for seq in {at, way.parent.events}:
+        opened, closed = (
+            stand_at(way.plan, rows, seq, way.plan_of)[0].machine.variables()
+            for rows in (way.events(), way.closed())
+        )
+        found |= {name for name in edits.variables if opened.get(name) != closed.get(name)}
+    return frozenset(found)
+
+
+def check_plain(way: Way, edits: Edits) -> None:
+    """Refuse an edit of the plan that holds a secret: plans are kept as they are (SEC009)."""
+    texts: list[JSON] = [{name: value} for (_, name), value in edits.arguments.items()]
+    texts += edits.steps.values()
+    steps = chain((step for step, _ in edits.arguments), edits.steps)
+    for step, value in zip(steps, texts, strict=True):
+        if way.finds_in(value):
+            raise JournalError(
+                "SEC009",
+                f"what would stand in step {step} of the new plan is a secret; plans are kept as they are",
+                way_out="let the step read a variable, and give that its value: --set NAME=VALUE",
+            )
+
+
+def changed_steps(edits: Edits) -> set[str]:
+    """The steps of which an argument or the whole is edited."""
+    return {*edits.steps, *(step for step, _ in edits.arguments)}
+
+
+def check_not_begun(way: Way, edits: Edits, at: int) -> None:
+    """Refuse to edit a step of which calls had left; raises JournalError (JRN082)."""
+    changed = changed_steps(edits)
+    for event in way.events(at):
+        if event.type is EventType.PLAN:
+            raise JournalError(
+                "JRN082",
+                f"at event {event.seq} the run had made a plan of its own, which this does not edit",
+                way_out=f"fork before it, or edit variables alone: --at {event.seq - 1}",
+            )
+        if event.key is not None and parse_key(event.key).step in changed:
+            step = parse_key(event.key).step
+            raise JournalError(
+                "JRN082",
+                f"step {step} had begun at event {event.seq}: its results stand, and the edit comes too late",
+                way_out=f"fork before it: --at {max(1, event.seq - 1)}",
+            )
+
+
+def check_same_past(before: Folded, now: Folded, edits: Edits) -> None:
+    """Refuse an edit of the plan with which the run had gone otherwise; raises JournalError (JRN082)."""
+    changed = changed_steps(edits)
+
+    def left(folded: Folded) -> dict[str, object]:
+        others = ((key, c) for key, c in folded.waiting.items() if parse_key(key).step not in changed)
+        return {key: command for key, command in others if key in folded.launched}
+
+    is_same = before.machine.variables() == now.machine.variables() and left(before) == left(now)
+    if not is_same:
+        raise JournalError(
+            "JRN082",
+            f"with {', '.join(sorted(changed))} edited, the run had gone another way before that event",
+            way_out="fork at an earlier event: `callsheet show RUN --events` lists them",
+        )

@@ -1,0 +1,6 @@
+"""What an editor asks about a plan: pure functions of a text that was read and a place in it.
+
+In: a `PlanDocument`, what is known of tools and labels, offsets. Out: spans and words. All of it answers on
+half-written texts too: the steps that could be read are known, and what is lost is looked through by its
+words.
+"""

@@ -1,0 +1,181 @@
+"""What is told about the place under the cursor: a variable, a step, a tool, a word of the language.
+
+In: a `PlanDocument`, an offset, what is known. Out: Markdown and the span that it is about, or None.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from callsheet.diagnostics import Span
+from callsheet.frontends.spelling import Syntax
+from callsheet.ir import Call, Step, canonical_tool_name
+from callsheet.ir.labels import Label
+from callsheet.views.columns import cut
+from callsheet.views.describe import describe_step, describe_value
+from callsheet.views.editor import tooltext
+from callsheet.views.editor.document import PlanDocument
+from callsheet.views.editor.kinds import kind_of_result
+from callsheet.views.editor.knowledge import NOTHING, Knowledge
+from callsheet.views.editor.lookup import Named, named_at
+from callsheet.views.editor.occurrences import Kind, Occurrence, Role
+from callsheet.views.editor.words import WORDS
+from callsheet.views.highlight.rules import Scope
+from callsheet.views.highlight.scan import scan
+
+_MOST_STEPS = 12
+_WIDEST = 100
+_WORD = re.compile(r"@?[A-Za-z_]\w*")
+
+
+class Hover(NamedTuple):
+    """Markdown about a stretch of the text."""
+
+    markdown: str
+    span: Span
+
+
+def hover_at(document: PlanDocument, offset: int, known: Knowledge = NOTHING) -> Hover | None:
+    """What there is to say about the place at an offset.
+
+    >>> from callsheet.views.editor.document import open_document
+    >>> found = hover_at(open_document('S1: @READ_FILE ("a") > $x:int\\nS2: @RESPOND ($x)'), 24)
+    >>> print(found.markdown.splitlines()[0])
+    **`$x`**: whole number
+    """
+    named = named_at(document, offset)
+    if named is not None:
+        about = _variable if named.here.entity.kind is Kind.VARIABLE else _step_id
+        return Hover(about(document, named, known), named.here.span)
+    return _tool(document, offset, known) or _word(document, offset)
+
+
+# ---------------------------------------------------------------- variables
+
+
+def _variable(document: PlanDocument, named: Named, known: Knowledge) -> str:
+    here = named.here
+    name = here.entity.name
+    lines = [f"**`${name}`**: {_kind(document, named)}"]
+    label = _label(document, here, known)
+    if label is not None:
+        lines.append(f"label `{label}` under the policy `{known.policy}`: {_label_words(label)}")
+    setters = _steps_of(document, named.writes)
+    if here.entity.loop is not None:
+        loop = document.steps[here.entity.loop]
+        source = "" if loop.foreach is None else f" of `{describe_value(loop.foreach.source)}`"
+        lines.append(f"each item{source}, in {loop.id} alone")
+    elif setters:
+        lines.append("set by\n" + "\n".join(_listed(setters)))
+    elif name in document.inputs or name in dict(document.partial.variables):
+        lines.append("given from outside")
+    else:
+        lines.append("no step sets it: it is null, unless the run is given it")
+    users = _steps_of(document, named.reads)
+    if users:
+        ids = ", ".join(tooltext.plain(step.id) for step in users[:_MOST_STEPS])
+        lines.append(f"used by {ids}" + (" and more" if len(users) > _MOST_STEPS else ""))
+    else:
+        lines.append("used nowhere")
+    return "\n\n".join(lines)
+
+
+def _kind(document: PlanDocument, named: Named) -> str:
+    entity = named.here.entity
+    if entity.loop is not None:
+        return "an item"
+    initial = dict(document.partial.variables).get(entity.name)
+    kinds = [kind_of_result(step) for step in _steps_of(document, named.writes)]
+    if initial is not None:
+        kinds.insert(0, f"`{describe_value(initial)}`")
+    return " or ".join(dict.fromkeys(kinds)) or "not known"
+
+
+def _label(document: PlanDocument, here: Occurrence, known: Knowledge) -> Label | None:
+    if here.step is None:
+        return None
+    step = document.steps[here.step].id
+    if here.role is Role.READ or here.entity.loop is not None:
+        return known.read_label(step, here.entity.name)
+    return known.result_label(step)
+
+
+def _label_words(label: Label) -> str:
+    origin = "may come from outside" if label.untrusted else "trusted"
+    if label.is_public:
+        return f"{origin}, everybody may read it"
+    return f"{origin}, nobody may read it" if label.is_secret else f"{origin}, private"
+
+
+def _steps_of(document: PlanDocument, found: tuple[Occurrence, ...]) -> list[Step]:
+    numbers = dict.fromkeys(o.step for o in found if o.step is not None)
+    return [document.steps[number] for number in numbers]
+
+
+def _listed(steps: list[Step]) -> Iterator[str]:
+    for step in steps[:_MOST_STEPS]:
+        yield f"```ltp\n{cut(describe_step(step), _WIDEST)}\n```"
+
+
+# ---------------------------------------------------------------- steps
+
+
+def _step_id(document: PlanDocument, named: Named, known: Knowledge) -> str:
+    steps = _steps_of(document, named.writes)
+    if not steps:
+        return f"no step is called `{named.here.entity.name}`"
+    step = steps[0]
+    lines = [*_listed(steps)]
+    if step.title:
+        lines.insert(0, f"**{tooltext.plain(step.title)}**")
+    schedule = known.schedule.get(step.id)
+    if schedule is not None:
+        lines.append(tooltext.plain(schedule.describe()))
+    labels = known.labels.get(step.id)
+    if labels is not None:
+        reads = ", ".join(f"`${name}` {label}" for name, label in labels.reads)
+        gives = f"gives {labels.result}" if isinstance(step.action, Call) else ""
+        told = [f"reads {reads}" if reads else "", gives]
+        lines.append(" · ".join([f"under `{known.policy}`", *filter(None, told)]))
+    users = _steps_of(document, named.reads)
+    if users:
+        word = "named by" if step.depends_on is not None else "jumped to from"
+        lines.append(f"{word} {', '.join(tooltext.plain(user.id) for user in users[:_MOST_STEPS])}")
+    return "\n\n".join(lines)
+
+
+# ---------------------------------------------------------------- tools and words
+
+
+def _tool(document: PlanDocument, offset: int, known: Knowledge) -> Hover | None:
+    """What is known of the tool whose name stands at an offset, in whatever way the spelling writes it."""
+    word = _word_at(document, offset, (Scope.TOOL, Scope.OPERATION))
+    if word is None:
+        return None
+    tool = canonical_tool_name(document.text[slice(*word)])
+    number = document.number_at(offset)
+    action = document.steps[number].action if number is not None else None
+    if document.syntax is not Syntax.LTP and not (isinstance(action, Call) and action.tool == tool):
+        return None
+    return Hover(tooltext.markdown(tool, known.tools.get(tool)), word)
+
+
+def _word(document: PlanDocument, offset: int) -> Hover | None:
+    word = _word_at(document, offset, (Scope.KEYWORD, Scope.WORD, Scope.MARKER))
+    written = "" if word is None else document.text[slice(*word)].upper()
+    about = WORDS.get(written) or WORDS.get(f"@{written}")
+    return None if word is None or about is None else Hover(about, word)
+
+
+def _word_at(document: PlanDocument, offset: int, scopes: tuple[Scope, ...]) -> Span | None:
+    """The word at an offset, of LTP text only one of these scopes."""
+    if document.syntax is Syntax.LTP:
+        pieces = (p for p in scan(document.text) if p.span.start <= offset <= p.span.end)
+        return next((piece.span for piece in pieces if piece.scope in scopes), None)
+    text = document.text
+    start = text.rfind("\n", 0, offset) + 1
+    end = text.find("\n", offset)
+    words = _WORD.finditer(text, start, len(text) if end < 0 else end)
+    return next((Span(*m.span()) for m in words if m.start() <= offset <= m.end()), None)

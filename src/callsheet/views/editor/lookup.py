@@ -1,0 +1,95 @@
+"""Where a name is set and where it is used: go to definition, references, highlights.
+
+In: a document's occurrences and an offset. Out: spans in the order of the text.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from callsheet.diagnostics import Span
+from callsheet.ir.flow import flow_of
+from callsheet.views.editor.document import PlanDocument
+from callsheet.views.editor.occurrences import Kind, Occurrence, Role, occurrence_at, occurrences, same
+
+
+class Named(NamedTuple):
+    """The name at a place, and all places of the same thing."""
+
+    here: Occurrence
+    all: tuple[Occurrence, ...]
+
+    @property
+    def writes(self) -> tuple[Occurrence, ...]:
+        """Where it is set."""
+        return tuple(o for o in self.all if o.role is Role.WRITE)
+
+    @property
+    def reads(self) -> tuple[Occurrence, ...]:
+        """Where it is used."""
+        return tuple(o for o in self.all if o.role is Role.READ)
+
+
+def named_at(document: PlanDocument, offset: int) -> Named | None:
+    """The variable or step id that is named at an offset."""
+    found = occurrences(document)
+    here = occurrence_at(found, offset)
+    return None if here is None else Named(here, same(found, here.entity))
+
+
+def definitions_at(document: PlanDocument, offset: int) -> tuple[Span, ...]:
+    """Where what is named at an offset is set; of a read, the places that can reach it.
+
+    A place that no way leads from, as one that is overwritten before, is left out where the plan tells; if no
+    place is left all are given.
+
+    >>> from callsheet.views.editor.document import open_document
+    >>> text = 'S1: @A > $x\\nS2: @B > $x\\nS3: @RESPOND ($x)'
+    >>> definitions_at(open_document(text), text.rindex("x"))
+    (Span(start=22, end=23),)
+    """
+    named = named_at(document, offset)
+    if named is None:
+        return ()
+    writes = named.writes
+    here = named.here
+    if here.role is Role.READ and here.entity.kind is Kind.VARIABLE and here.step is not None:
+        reaching = _reaching(document, here.entity.name, here.step)
+        writes = tuple(w for w in writes if w.step is None or w.step in reaching) or writes
+    return tuple(write.span for write in writes)
+
+
+def references_at(
+    document: PlanDocument, offset: int, *, with_definitions: bool = True
+) -> tuple[Occurrence, ...]:
+    """All places of what is named at an offset."""
+    named = named_at(document, offset)
+    if named is None:
+        return ()
+    return named.all if with_definitions else named.reads
+
+
+def _reaching(document: PlanDocument, name: str, reader: int) -> frozenset[int]:
+    """The steps whose result a step may find in a variable: a way leads from them to it past no other."""
+    flow = flow_of(document.partial)
+    committed: dict[int, list[int]] = {}
+    stops: set[int] = set()
+    for definition in flow.definitions.get(name, ()):
+        committed.setdefault(definition.committed, []).append(definition.step)
+        if definition.sure:
+            stops.add(definition.committed)
+    first = reader
+    while first > 0 and flow.group_end[first - 1] == flow.group_end[reader]:
+        first -= 1
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack = [*flow.predecessors[first]]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        found.update(committed.get(node, ()))
+        if node not in stops:
+            stack.extend(flow.predecessors[node])
+    return frozenset(found)

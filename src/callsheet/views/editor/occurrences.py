@@ -1,0 +1,178 @@
+"""Every place where a text names a variable or a step, with what the name means there.
+
+In: a `PlanDocument`. Out: occurrences in the order of the text. A loop variable is known in its own step
+alone, where it hides one of the same name; every other variable and every step is known in the whole plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+from callsheet.diagnostics import Span
+from callsheet.frontends.ltp.words import BOLD_LABEL, LABELLED
+from callsheet.frontends.spelling import Syntax
+from callsheet.frontends.values.reader import NAME
+from callsheet.ir import Goto, Output, Ref, Step
+from callsheet.ir.expr import refs_of
+from callsheet.views.editor.document import PlanDocument
+
+
+class Role(StrEnum):
+    """What a name does where it stands."""
+
+    WRITE = "write"
+    """It is set here: the output of a step, a loop variable, a step's own id."""
+    READ = "read"
+    """It is read here: a reference, the target of a jump, a dependency."""
+
+
+class Kind(StrEnum):
+    """What is named."""
+
+    VARIABLE = "variable"
+    STEP = "step"
+
+
+class Entity(NamedTuple):
+    """What a name stands for. `loop` is the number of the step whose loop variable it is."""
+
+    kind: Kind
+    name: str
+    loop: int | None = None
+
+
+class Occurrence(NamedTuple):
+    """A name in the text: `span` is that of the name alone, without `$` and braces.
+
+    `step` is the number of the step it stands in; None in a stretch that could not be read.
+    """
+
+    entity: Entity
+    role: Role
+    span: Span
+    step: int | None
+
+
+_LOST_NAME = re.compile(rf"(?P<out>>[ \t]*)?\$\{{?(?P<name>{NAME})|\bGOTO[ \t]+(?P<target>[A-Za-z_][\w-]*)")
+_LOST_LABEL = re.compile(r"[ \t]*([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:(?![:/])")
+
+
+def occurrences(document: PlanDocument) -> tuple[Occurrence, ...]:
+    """All occurrences, in the order of the text.
+
+    >>> from callsheet.views.editor.document import open_document
+    >>> text = 'S1: @A > $x\\nS2: @RESPOND ("$x")'
+    >>> found = [o for o in occurrences(open_document(text)) if o.entity.kind is Kind.VARIABLE]
+    >>> [(o.entity.name, str(o.role), text[slice(*o.span)]) for o in found]
+    [('x', 'write', 'x'), ('x', 'read', 'x')]
+    """
+    found: list[Occurrence] = []
+    for number, step in enumerate(document.steps):
+        found += _of_step(document, number, step)
+    for span in document.lost:
+        found += _of_lost(document.text, span)
+    found.sort(key=lambda occurrence: occurrence.span)
+    return tuple(found)
+
+
+def occurrence_at(found: tuple[Occurrence, ...], offset: int) -> Occurrence | None:
+    """The occurrence at an offset, which may also be that right behind the name or of the `$` before it."""
+    near = [o for o in found if o.span.start - 1 <= offset <= o.span.end]
+    inside = [o for o in near if o.span.start <= offset < o.span.end]
+    return next(iter(inside or near), None)
+
+
+def same(found: tuple[Occurrence, ...], entity: Entity) -> tuple[Occurrence, ...]:
+    """The occurrences of one entity."""
+    return tuple(occurrence for occurrence in found if occurrence.entity == entity)
+
+
+def _of_step(document: PlanDocument, number: int, step: Step) -> Iterator[Occurrence]:
+    text = document.text
+    yield from _own_id(document, number, step)
+    own = step.foreach.var if step.foreach is not None else None
+    if step.foreach is not None and step.foreach.span is not None:
+        loop = _find(text, rf"\$?({re.escape(step.foreach.var)})(?=[ \t\r\n]+(?i:IN)\b)", step.foreach.span)
+        if loop is not None:
+            yield Occurrence(Entity(Kind.VARIABLE, step.foreach.var, number), Role.WRITE, loop, number)
+        for ref in refs_of(step.foreach.source):
+            yield from _read(text, ref, None, number)
+    inner = [] if step.condition is None else [*refs_of(step.condition)]
+    for value in (*step.values(), *step.failure_values()):
+        inner += refs_of(value)
+    for ref in inner:
+        yield from _read(text, ref, number if ref.name == own else None, number)
+    if step.output is not None:
+        yield from _written(text, step.output, number)
+    then = step.on_fail.then if step.on_fail is not None else None
+    for jump in (step.action, then):
+        if isinstance(jump, Goto) and jump.span is not None:
+            at = text.rfind(jump.target, *jump.span)
+            if at >= 0:
+                span = Span(at, at + len(jump.target))
+                yield Occurrence(Entity(Kind.STEP, jump.target), Role.READ, span, number)
+    for target, span in zip(step.depends_on or (), step.depends_spans, strict=False):
+        inside = _within(text, target, span)
+        if inside is not None:
+            yield Occurrence(Entity(Kind.STEP, target), Role.READ, inside, number)
+
+
+def _own_id(document: PlanDocument, number: int, step: Step) -> Iterator[Occurrence]:
+    if step.span is None:
+        return
+    span = None
+    if step.id_span is not None:
+        span = _within(document.text, step.id, step.id_span)
+    elif document.syntax is Syntax.LTP:
+        for pattern in (LABELLED, BOLD_LABEL):
+            match = pattern.match(document.text, step.span.start)
+            if match is not None and match[1] == step.id:
+                span = Span(*match.span(1))
+                break
+    if span is not None:
+        yield Occurrence(Entity(Kind.STEP, step.id), Role.WRITE, span, number)
+
+
+def _read(text: str, ref: Ref, loop: int | None, number: int) -> Iterator[Occurrence]:
+    if ref.span is None:
+        return
+    start = ref.span.start
+    if text[start : start + 1] == "$":
+        start += 2 if text[start + 1 : start + 2] == "{" else 1
+    span = Span(start, start + len(ref.name))
+    if text[slice(*span)] == ref.name:
+        yield Occurrence(Entity(Kind.VARIABLE, ref.name, loop), Role.READ, span, number)
+
+
+def _written(text: str, output: Output, number: int) -> Iterator[Occurrence]:
+    if output.span is None:
+        return
+    span = _find(text, rf"({re.escape(output.var)})(?![A-Za-z0-9_])", output.span)
+    if span is not None:
+        yield Occurrence(Entity(Kind.VARIABLE, output.var), Role.WRITE, span, number)
+
+
+def _find(text: str, pattern: str, span: Span) -> Span | None:
+    match = re.compile(pattern).search(text, *span)
+    return None if match is None else Span(*match.span(1))
+
+
+def _within(text: str, name: str, span: Span) -> Span | None:
+    """Where a name stands inside the stretch that holds it, quotes around it left out."""
+    at = text.find(name, *span)
+    return None if at < 0 else Span(at, at + len(name))
+
+
+def _of_lost(text: str, lost: Span) -> Iterator[Occurrence]:
+    """The names in a stretch that could not be read, by their spelling alone."""
+    label = _LOST_LABEL.match(text, *lost)
+    if label is not None:
+        yield Occurrence(Entity(Kind.STEP, label[1]), Role.WRITE, Span(*label.span(1)), None)
+    for match in _LOST_NAME.finditer(text, *lost):
+        name = "target" if match["name"] is None else "name"
+        kind = Kind.STEP if name == "target" else Kind.VARIABLE
+        role = Role.WRITE if match["out"] is not None else Role.READ
+        yield Occurrence(Entity(kind, match[name]), role, Span(*match.span(name)), None)

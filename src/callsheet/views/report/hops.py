@@ -1,0 +1,123 @@
+"""Where a run was handed on, and whether it was taken up: by agents, people, processes, the caller.
+
+In: the lineage of a run, its events, its visits and calls. Out: rows, in the order of their events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from callsheet.ir import Call, CallKind
+from callsheet.machine import Verdict
+from callsheet.store.events import Event, EventType
+from callsheet.trace.lineage.lineage import Lineage
+from callsheet.trace.projection.tell import CALLER
+from callsheet.views.report.document import CallRow, HopRow, VisitRow
+from callsheet.views.report.values import NO_VALUE, Values
+
+_RUN = "run"
+_PERSON = "a person"
+_MOST = 2_000
+_BLOCK = "lctl"
+"""The name of the remark by which an answer tells what was found in the block that came with it."""
+_NOT_TAKEN = "its block is not taken"
+_DOUBTS = ("flagged", "to review", "blocked")
+_VERDICTS = {str(Verdict.DENY): "refused", str(Verdict.EXPIRE): "unsaid"}
+_NOBODY = -1
+"""The visit of a hand-off that no visit stands for."""
+
+
+def hops_of(
+    lineage: Lineage,
+    rows: Sequence[Event],
+    visits: Sequence[VisitRow],
+    calls: Sequence[CallRow],
+    values: Values,
+) -> list[HopRow]:
+    """The hand-offs of a run: to agents and back, to people, from process to process, and at its end."""
+    found = [
+        *_to_agents(lineage, rows, visits, calls, values),
+        *_to_people(rows, values),
+        *_to_processes(rows),
+        *_to_the_caller(rows, values),
+    ]
+    return sorted(found, key=lambda hop: hop.seq)[:_MOST]
+
+
+def _to_agents(
+    lineage: Lineage,
+    rows: Sequence[Event],
+    visits: Sequence[VisitRow],
+    calls: Sequence[CallRow],
+    values: Values,
+) -> Iterator[HopRow]:
+    for number, (begun, visit) in enumerate(zip(lineage.visits, visits, strict=True)):
+        action = lineage.step(begun).action
+        if not isinstance(action, Call) or action.kind is not CallKind.AGENT or visit.outcome == "skipped":
+            continue
+        first, count = visit.calls
+        answers = [rows[call.answered - 1] for call in calls[first : first + count] if call.answered]
+        said = [text for row in answers for text in _remarks(row)]
+        state, text = _state_of_agent(visit.outcome, said)
+        target = f"{lineage.label(begun)}:@{action.tool}"
+        yield HopRow(
+            "agent",
+            visit.seq,
+            visit.end,
+            _RUN,
+            target,
+            state,
+            values.add_text(text or "; ".join(said)),
+            number,
+        )
+
+
+def _state_of_agent(outcome: str, said: Sequence[str]) -> tuple[str, str]:
+    """Whether an agent has taken a hand-off up, and what is to be said of that besides what it returned."""
+    if any(text.startswith(_NOT_TAKEN) for text in said):
+        return "refused", ""
+    if outcome == "open":
+        return "waits", ""
+    if said:
+        return "concerns" if any(word in text for text in said for word in _DOUBTS) else "taken", ""
+    if outcome in ("failed", "stopped"):
+        return "refused", "it has given no answer"
+    return "unsaid", "it has answered, and returned no block"
+
+
+def _remarks(row: Event) -> Iterator[str]:
+    for remark in (row.body or {}).get("remarks", ()):
+        if remark.get("fact") == _BLOCK:
+            yield str(remark["text"])
+
+
+def _to_people(rows: Sequence[Event], values: Values) -> Iterator[HopRow]:
+    answered = {row.key: row for row in rows if row.type is EventType.SIGNAL}
+    last: dict[str | None, Event] = {row.key: row for row in rows if row.type is EventType.ASK}
+    for key, row in last.items():
+        answer = answered.get(key)
+        if answer is None or answer.seq < row.seq:
+            yield HopRow("person", row.seq, 0, _RUN, _PERSON, "waits", NO_VALUE, _NOBODY, key or "")
+            continue
+        body = answer.body or {}
+        by = str(body.get("by") or "") or _PERSON
+        verdict = str(body.get("verdict") or "")
+        state = _VERDICTS.get(verdict, "taken")
+        yield HopRow(
+            "person", row.seq, answer.seq, _RUN, by, state, values.add_text(verdict), _NOBODY, key or ""
+        )
+
+
+def _to_processes(rows: Sequence[Event]) -> Iterator[HopRow]:
+    for before, after in pairwise(rows):
+        if before.epoch != after.epoch:
+            names = f"process {before.epoch}", f"process {after.epoch}"
+            yield HopRow("process", before.seq, after.seq, *names, "taken", NO_VALUE, _NOBODY)
+
+
+def _to_the_caller(rows: Sequence[Event], values: Values) -> Iterator[HopRow]:
+    for row in rows:
+        if row.type is EventType.END:
+            status = str((row.body or {}).get("status", ""))
+            yield HopRow("end", row.seq, row.seq, _RUN, CALLER, "given", values.add_text(status), _NOBODY)

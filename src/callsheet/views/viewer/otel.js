@@ -1,0 +1,68 @@
+// The spans of the run: the very OTLP that `callsheet trace export` sends, without arguments and results.
+import { useEffect, useState } from "preact/hooks";
+import { CopyButton, Source, bytes, counted, download, html } from "./ui.js";
+import { acts, model } from "./state.js";
+
+const SIGNALS = { resourceSpans: "spans", resourceLogs: "log records", resourceMetrics: "metrics" };
+
+export function Otel() {
+  const made = model.value;
+  const [otel, setOtel] = useState(made.doc.otel);
+  const [told, setTold] = useState(null);
+  const [signal, setSignal] = useState(0);
+  useEffect(() => {
+    if (!acts.value) setOtel(made.doc.otel);
+    else acts.value.spans().then(setOtel, (error) => setTold({ why: error.message })); // a server gives them apart
+  }, [made]);
+  useEffect(() => {
+    let isGone = false;
+    setTold(null);
+    if (otel.packed)
+      unpacked(otel.packed).then(
+        (text) => isGone || setTold(text),
+        (error) => isGone || setTold({ why: error.message }),
+      );
+    return () => {
+      isGone = true;
+    };
+  }, [otel]);
+  if (!otel.packed)
+    return html`<p class="quiet pad">
+      The spans of this run are not in this page:${" "}
+      <code>callsheet trace export ${made.run.id} --file ${made.run.id}.otlp.jsonl</code>
+    </p>`;
+  if (told === null) return html`<p class="quiet pad">Unpacking the spans…</p>`;
+  if (told.why) return html`<p class="quiet pad">This browser cannot unpack the spans: ${told.why}</p>`;
+  const requests = told.trimEnd().split("\n").map((line) => JSON.parse(line));
+  const shown = requests[signal] || requests[0];
+  const text = JSON.stringify(shown, null, 1);
+  const kinds = [counted(otel.spans, "span"), counted(otel.logs, "log record"), counted(otel.metrics, "metric")];
+  const save = () => download(`${made.run.id}.otlp.jsonl`, told, "application/x-ndjson");
+  return html`<div class="otel">
+    <div class="bar">
+      <span>
+        <b>OTLP</b>${" "}
+        <span class="quiet">${kinds.join(", ")}, ${bytes(otel.bytes)}; no arguments, no results</span>
+      </span>
+      <label>
+        <span class="quiet">show</span>${" "}
+        <select value=${String(signal)} onChange=${(event) => setSignal(Number(event.currentTarget.value))}>
+          ${requests.map(
+            (each, n) => html`<option key=${n} value=${String(n)}>${SIGNALS[Object.keys(each)[0]]}</option>`,
+          )}
+        </select>
+      </label>
+      <span class="acts">
+        <${CopyButton} text=${text} />
+        <button class="plain" onClick=${save}>Download</button>
+      </span>
+    </div>
+    <${Source} label="The request" text=${text} />
+  </div>`;
+}
+
+async function unpacked(packed) {
+  const data = Uint8Array.from(atob(packed), (char) => char.charCodeAt(0));
+  const stream = new Blob([data]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).text();
+}

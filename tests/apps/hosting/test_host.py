@@ -1,0 +1,397 @@
+"""A host carries many runs in one process: none is lost, and each can be watched, ended and carried on."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from callsheet.api.policies import load_policy
+from callsheet.api.proving import PolicyRefused
+from callsheet.apps.cli.reading import text_of
+from callsheet.apps.hosting import ForkOrder, Host, Order, RerunOrder, Resumption, Standing
+from callsheet.apps.hosting.orders import Ears, tightened
+from callsheet.apps.hosting.revising import NeedsConsent
+from callsheet.apps.session import Setup
+from callsheet.apps.settings import Settings
+from callsheet.diagnostics import CallsheetError, Source
+from callsheet.machine import Decision, Limits
+from callsheet.runtime.answers import Answer
+from callsheet.runtime.forking import Edits
+from callsheet.store import Journal, RunStatus
+
+TOOLS = '''
+import asyncio
+from pathlib import Path
+
+from callsheet import tool
+
+@tool(effect="read")
+def add(a: int, b: int = 1) -> int:
+    return a + b
+
+@tool(effect="read")
+async def hold(name: str) -> str:
+    """Waits until the file `name` is there, or the run is stopped."""
+    Path(name + ".began").touch()
+    while not Path(name).exists():
+        await asyncio.sleep(0.01)
+    return name
+
+@tool
+async def write(name: str) -> str:
+    """As hold, and may have changed something."""
+    Path(name + ".began").touch()
+    while not Path(name).exists():
+        await asyncio.sleep(0.01)
+    return name
+
+@tool
+def note(line: str) -> str:
+    with open("notes.txt", "a") as file:
+        file.write(line + "\\n")
+    return line
+'''
+
+
+def order(*steps, **more):
+    text = "\n".join(["# ltp: 1", "PLAN_START", *steps, "PLAN_END", ""])
+    return Order(text=text_of(None, Source("plan", text), variables=more.get("inputs", ())), **more)
+
+
+def setup_of(folder, **settings):
+    return Setup(
+        workspace=folder,
+        data=folder / "data",
+        tools_files=(folder / "tools.py",),
+        discovers=False,
+        settings=Settings(**settings),
+    )
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    (tmp_path / "tools.py").write_text(TOOLS)
+    return tmp_path
+
+
+@asynccontextmanager
+async def open_host(folder, *, settings=None, **more):
+    with Journal.open(folder / "journal.db") as journal:
+        async with Host(setup_of(folder, **(settings or {})), journal, **more) as host:
+            yield host
+
+
+async def until(true):
+    async with asyncio.timeout(20):
+        while not true():  # noqa: ASYNC110 - what is waited for rings no bell
+            await asyncio.sleep(0.01)
+
+
+async def began(name):
+    await until(Path(f"{name}.began").exists)
+
+
+async def stands(host, run_id, status):
+    async with asyncio.timeout(20):
+        while host.standing(run_id).status != status:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.01)
+
+
+def touch(name):
+    Path(name).touch()
+
+
+def notes():
+    path = Path("notes.txt")
+    return path.read_text().split() if path.exists() else []
+
+
+def codes(caught):
+    return [d.code for d in caught.value.diagnostics]
+
+
+async def test_a_run_is_in_the_journal_before_its_order_is_answered_and_comes_to_its_end(folder):
+    async with open_host(folder) as host:
+        started = await host.start(order("S1: @ADD (a=$n) > $m", 'S2: @RESPOND ("$m")', inputs={"n": 41}))
+        assert host.journal.find_run(started.run_id).events >= 1
+        outcome = await host.outcome(started.run_id)
+        assert (str(outcome.result.status), outcome.result.response) == ("done", "42")
+        assert host.standing(started.run_id).is_final
+        assert host.journal.verify(started.run_id) is None
+
+
+async def test_a_bounded_number_is_under_way_and_the_rest_queued_and_none_is_lost(folder):
+    async with open_host(folder, most_running=2) as host:
+        runs = [
+            (await host.start(order('S1: @HOLD (name="go") > $x', run_id=f"r{n}"))).run_id for n in range(6)
+        ]
+        await began("go")
+        await until(lambda: [host.standing(r).status for r in runs].count("running") == 2)
+        assert [host.standing(r).status for r in runs].count("queued") == 4
+        touch("go")
+        for run in runs:
+            assert str((await host.outcome(run)).result.status) == "done"
+
+
+async def test_a_queue_that_is_full_refuses(folder):
+    async with open_host(folder, most_running=1, most_queued=1) as host:
+        for _ in range(2):
+            await host.start(order('S1: @HOLD (name="never") > $x'))
+        with pytest.raises(CallsheetError) as caught:
+            await host.start(order('S1: @HOLD (name="never") > $x'))
+        assert codes(caught) == ["API011"]
+        assert len(host.journal.runs()) == 2
+
+
+async def test_what_was_queued_or_under_way_when_a_host_closed_goes_on_in_the_next_one(folder):
+    async with open_host(folder, most_running=1) as host:
+        first = (await host.start(order('S1: @HOLD (name="go") > $x', 'S2: @RESPOND ("$x")'))).run_id
+        second = (await host.start(order("S1: @ADD (a=1) > $x", 'S2: @RESPOND ("$x")'))).run_id
+        await began("go")
+    with Journal.open_to_read(folder / "journal.db") as journal:
+        assert [info.status for info in journal.runs()] == [RunStatus.RUNNING] * 2
+    touch("go")
+    async with open_host(folder) as host:
+        assert {host.standing(run).status for run in (first, second)} == {"interrupted"}
+        for run, said in ((first, "go"), (second, "2")):
+            await host.resume(run)
+            assert (await host.outcome(run)).result.response == said
+
+
+async def test_closing_with_patience_lets_runs_end_and_takes_no_more(folder):
+    async with open_host(folder) as host:
+        run = (await host.start(order('S1: @HOLD (name="go") > $x'))).run_id
+        await began("go")
+        closing = asyncio.create_task(host.close(patience=20))
+        await asyncio.sleep(0)
+        with pytest.raises(CallsheetError) as caught:
+            await host.start(order("S1: @ADD (a=1) > $x"))
+        assert codes(caught) == ["API016"]
+        touch("go")
+        await closing
+        assert host.journal.find_run(run).status is RunStatus.DONE
+
+
+async def test_a_wrong_plan_is_refused_with_places_and_leaves_nothing(folder):
+    async with open_host(folder) as host:
+        with pytest.raises(CallsheetError) as caught:
+            await host.start(order("S1: @AD (a=1) > $x"))
+        assert codes(caught)[0] == "CHK040"
+        assert caught.value.source.position(caught.value.diagnostics[0].span.start)[0] == 3
+        with pytest.raises(CallsheetError):
+            await host.start(order("S1: what"))
+        await host.start(order("S1: @ADD (a=1) > $x", run_id="r"))
+        with pytest.raises(CallsheetError) as caught:
+            await host.start(order("S1: @ADD (a=1) > $x", run_id="r"))
+        assert codes(caught) == ["JRN003"]
+        assert [info.run_id for info in host.journal.runs()] == ["r"]
+
+
+async def test_a_watcher_gets_every_event_once_and_how_the_run_stands(folder):
+    async with open_host(folder) as host:
+        run = (await host.start(order('S1: @HOLD (name="go") > $x', 'S2: @RESPOND ("$x")'))).run_id
+        events, standings = [], []
+
+        async def watch():
+            async for told in host.watch(run):
+                (standings if isinstance(told, Standing) else events).append(told)
+
+        watching = asyncio.create_task(watch())
+        await began("go")
+        await until(lambda: len(events) >= 2)
+        touch("go")
+        await asyncio.wait_for(watching, 20)
+        info = host.journal.find_run(run)
+        assert [event.seq for event in events] == [*range(1, info.events + 1)]
+        assert standings[-1].status == "done"
+        late = [told.seq async for told in host.watch(run, after=2) if not isinstance(told, Standing)]
+        assert late == [*range(3, info.events + 1)]
+
+
+async def test_a_watcher_sees_what_another_process_writes(folder):
+    async with open_host(folder) as here, open_host(folder) as there:
+        run = (await there.start(order('S1: @HOLD (name="go") > $x'))).run_id
+        await began("go")
+        seen = []
+
+        async def watch():
+            seen.extend([told async for told in here.watch(run)])
+
+        watching = asyncio.create_task(watch())
+        touch("go")
+        await asyncio.wait_for(watching, 20)
+        assert seen[-1].status == "done"
+
+
+@pytest.mark.parametrize("stage", ["running", "queued", "interrupted"])
+async def test_a_run_is_cancelled_wherever_it_is(folder, stage):
+    async with open_host(folder, most_running=1) as host:
+        await host.start(order('S1: @HOLD (name="never") > $x', run_id="a"))
+        await began("never")
+        await host.start(order('S1: @HOLD (name="never") > $x', run_id="b"))
+        run = "b" if stage == "queued" else "a"
+        if stage != "interrupted":
+            outcome = await host.cancel(run, "enough")
+            assert (str(outcome.result.status), outcome.result.error) == ("cancelled", "enough")
+            with pytest.raises(CallsheetError) as caught:
+                await host.cancel(run)
+            assert codes(caught) == ["JRN032"]
+            return
+    async with open_host(folder) as host:
+        assert str((await host.cancel(run)).result.status) == "cancelled"
+
+
+async def test_a_call_in_doubt_is_decided_and_the_run_goes_on(folder):
+    async with open_host(folder) as host:
+        await host.start(order('S1: @WRITE (name="never") > $x', 'S2: @RESPOND ("$x")', run_id="r"))
+        await began("never")
+    async with open_host(folder) as host:
+        await host.resume("r")
+        outcome = await host.outcome("r")
+        assert [call.key for call in outcome.in_doubt] == ["S1.0.1"]
+        assert host.standing("r").status == "in_doubt"
+        await host.decide("r", ["S1"], Decision.SKIP)
+        await host.resume("r")
+        assert str((await host.outcome("r")).result.status) == "done"
+
+
+async def test_a_run_that_waits_for_people_gives_its_place_to_others_and_goes_on_with_the_answer(folder):
+    async with open_host(folder, most_running=1) as host:
+        await host.start(
+            order('S1: @NOTE (line="hi") > $x', 'S2: @RESPOND ("$x")', run_id="r", approve=("note",))
+        )
+        await stands(host, "r", "waiting")
+        (ask,) = await host.asks("r")
+        assert (ask.tool, ask.args) == ("NOTE", {"line": "hi"})
+        other = (await host.start(order("S1: @ADD (a=1) > $x"))).run_id
+        assert str((await host.outcome(other)).result.status) == "done"
+        await host.answer("r", Answer.approve(by="ada"), digest=ask.digest)
+        assert (await host.outcome("r")).result.response == "hi"
+        assert notes() == ["hi"]
+
+
+async def test_a_call_that_nobody_approves_in_time_is_denied_without_anybody_asking(folder):
+    async with open_host(folder) as host:
+        wanted = order(
+            'S1: @NOTE (line="hi") > $x', run_id="r", approve=("note",), approval_timeout={"": 0.3}
+        )
+        await host.start(wanted)
+        await stands(host, "r", "done")
+        assert "nobody approved" in (await host.outcome("r")).result.response
+        assert notes() == []
+
+
+async def test_who_resumes_a_run_that_is_carried_is_told_so(folder):
+    async with open_host(folder) as here, open_host(folder) as there:
+        await here.start(order('S1: @HOLD (name="never") > $x', run_id="r"))
+        await began("never")
+        for host in (here, there):
+            with pytest.raises(CallsheetError) as caught:
+                await host.resume("r")
+            assert codes(caught) == ["JRN004"]
+
+
+async def test_a_run_whose_tools_are_gone_stays_as_it_was_and_says_why(folder):
+    async with open_host(folder) as host:
+        await host.start(order('S1: @HOLD (name="never") > $x', run_id="r"))
+        await began("never")
+    (folder / "tools.py").write_text(TOOLS.replace("def hold", "def held"))
+    async with open_host(folder) as host:
+        await host.resume("r")
+        with pytest.raises(CallsheetError) as caught:
+            await host.outcome("r")
+        assert codes(caught) == ["TOL001"]
+        assert host.standing("r").status == "interrupted"
+        assert host.problem("r") is not None
+
+
+async def test_the_policy_of_the_house_holds_for_every_run(folder):
+    strict = load_policy("strict")
+    async with open_host(folder, policy=strict) as host:
+        with pytest.raises(PolicyRefused):
+            await host.start(order('S1: @NOTE (line="hi") > $x'))
+        with pytest.raises(CallsheetError) as caught:
+            await host.start(order("S1: @ADD (a=1) > $x", policy=load_policy("open")))
+        assert codes(caught) == ["API020"]
+        assert host.journal.runs() == []
+
+
+async def test_a_run_branches_off_with_somebodys_consent(folder):
+    async with open_host(folder) as host:
+        await host.start(
+            order("S1: @ADD (a=1) > $x", 'S2: @NOTE (line="n$x") > $y', 'S3: @RESPOND ("$y")', run_id="r")
+        )
+        await host.outcome("r")
+        with pytest.raises(NeedsConsent) as refused:
+            await host.rerun("r", RerunOrder(place="S2"))
+        assert [effect.tool for effect in refused.value.forking.effects] == ["NOTE"]
+        again = await host.rerun("r", RerunOrder(place="S2", effects=True, by="ada"))
+        assert (await host.outcome(again.run_id)).result.response == "n2"
+        steps = {"S3": 'S3: @RESPOND ("new $y")'}
+        edits = Edits(variables={"x": 7}, steps=steps)
+        at = next(e.seq for e in host.journal.events("r") if e.key == "S1.0.1" and e.type == "ok")
+        forked = await host.fork("r", ForkOrder(at=at, edits=edits, effects=True))
+        assert (await host.outcome(forked.run_id)).result.response == "new n7"
+
+
+async def test_secrets_of_a_run_are_sealed_and_never_told(folder):
+    async with open_host(folder) as host:
+        wanted = order(
+            'S1: @RESPOND ("$key")', run_id="r", inputs={"key": "hunter2-x"}, secrets=frozenset({"key"})
+        )
+        await host.start(wanted)
+        outcome = await host.outcome("r")
+        assert "hunter2" not in repr(outcome)
+        assert "hunter2" not in repr([*host.journal.events("r")])
+
+
+async def test_an_observer_hears_the_steps_and_a_respondent_answers(folder):
+    heard, asked = [], []
+    from callsheet.runtime.asking import Respondents
+
+    def answer(ask):
+        asked.append(ask.tool)
+        return True
+
+    async with open_host(folder) as host:
+        ears = Ears(heard.append, Respondents(on_ask=answer))
+        await host.start(order('S1: @NOTE (line="hi") > $x', run_id="r", approve=("note",), ears=ears))
+        assert str((await host.outcome("r")).result.status) == "done"
+    assert asked == ["NOTE"]
+    assert any(note.step == "S1" for note in heard)
+
+
+async def test_limits_of_an_order_only_tighten(folder):
+    own = Limits(max_calls=10, max_calls_by_tool={"add": 2})
+    made = tightened(own, {"max_calls": 50, "max_steps": 5, "max_calls_by_tool": {"add": 9, "note": 1}})
+    assert (made.max_calls, made.max_steps) == (10, 5)
+    assert dict(made.max_calls_by_tool) == {"ADD": 2, "NOTE": 1}
+    assert tightened(own, {"max_calls": None}).max_calls == 10
+    async with open_host(folder) as host:
+        for wrong in ({"max_calls": "many"}, {"no_such": 1}, {"max_calls": -1}):
+            with pytest.raises(CallsheetError) as caught:
+                await host.start(order("S1: @ADD (a=1) > $x", limits=wrong))
+            assert codes(caught) == ["CFG011"]
+
+
+async def test_a_run_that_the_command_line_started_goes_on_with_its_own_tools(folder):
+    other = folder / "other"
+    other.mkdir()
+    (other / "tools.py").write_text(TOOLS.replace("a + b", "a + b + 100"))
+    text = order(
+        "S1: @ADD (a=1) > $x", 'S2: @HOLD (name="go") > $y', "S3: @ADD (a=$x) > $z", 'S4: @RESPOND ("$z")'
+    )
+    with Journal.open(folder / "journal.db") as journal:
+        async with Host(setup_of(other), journal) as host:
+            run = (await host.start(text)).run_id
+            await began("go")
+    touch("go")
+    async with open_host(folder) as host:
+        await host.resume(run, Resumption())
+        assert (await host.outcome(run)).result.response == "203"

@@ -1,0 +1,236 @@
+"""Runs over HTTP: started, streamed, ended, carried on, decided about, answered, as it is documented."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from apps.http.conftest import running
+from callsheet.apps.http.shapes import CANCELLED, DECIDED, EVENT, INBOX, PROBLEM, RUN, RUNS, STARTED
+from callsheet.store import Journal
+
+
+def touch(name):
+    Path(name).touch()
+
+
+def fits(data, schema):
+    jsonschema.validate(data, schema, cls=jsonschema.Draft202012Validator)
+    return data
+
+
+def began(name, wait_for=30.0):
+    import time
+
+    deadline = time.monotonic() + wait_for
+    while not Path(f"{name}.began").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_run_is_started_streamed_and_looked_at(api):
+    said = api(
+        "POST",
+        "/v1/runs",
+        {"plan": "S1: @ADD (a=$n) > $m\nS2: @RESPOND ($m)", "inputs": {"n": 41}, "run_id": "r"},
+    )
+    assert said.status == 202
+    assert said.headers["location"] == "/v1/runs/r"
+    fits(said.json, STARTED)
+    events = [(number, data) for name, number, data in api.stream("r") if name == ""]
+    assert [number for number, _ in events] == [data["seq"] for _, data in events] == [*range(1, 5)]
+    for _, data in events:
+        fits(data, EVENT)
+    run = fits(api.get("/v1/runs/r"), RUN)
+    assert (run["status"], run["response"], run["chain"], run["problem"]) == (
+        "done",
+        "42",
+        {"ok": True},
+        None,
+    )
+    (row,) = fits(api.get("/v1/runs"), RUNS)["runs"]
+    assert (row["run_id"], row["status"], row["events"]) == ("r", "done", 4)
+
+
+def test_a_stream_goes_on_behind_the_event_that_the_client_has(api):
+    api.start('S1: @HOLD (name="go") > $x', "S2: @RESPOND ($x)", run_id="r")
+    stream = api.stream("r")
+    seen = [next(stream)[1] for _ in range(3)]
+    stream.close()
+    touch("go")
+    rest = [number for name, number, _ in api.stream("r", Last_Event_ID="1") if name == ""]
+    assert seen == [None, 1, 2]
+    assert rest == [2, 3, 4]
+    assert [number for name, number, _ in api.stream("r", after=3) if name == ""] == [4]
+    assert [name for name, _, _ in api.stream("r", after=99)] == ["standing", "end"]
+
+
+def test_a_wrong_plan_is_told_with_lines_and_leaves_no_run(api):
+    said = api("POST", "/v1/runs", {"plan": "S1: @AD (a=1) > $x\nS2: @RESPOND ($x)"})
+    assert said.status == 422
+    assert said.headers["content-type"] == "application/problem+json"
+    problem = fits(said.json, PROBLEM)
+    (row,) = problem["diagnostics"]
+    assert (row["code"], row["line"], row["column"], row["help"]) == ("CHK040", 1, 5, "did you mean @ADD?")
+    assert problem["type"] == "/v1/explain/CHK040"
+    assert api.get(problem["type"])["code"] == "CHK040"
+    assert api.get("/v1/runs")["runs"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({}, 422, "API008"),
+        ({"plan": "S1: @ADD (a=1) > $x", "plan_id": "p"}, 422, "API008"),
+        ({"plan_id": "nothing"}, 404, "PLN002"),
+        ({"plan": "S1: what"}, 422, "CFG019"),
+        ({"plan": "S1: @ADD (a=1) > $x", "limits": {"max_steps": 0}}, 422, "API008"),
+        ({"plan": "S1: @ADD (a=1) > $x", "run_id": "../x"}, 422, "API008"),
+        ({"plan": "S1: @ADD (a=1) > $x", "inputs": {"a b": 1}}, 422, "API008"),
+        ({"plan": "S1: @ADD (a=1) > $x", "inputs": {"k": 1}, "secrets": {"k": "v"}}, 422, "SEC005"),
+        ({"plan": "S1: @ADD (a=1) > $x", "policy": "/etc/passwd"}, 422, "API008"),
+        ({"plan": "S1: @NOTE (line=1) > $x", "policy": "strict"}, 403, "POL101"),
+        ({"plan": "S1: @ADD (a=1) > $x", "approved": ["S9"], "policy": "open"}, 422, "CFG011"),
+    ],
+)
+def test_a_run_that_cannot_be_is_refused(api, body, status, code):
+    said = api("POST", "/v1/runs", body)
+    assert (said.status, said.code) == (status, code), said.body
+    assert said.json["status"] == status
+    assert api.get("/v1/runs")["runs"] == []
+
+
+def test_an_id_counts_once(api):
+    api.start("S1: @ADD (a=1) > $x", run_id="r")
+    said = api("POST", "/v1/runs", {"plan": "S1: @ADD (a=1) > $x", "run_id": "r"})
+    assert (said.status, said.code) == (409, "JRN003")
+
+
+def test_pages_of_runs_that_are_not_there_say_so(api):
+    for method, path, body in [
+        ("GET", "/v1/runs/none", None),
+        ("GET", "/v1/runs/none/events", None),
+        ("POST", "/v1/runs/none/cancel", {}),
+        ("POST", "/v1/runs/none/resume", {}),
+        ("POST", "/v1/runs/none/decide", {"calls": ["S1"], "decision": "skip"}),
+        ("POST", "/v1/runs/none/approve", {}),
+    ]:
+        said = api(method, path, body)
+        assert (said.status, said.code) == (404, "JRN002"), (path, said.body)
+    api.start("S1: @ADD (a=1) > $x", run_id="run-1")
+    assert api("GET", "/v1/runs/run").status == 404, "the beginning of an id is none"
+    assert api("GET", "/v1/runs/last").status == 404
+
+
+def test_runs_are_listed_by_status_and_name(api):
+    api.start('S1: @HOLD (name="never") > $x', run_id="a", name="weather")
+    api.ended(api.start("S1: @ADD (a=1) > $x", run_id="b", name="sums"))
+    began("never")
+
+    def ids(query):
+        return [row["run_id"] for row in api.get(f"/v1/runs?{query}")["runs"]]
+
+    assert ids("status=running") == ["a"]
+    assert ids("status=done") == ["b"]
+    assert ids("plan=WEA") == ["a"]
+    assert ids("limit=1") == ["b"]
+    for wrong in ("status=odd", "limit=0", "limit=x", "colour=red", "limit=1&limit=2"):
+        said = api("GET", f"/v1/runs?{wrong}")
+        assert (said.status, said.code) == (422, "API008"), wrong
+
+
+def test_a_run_is_cancelled_and_stays_so(api):
+    api.start('S1: @HOLD (name="never") > $x', run_id="r")
+    began("never")
+    said = api("POST", "/v1/runs/r/cancel", {"reason": "enough"})
+    assert (said.status, fits(said.json, CANCELLED)["status"]) == (200, "cancelled")
+    assert api.get("/v1/runs/r")["error"] == "enough"
+    again = api("POST", "/v1/runs/r/cancel")
+    assert (again.status, again.code) == (409, "JRN032")
+
+
+def test_what_a_stopped_server_left_is_decided_and_carried_on_by_the_next(folder):
+    with running(folder) as api:
+        api.start('S1: @WRITE (name="never") > $x', "S2: @RESPOND ($x)", run_id="r")
+        began("never")
+    with running(folder) as api:
+        assert api.get("/v1/runs/r")["status"] == "interrupted"
+        (call,) = api.get("/v1/runs/r")["in_doubt"]
+        assert call["key"] == "S1.0.1"
+        wrong = api("POST", "/v1/runs/r/decide", {"calls": ["S9"], "decision": "skip"})
+        assert (wrong.status, wrong.code) == (409, "JRN030")
+        said = api("POST", "/v1/runs/r/decide", {"calls": ["S1"], "decision": "value", "value": "it was"})
+        assert (said.status, fits(said.json, DECIDED)["in_doubt"]) == (200, [])
+        assert api.ended("r")["response"] == "it was"
+
+
+def test_resume_can_decide_about_all_calls_in_doubt(folder):
+    with running(folder) as api:
+        api.start('S1: @WRITE (name="never") > $x', run_id="r")
+        began("never")
+        said = api("POST", "/v1/runs/r/resume", {})
+        assert (said.status, said.code) == (409, "JRN004")
+    with running(folder) as api:
+        said = api("POST", "/v1/runs/r/resume", {"in_doubt": {"decision": "skip"}})
+        assert said.status == 202
+        assert api.ended("r")["status"] == "done"
+
+
+def test_a_call_is_approved_by_what_was_looked_at(api):
+    api.start('S1: @NOTE (line="hi") > $x', "S2: @RESPOND ($x)", run_id="r", approve=["note"])
+    api.until("r", "waiting")
+    (ask,) = fits(api.get("/v1/inbox"), INBOX)["asks"]
+    assert (ask["tool"], ask["args"]) == ("NOTE", {"line": "hi"})
+    other = api("POST", "/v1/runs/r/approve", {"digest": "0" * 64})
+    assert (other.status, other.code) == (409, "RUN030")
+    both = api("POST", "/v1/runs/r/approve", {"deny": True, "answer": 1})
+    assert (both.status, both.code) == (422, "API008")
+    said = api("POST", "/v1/runs/r/approve", {"digest": ask["digest"], "by": "ada"})
+    assert said.status == 200
+    assert api.ended("r")["response"] == "hi"
+    again = api("POST", "/v1/runs/r/approve", {})
+    assert (again.status, again.code) == (409, "RUN030")
+
+
+def test_secrets_are_told_nowhere(api):
+    api.start("S1: @RESPOND ($key)", run_id="r", secrets={"key": "hunter2-hunter2"})
+    api.ended("r")
+    seen = [api("GET", path).body for path in ("/v1/runs/r", "/v1/runs")]
+    seen.append(json.dumps([*api.stream("r")]).encode())
+    assert not any(b"hunter2" in body for body in seen)
+
+
+def test_two_hundred_runs_at_once_are_all_done_while_somebody_watches(folder):
+    with running(folder, running=8) as api:
+        api.start('S1: @HOLD (name="go") > $x', run_id="watched")
+        seen: list[str] = []
+        watcher = threading.Thread(target=lambda: seen.extend(name for name, _, _ in api.stream("watched")))
+        watcher.start()
+        failed: list[object] = []
+
+        def start(first):
+            for n in range(first, 200, 10):
+                said = api("POST", "/v1/runs", {"plan": f"S1: @ADD (a={n}) > $x", "run_id": f"n{n}"})
+                if said.status != 202:
+                    failed.append(said)
+
+        starters = [threading.Thread(target=start, args=(n,)) for n in range(10)]
+        for thread in starters:
+            thread.start()
+        for thread in starters:
+            thread.join(120)
+        assert not failed
+        for n in range(200):
+            assert api.ended(f"n{n}")["variables"]["x"] == n + 1
+        touch("go")
+        watcher.join(30)
+        assert seen[-1] == "end"
+    with Journal.open_to_read(folder / "journal.db") as journal:
+        runs = journal.runs()
+        assert len(runs) == 201
+        assert {str(info.status) for info in runs} == {"done"}
+        assert all(journal.verify(info.run_id) is None for info in runs[:5])

@@ -1,0 +1,100 @@
+"""What an editor is told of a text: the same as the commands print, at the same places."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from lsprotocol import types as lsp
+
+PLAN = """\
+S1: @FETCH_PAGE (url="https://h.test/") > $page
+S2: @READ_FIL (path="a") > $a
+S3: @ADD (a="x", c=2) > $sum
+S4: @RESPOND ("$page $missing")
+"""
+
+
+def printed(folder: Path, command: str, *line: str) -> list[tuple[str, int, int]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "callsheet", command, "--json", *line],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    rows = json.loads(done.stdout)["diagnostics"]
+    return sorted((row["code"], row.get("line", 1) - 1, row.get("column", 1) - 1) for row in rows)
+
+
+def told(found: list[lsp.Diagnostic]) -> list[tuple[str, int, int]]:
+    return sorted((str(d.code), d.range.start.line, d.range.start.character) for d in found)
+
+
+async def test_an_editor_is_told_what_check_prints(editor):
+    async with editor("--tools", "tools.py") as it:
+        (it.folder / "p.ltp").write_text(PLAN)
+        it.open("p.ltp", PLAN)
+        found = await it.findings("p.ltp")
+        assert told(found) == printed(it.folder, "check", "--tools", "tools.py", "p.ltp")
+        assert {"CHK040", "CHK041", "CHK044", "CHK001"} <= {d.code for d in found}
+
+
+async def test_under_a_policy_an_editor_is_told_what_the_proof_says(editor):
+    text = 'S1: @READ_FILE (path="a.txt") > $a\nS2: @WEB_SEARCH (query="$a") > $r\nS3: @RESPOND ($r)\n'
+    async with editor("--policy", "workspace") as it:
+        it.open("p.ltp", text)
+        found = await it.findings("p.ltp")
+        refused = [d for d in found if d.code == "POL103"]
+        assert [d.range.start.line for d in refused] == [1]
+        assert refused[0].severity is lsp.DiagnosticSeverity.Error
+
+
+async def test_only_the_last_of_quick_changes_is_looked_at(editor):
+    async with editor() as it:
+        it.open("p.ltp", "S1: @RESPOND (")
+        await it.findings("p.ltp")
+        for version in range(2, 6):
+            it.change("p.ltp", f'S1: @RESPOND ("{version}")\n', version)
+        assert {d.code for d in await it.findings("p.ltp", 5)} == {"LTP101"}
+        assert not any(it.was_told("p.ltp", version) for version in (2, 3, 4))
+
+
+async def test_a_closed_text_has_no_findings_any_more(editor):
+    async with editor() as it:
+        it.open("p.ltp", "S1: @RESPOND (")
+        await it.findings("p.ltp")
+        it.client.text_document_did_close(lsp.DidCloseTextDocumentParams(it.document("p.ltp")))
+        await it.until(lambda: it.was_told("p.ltp", None))
+
+
+async def test_a_plan_of_dependencies_has_findings_and_symbols(editor):
+    steps = [
+        {"index": "1", "title": "Read", "tool": "read_file", "args": {"path": "a"}, "depends_on": []},
+        {"index": "2", "title": "Add", "tool": "add", "args": {"a": 1}, "depends_on": ["1", "9"]},
+    ]
+    text = json.dumps({"title": "t", "steps": steps}, indent=1)
+    async with editor("--tools", "tools.py") as it:
+        it.open("p.dag.json", text, "json")
+        found = await it.findings("p.dag.json")
+        assert [d.code for d in found] == ["CHK060"]
+        symbols = await it.client.text_document_document_symbol_async(
+            lsp.DocumentSymbolParams(it.document("p.dag.json"))
+        )
+        assert [(s.name, s.detail) for s in symbols] == [("1", "Read"), ("2", "Add")]
+
+
+async def test_a_policy_has_findings_with_their_places(editor):
+    async with editor() as it:
+        it.open("policy.toml", 'schema = 1\nextends = "workspace"\n[defaults]\nmemry = true\n', "toml")
+        (found,) = await it.findings("policy.toml")
+        assert (found.code, found.range.start.line) == ("POL002", 3)
+
+
+async def test_places_are_counted_as_the_editor_counts(editor):
+    text = 'S1: @READ_FILE (path="😀") > $a\nS2: @RESPOND ("😀 $b")\n'
+    columns = {"utf-8": 20, "utf-16": 18, "utf-32": 17}
+    for encoding, column in columns.items():
+        async with editor(encodings=[encoding]) as it:
+            it.open("p.ltp", text)
+            (found,) = [d for d in await it.findings("p.ltp") if d.code == "CHK001"]
+            assert found.range.start.character == column, encoding

@@ -1,0 +1,99 @@
+"""Plans of the library and runs of the journal, as data and in words, are what their schemas say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from callsheet import Journal, Plan, RunResult, Runtime, tool
+from callsheet.apps.hosting.telling import told_outcome
+from callsheet.apps.operations import schemas
+from callsheet.apps.operations.outcomes import outcome_json
+from callsheet.apps.operations.plans import listed_json, stored_json
+from callsheet.apps.operations.runs import found_runs, run_row
+from callsheet.apps.operations.stories import story_json, story_of
+from callsheet.apps.operations.storylines import story_lines
+from callsheet.store.library import Param, PlanLibrary
+
+GOOD = 'S1: @CALC ("$n * 2") > $twice\nS2: @RESPOND ($twice)'
+ASKS = 'S1: @ASK_HUMAN ("Go on?", options=["yes", "no"]) > $said\nS2: @SEND (text="hello") > $sent'
+FAILS = 'S1: @SEND (text=1) > $x ON_FAIL TERMINATE ("no")\nS2: @BROKEN () > $y'
+
+
+@tool
+def send(text: str) -> str:
+    return text
+
+
+@tool(effect="read")
+def broken() -> str:
+    raise RuntimeError("it is broken")
+
+
+def holds(data: Any, schema: Any) -> None:
+    Draft202012Validator(closed(schema)).validate(json.loads(json.dumps(data, default=str)))
+
+
+def closed(schema: Any) -> Any:
+    """The schema, refusing keys that it does not name."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: closed(value) for key, value in schema.items()}
+    return {**made, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else made
+
+
+async def run(place: Path, text: str, **given: Any) -> RunResult:
+    runtime = Runtime(tools=[send, broken], journal=place, approve=["SEND"], builtins=True, **given)
+    return await runtime.run(Plan.parse(text), {"n": 21})
+
+
+@pytest.mark.parametrize("text", [GOOD, ASKS, FAILS])
+async def test_a_run_is_told_as_its_schemas_say(tmp_path: Path, text: str) -> None:
+    place = tmp_path / "journal.db"
+    result = await run(place, text)
+    with Journal.open_to_read(place) as journal:
+        ((info, shown),) = found_runs(journal, None, 10)
+        assert info.run_id == result.run_id
+        holds(run_row(journal, info, shown), schemas.RUN_ROW)
+        holds(story_json(story_of(journal, info)), schemas.STORY)
+        outcome = told_outcome(journal, info.run_id)
+        holds(outcome_json(outcome, place), schemas.OUTCOME)
+        lines = list(story_lines(story_of(journal, info)))
+    assert lines[0] == f"run      {result.run_id}"
+    assert any(line.startswith("  ✓ S1") or line.startswith("  ✗ S1") or "S1" in line for line in lines)
+
+
+async def test_a_run_that_waits_says_what_for_and_how_it_is_answered(tmp_path: Path) -> None:
+    place = tmp_path / "journal.db"
+    result = await run(place, ASKS)
+    with Journal.open_to_read(place) as journal:
+        lines = "\n".join(story_lines(story_of(journal, journal.find_run(result.run_id)), " --journal J"))
+        told = outcome_json(told_outcome(journal, result.run_id), place)
+    assert "Go on?" in lines
+    assert f"callsheet approve {result.run_id} S1" in lines
+    assert (told["status"], told["waiting"][0]["options"]) == ("waiting", ["yes", "no"])
+
+
+def test_runs_are_found_by_their_status(tmp_path: Path) -> None:
+    place = tmp_path / "journal.db"
+    runtime = Runtime(builtins=True, journal=place)
+    runtime.run_sync(GOOD, {"n": 1})
+    with Journal.open_to_read(place) as journal:
+        assert len(found_runs(journal, "done", 10)) == 1
+        assert found_runs(journal, "failed", 10) == []
+        assert found_runs(journal, "interrupted", 10) == []
+
+
+def test_a_kept_plan_is_told_as_its_schemas_say(tmp_path: Path) -> None:
+    library = PlanLibrary(tmp_path)
+    stored = library.save(Plan.parse(GOOD).ir, "double", params=[Param("n")], goal="Double a number")
+    holds(stored_json(stored), schemas.STORED)
+    (row,) = [listed_json(plan) for plan in library.list()]
+    holds(row, schemas.LISTED)
+    assert (row["id"], row["goal"], row["steps"]) == ("double", "Double a number", 2)

@@ -1,0 +1,182 @@
+"""Every result's JSON form is what its schema says, for texts that are right and for texts that are wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from jsonschema import Draft202012Validator
+
+from callsheet.api.policies import load_policy
+from callsheet.apps.operations import schemas
+from callsheet.apps.operations.checking import check_text
+from callsheet.apps.operations.explaining import explain_code
+from callsheet.apps.operations.formatting import convert_text, format_text
+from callsheet.apps.operations.lctl import check_blocks
+from callsheet.apps.operations.parsing import parse_text
+from callsheet.apps.operations.picturing import Shape, draw
+from callsheet.apps.operations.proving import prove_text
+from callsheet.apps.operations.reading import plan_text
+from callsheet.apps.session import Setup
+from callsheet.apps.shelf import Shelf
+from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.spelling import Syntax
+from plans import plan_texts
+
+GOOD = (
+    'S1: @READ_FILE (path="a.txt") > $text ON_FAIL @RETRY(2)\n'
+    'S2: ?IF (NOT_EMPTY($text)) THEN @RESPOND ($text)\nS3: @RESPOND ("nothing")'
+)
+MICRO = 'read "a.txt" > text\nrespond text'
+STEP = {"index": "1", "title": "Read", "tool": "read_file", "args": {"path": "a.txt"}, "depends_on": []}
+DAG = json.dumps({"steps": [STEP]})
+BAD = "S1: @READ_FILE (path=)\nS2: GOTO S9"
+PROSE = "Here is the plan:\n\nPLAN_START\nS1: @RESPOND ($gone)\nPLAN_END\nI hope it helps."
+TEXTS = (GOOD, MICRO, DAG, BAD, PROSE, "", "nothing at all", '{"ir": 1}', "{")
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return Shelf(Setup(workspace=tmp_path, data=tmp_path / "data", discovers=False))
+
+
+def holds(data: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """The data is as the schema says, and has no key that the schema does not name."""
+    Draft202012Validator(closed(schema)).validate(json.loads(json.dumps(data)))
+
+
+def closed(schema: Any) -> Any:
+    """The schema, refusing keys that it does not name."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: closed(value) for key, value in schema.items()}
+    return {**made, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else made
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_a_text_gives_is_as_its_schema_says(text: str, shelf: Shelf) -> None:
+    read = plan_text(text)
+    holds(parse_text(read).to_json(), schemas.PARSED)
+    for tools in (None, shelf):
+        holds(check_text(read, tools).to_json(), schemas.CHECKED)
+    holds(prove_text(read, load_policy("strict"), shelf).to_json(), schemas.PROVED)
+    for target in Syntax:
+        holds(convert_text(read, target).to_json(), schemas.FORMATTED)
+    if not read.is_json:
+        holds(format_text(read).to_json(), schemas.FORMATTED)
+    if read.plan is not None:
+        for shape in Shape:
+            holds(draw(read, shape).to_json(), schemas.PICTURE)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(plan_texts())
+def test_a_plan_that_is_printed_is_the_same_plan(text: str) -> None:
+    """parse(format(text)) and parse(text) have one hash."""
+    read = plan_text(text)
+    made = format_text(read)
+    assert made.formatted is not None
+    again = parse_text(plan_text(made.formatted))
+    assert again.to_json()["plan_hash"] == parse_text(read).to_json()["plan_hash"]
+    assert not format_text(plan_text(made.formatted)).is_changed
+
+
+def test_steps_are_told_with_all_that_makes_them_what_they_are() -> None:
+    first, second, _ = parse_text(plan_text(GOOD)).to_json()["steps"]
+    assert (first["does"], first["sets"], first["on_fail"]) == (
+        '@READ_FILE (path="a.txt")',
+        "text",
+        "retry 2",
+    )
+    assert second["when"] == "IF NOT_EMPTY($text)"
+
+
+def test_errors_are_told_with_their_places(shelf: Shelf) -> None:
+    rows = check_text(plan_text(BAD), shelf).to_json()["diagnostics"]
+    assert [(row["severity"], row["line"]) for row in rows if row["severity"] == "error"] == [
+        ("error", 1),
+        ("error", 2),
+    ]
+
+
+def test_problems_are_in_the_documented_messages() -> None:
+    checked = check_text(plan_text("S3: @RESPOND ($foo)"), None)
+    assert checked.problems == ["[S3] Undefined variable $foo in @RESPOND args"]
+
+
+def test_a_tool_is_unknown_only_where_tools_are_looked_at(shelf: Shelf) -> None:
+    text = plan_text('S1: @NO_SUCH (x="1") > $a\nS2: @RESPOND ($a)')
+    assert check_text(text, None).ok
+    assert "CHK040" in {d.code for d in check_text(text, shelf).diagnostics}
+
+
+def test_prose_is_left_out_and_told_and_kept_where_the_result_takes_the_place_of_the_text() -> None:
+    read = plan_text(PROSE)
+    made = format_text(read)
+    assert made.formatted is not None
+    assert "hope" not in made.formatted
+    assert made.diagnostics
+    kept = format_text(read, keeps_all=True)
+    assert kept.formatted is None
+    assert all(d.is_error for d in kept.diagnostics)
+
+
+def test_a_plan_in_canonical_json_is_for_conversion_alone() -> None:
+    data = json.dumps(parse_text(plan_text(GOOD)).to_json()["plan"])
+    read = plan_text(data)
+    assert parse_text(read).to_json()["syntax"] == "json"
+    with pytest.raises(CallsheetError, match="fmt formats texts"):
+        format_text(read)
+    assert parse_text(plan_text(convert_text(read, Syntax.LTP).formatted or "")).text.plan == read.plan
+
+
+def test_a_text_that_is_no_plan_is_not_drawn() -> None:
+    with pytest.raises(CallsheetError):
+        draw(plan_text(BAD))
+
+
+def test_a_drawing_is_fenced_for_markdown() -> None:
+    fenced = draw(plan_text("respond 1")).fenced
+    assert fenced.startswith("```mermaid\ngraph TD\n")
+    assert fenced.endswith("\n```")
+
+
+def test_a_yes_to_a_step_that_is_not_there_proves_nothing(shelf: Shelf) -> None:
+    proved = prove_text(plan_text(MICRO), load_policy("strict"), shelf, approved=["S7"])
+    assert proved.proof is None
+    assert not proved.ok
+    assert "'S7'" in proved.diagnostics[0].message
+
+
+def test_a_policy_refuses_and_says_where(shelf: Shelf) -> None:
+    text = 'S1: @FETCH_PAGE (url="https://a.test/") > $page\nS2: @EXEC_CODE (code=$page, language="python")'
+    proved = prove_text(plan_text(text), load_policy("strict"), shelf)
+    assert not proved.ok
+    assert proved.to_json()["violations"]
+
+
+@pytest.mark.parametrize("code", ["LTP012", "chk001", "P01"])
+def test_a_code_is_explained(code: str) -> None:
+    found = explain_code(code).to_json()
+    holds(found, schemas.EXPLANATION)
+    assert found["code"] == code.upper()
+
+
+def test_a_code_that_is_none_is_refused_with_one_that_is_near() -> None:
+    with pytest.raises(CallsheetError) as caught:
+        explain_code("LTP01")
+    assert "did you mean" in (caught.value.diagnostics[0].help or "")
+
+
+@pytest.mark.parametrize("blocks", [["no block"], [""], ["lctl: 1\nkind: handoff\n"]])
+def test_blocks_that_are_none_break_rules(blocks: list[str]) -> None:
+    checked = check_blocks(blocks)
+    holds(checked.to_json(), schemas.LCTL_CHECKED)
+    assert not checked.ok
+    assert checked.lines()

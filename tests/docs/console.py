@@ -1,0 +1,84 @@
+"""Pages whose commands are run: files and console blocks of a Markdown page, and what they print.
+
+A fenced block with `title="NAME"` is a file. A `console` block holds commands behind `$ ` and what each
+prints; `…` stands for any characters of a line, alone on a line for any lines, `[exit status N]` for the
+status if it is not 0, and `[killed]` for a process that was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_TITLE = re.compile(r'title="([^"]+)"')
+_BIN = Path(sys.executable).parent
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that the reader makes."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that the reader types, and the lines that it prints."""
+
+    text: str
+    printed: tuple[str, ...]
+
+
+def parts_of(page: str) -> Iterator[File | Command]:
+    """The files and commands of a page, in their order."""
+    for kind, rest, body in _FENCE.findall(page):
+        if title := _TITLE.search(rest):
+            yield File(title[1], body)
+        elif kind == "console":
+            for block in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+                command, *printed = block.splitlines()
+                yield Command(command, tuple(printed))
+
+
+def environment(home: Path) -> dict[str, str]:
+    """The environment of a reader who has just installed callsheet."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CALLSHEET_")}
+    path = os.pathsep.join([str(_BIN), kept.get("PATH", "")])
+    return {**kept, "HOME": str(home), "PATH": path, "COLUMNS": "120", "NO_COLOR": "1"} | {
+        f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("DATA", "CONFIG", "CACHE", "STATE")
+    }
+
+
+def printed_by(command: str, folder: Path, env: dict[str, str]) -> list[str]:
+    """What a reader sees who types this: standard output and error, and how it ended."""
+    done = subprocess.run(
+        ["bash", "-c", f"exec 2>&1; {command}"],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    lines = [
+        line for line in done.stdout.splitlines() if not line.endswith("Killed                  " + command)
+    ]
+    if done.returncode in (-9, 137):
+        return [*lines, "[killed]"]
+    return [*lines, f"[exit status {done.returncode}]"] if done.returncode else lines
+
+
+def as_shown(expected: tuple[str, ...], seen: list[str]) -> bool:
+    """Whether the lines are those that the page shows."""
+    pattern = "".join(
+        r"(?:.*\n)*?" if line == "…" else ".*".join(map(re.escape, line.split("…"))) + r"\n"
+        for line in expected
+    )
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in seen)) is not None

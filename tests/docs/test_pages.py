@@ -1,0 +1,36 @@
+"""The tutorial and the cookbook do what they show to a reader who has just installed callsheet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.docs.console import Command, File, as_shown, environment, parts_of, printed_by
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize("page", ["tutorial.md", "cookbook.md"])
+def test_every_command_prints_what_the_page_shows(page: str, tmp_path: Path) -> None:
+    folder = tmp_path / "first"
+    env = environment(tmp_path / "home")
+    for part in parts_of((DOCS / page).read_text("utf-8")):
+        if isinstance(part, File):
+            path = folder / part.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(part.text, "utf-8")
+        else:
+            seen = printed_by(part.text, folder, env)
+            assert as_shown(part.printed, seen), "\n".join([part.text, *seen])
+
+
+def test_a_page_is_read_as_files_and_commands() -> None:
+    page = '```ltp title="a.ltp"\nS1\n```\n\n```console\n$ one\nsays\n$ two\n```\n'
+    assert list(parts_of(page)) == [File("a.ltp", "S1\n"), Command("one", ("says",)), Command("two", ())]
+
+
+def test_what_differs_from_the_page_is_seen() -> None:
+    assert as_shown(("run …", "…", "end"), ["run 7", "more", "end"])
+    assert as_shown(("run …", "…", "end"), ["run 7", "end"])
+    assert not as_shown(("run …", "end"), ["run 7", "more", "end"])
+    assert not as_shown((), ["something"])

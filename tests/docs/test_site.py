@@ -1,0 +1,55 @@
+"""The documentation becomes a site without a warning, and its generated pages say what the code says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from scripts.reference.pages import pages
+
+from callsheet.diagnostics import CODES
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_of_words_says_what_the_tables_say() -> None:
+    kept = (ROOT / "docs" / "reference" / "words.md").read_text("utf-8")
+    assert kept == pages()["words.md"], "run `python -m scripts.reference`"
+
+
+def test_every_code_has_a_place_on_a_page() -> None:
+    made = pages()
+    for name in CODES:
+        assert f"{{ #{name.lower()} }}" in made[f"codes-{name[:3].lower()}.md"]
+
+
+def test_every_exported_name_is_on_the_page_of_the_api() -> None:
+    import callsheet
+
+    page = pages()["python.md"]
+    assert [name for name in callsheet.__all__ if f"{name}\n" not in page] == []
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    for part in ("docs", "scripts", "zensical.toml"):
+        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+        copy(ROOT / part, tmp_path / part)
+    (tmp_path / "src").symlink_to(ROOT / "src")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "src")]), "NO_COLOR": "1"}
+    subprocess.run([sys.executable, "-m", "scripts.reference"], cwd=tmp_path, env=env, check=True)
+    built = subprocess.run(
+        [sys.executable, "-m", "zensical", "build", "--strict"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    listed = (tmp_path / "zensical.toml").read_text("utf-8")
+    pages_there = [page.relative_to(tmp_path / "docs") for page in (tmp_path / "docs").glob("*.md")]
+    assert [str(page) for page in pages_there if f'"{page}"' not in listed] == []
+    assert "arun" in (tmp_path / "build" / "site" / "reference" / "python.html").read_text("utf-8")

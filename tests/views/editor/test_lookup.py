@@ -1,0 +1,101 @@
+"""Names in a plan: every place of them is found, and where a use has its value from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from callsheet.frontends.ltp import format_plan
+from callsheet.ir.flow import uses_of
+from callsheet.views.editor.document import open_document
+from callsheet.views.editor.lookup import definitions_at, named_at, references_at
+from callsheet.views.editor.occurrences import Kind, Role, occurrences
+from strategies import plans
+
+CORPUS = sorted((Path(__file__).parents[2] / "frontends" / "corpus").rglob("*.ltp"))
+
+
+def places(text: str, spans) -> list[str]:
+    """Each stretch as `line:column text`."""
+    return [
+        f"{text.count(chr(10), 0, s) + 1}:{s - text.rfind(chr(10), 0, s) - 1} {text[s:e]}" for s, e in spans
+    ]
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda p: p.stem)
+def test_every_occurrence_spells_its_name(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for found in occurrences(open_document(text)):
+        assert text[slice(*found.span)] == found.entity.name
+
+
+@settings(max_examples=150)
+@given(plans())
+def test_every_name_that_a_step_reads_sets_or_jumps_to_is_found(plan) -> None:
+    """The occurrences of a canonical text are as many as the names in its plan."""
+    document = open_document(format_plan(plan))
+    found = occurrences(document)
+    reads = sum(1 for number, step in enumerate(plan.steps) for _ in uses_of(step, number))
+    seen = [o for o in found if o.entity.kind is Kind.VARIABLE and o.role is Role.READ]
+    assert len([o for o in seen if o.entity.loop is None]) >= reads
+    assert {step.id for step in plan.steps} == {
+        o.entity.name for o in found if o.entity.kind is Kind.STEP and o.role is Role.WRITE
+    }
+    outputs = sorted(step.output.var for step in plan.steps if step.output is not None)
+    written = [o for o in found if o.entity.kind is Kind.VARIABLE and o.role is Role.WRITE]
+    assert sorted(o.entity.name for o in written if o.entity.loop is None) == outputs
+
+
+@settings(max_examples=150)
+@given(plans())
+def test_the_definition_of_every_use_is_a_place_that_sets_it(plan) -> None:
+    """Whatever is read and set anywhere has a definition, and each is a write of the same thing."""
+    document = open_document(format_plan(plan))
+    found = occurrences(document)
+    for use in found:
+        if use.role is not Role.READ:
+            continue
+        writes = {o.span for o in found if o.entity == use.entity and o.role is Role.WRITE}
+        led_to = set(definitions_at(document, use.span.start))
+        assert led_to <= writes
+        assert bool(led_to) == bool(writes)
+
+
+def test_a_use_leads_to_the_value_that_can_reach_it() -> None:
+    text = 'S1: @A > $x\nS2: @B > $x\nS3: ?IF (NOT_EMPTY($x)) THEN @C > $x\nS4: @RESPOND ("$x")'
+    assert places(text, definitions_at(open_document(text), text.rindex("x"))) == ["2:10 x", "3:35 x"]
+
+
+def test_a_member_of_a_group_sees_what_was_set_before_the_group() -> None:
+    text = "S1: @A > $x\n@PARALLEL {\n  S2: @B > $x\n  S3: @C ($x) > $y\n}\nS4: @D ($x)"
+    document = open_document(text)
+    assert places(text, definitions_at(document, text.index("($x") + 2)) == ["1:10 x"]
+    assert places(text, definitions_at(document, text.rindex("($x") + 2)) == ["3:12 x"]
+
+
+def test_a_loop_variable_is_another_than_one_of_the_same_name() -> None:
+    text = 'S1: @A > $t\nS2: ?FOREACH ($t IN $t) THEN @B ("$t") > $u\nS3: @RESPOND ($t, $u)'
+    document = open_document(text)
+    in_loop = named_at(document, text.index('"$t"') + 2)
+    assert places(text, [o.span for o in in_loop.all]) == ["2:15 t", "2:35 t"]
+    outside = references_at(document, text.index("> $t") + 3)
+    assert places(text, [o.span for o in outside]) == ["1:10 t", "2:21 t", "3:15 t"]
+
+
+def test_a_step_id_leads_to_its_step_from_jumps_and_dependencies() -> None:
+    text = "S1: @A ON_FAIL @RETRY(2) GOTO S3\nS2: GOTO S1\nS3: @B"
+    document = open_document(text)
+    assert places(text, definitions_at(document, text.index("S3\n"))) == ["3:0 S3"]
+    assert places(text, [o.span for o in references_at(document, text.index("S1:"))]) == ["1:0 S1", "2:9 S1"]
+    dag = '{"steps": [{"index": "a", "title": "A", "tool": "x", "args": {}, "depends_on": []},\n'
+    dag += '{"index": "b", "title": "B", "tool": "x", "args": {"v": "${r}"}, "depends_on": ["a"]}]}'
+    assert places(dag, definitions_at(open_document(dag), dag.rindex('"a"') + 1)) == ["1:22 a"]
+
+
+def test_names_in_steps_that_cannot_be_read_are_found_too() -> None:
+    text = 'S1: @A > $x\nS2: @B (\nS3: @C ("${x}"'
+    document = open_document(text)
+    assert places(text, definitions_at(document, text.rindex("x"))) == ["1:10 x"]
+    assert places(text, [o.span for o in references_at(document, text.index("$x"))]) == ["1:10 x", "3:11 x"]
