@@ -80,7 +80,7 @@ from callsheet.store import EventType, Journal
 from callsheet.store.records import Start, secret_labels
 
 if TYPE_CHECKING:
-    from callsheet.ports.mcp import ServerStatus
+    from callsheet.ports.mcp import McpPool, ServerStatus
 
 _log = logging.getLogger("callsheet")
 
@@ -122,6 +122,7 @@ class Session:
         self._opening = asyncio.Lock()
         self._servers_are_open = not kit.servers
         self._reached: tuple[ServerStatus, ...] = ()
+        self._pool: McpPool | None = None
         self._doubts: tuple[Diagnostic, ...] = ()
         """What was wrong or doubtful when the servers were opened."""
         self._journal: Journal | None = None
@@ -220,16 +221,18 @@ class Session:
         return bool(absent_tools(plan, self._registry, rules)) or asks_for_all_tools(plan, rules)
 
     async def _open_servers(self) -> None:
-        from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - only where servers are opened
+        from callsheet.api.logins import login_file  # noqa: PLC0415 - only where servers are opened
+        from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - as above
 
         sink = folder_sink(self._kit.files)
-        pool = McpPool(self._kit.servers, blob_sink=sink, pins=self._kit.pins)
+        pool = McpPool(self._kit.servers, blob_sink=sink, pins=self._kit.pins, logins=login_file())
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(pool)
             self._doubts = await pool.connect(keep_going=True)
             for tool, alias in pool.tools():
                 take_in(self._registry, tool, alias)
             self._stack.push_async_exit(opened.pop_all())
+        self._pool = pool
         self._reached = tuple(pool.status())
         self._servers_are_open = True
         self._ready.clear()
@@ -401,6 +404,8 @@ class Session:
             from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - only with servers
 
             found += credentials_of(self._kit.servers)
+        if self._pool is not None:
+            found += self._pool.secrets()
         return configured(found)
 
     def _turns(self) -> TurnPort | None:
