@@ -137,3 +137,28 @@ async def test_a_plan_is_saved_opened_replaced_and_deleted(web: Web):
     await web.page.click("button:has-text('Delete sums')")
     await web.page.wait_for_selector("text=None yet")
     web.said.clear()  # the browser's own word on the 409
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 400)])
+async def test_axe_finds_nothing_serious_in_what_is_told_of_a_plan(
+    browser: Browser, api: Api, scheme: str, width: int
+):
+    web = await browse(browser, api, (width, 850), scheme)
+    await web.sign_in("plan")
+    await web.page.wait_for_selector("#plan-text")
+    await write(web, GOOD.replace("@NOTE", "@NOTES"))
+    await web.page.wait_for_selector(".said")
+    assert await web.grave() == []
+    await write(web, GOOD)
+    for name, shown in (
+        ("Picture", ".picture"),
+        ("Dry run", ".steps-told"),
+        ("Verify", "#known-panel .status"),
+    ):
+        await web.page.click(f".head-line button:has-text('{name}')")
+        await web.page.wait_for_selector(shown)
+        assert await web.grave() == [], name
+    await web.page.click("#known-tab-inputs")
+    assert await web.grave() == []
+    assert await web.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    await web.page.context.close()

@@ -107,6 +107,7 @@ function Export() {
       ${item("Copy a link to what is shown", () => copy(location.href.split("#")[0] + link(), () => {}))}
       ${made.doc.lctl.text ? item("LCTL document", () => download(`${id}.lctl.yaml`, made.doc.lctl.text)) : ""}
       ${item("Events as JSON lines", () => download(`${id}.events.jsonl`, eventLines(made), "application/x-ndjson"))}
+      ${acts.value ? html`<a href=${acts.value.report} download=${`${id}.html`}>Report, one HTML file</a>` : ""}
       ${item("All data as JSON", () => download(`${id}.report.json`, JSON.stringify(made.doc), "application/json"))}
     </div>
   </details>`;

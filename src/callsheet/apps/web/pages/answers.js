@@ -64,7 +64,7 @@ export function Whose({ text, inputs, policy }) {
   const [wrong, isBusy, act] = useDoing();
   const look = () =>
     act(async () => {
-      const told = await ask("/v1/policy/explain", { body: { plan: text, inputs, ...policy } });
+      const told = await ask("/v1/explain-policy", { body: { plan: text, inputs, ...policy } });
       setRows(told.steps);
       if (!told.steps.length) throw new Error("a plan that cannot be read has no data");
     });
