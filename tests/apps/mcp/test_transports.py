@@ -18,6 +18,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from callsheet.apps.session import Setup, choose_servers
 from mcp_room import TOOLS
 
 COMMAND = (sys.executable, "-m", "callsheet")
@@ -223,6 +224,29 @@ def test_a_port_that_is_taken_is_told(folder: Path, web: Web) -> None:
     result = CliRunner().invoke(main, ["mcp", "--http", port])
     assert result.exit_code == 2
     assert "MCP003" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"command": "callsheet", "args": ["mcp"]},
+        {"command": "/opt/bin/callsheet", "args": ["mcp", "--policy", "strict"]},
+        {"command": "uvx", "args": ["callsheet", "mcp"]},
+        {"command": "python3", "args": ["-m", "callsheet", "mcp"]},
+    ],
+)
+def test_callsheet_does_not_open_itself_where_a_client_lists_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: dict[str, Any]
+) -> None:
+    place = tmp_path / "mcp.json"
+    place.write_text(
+        json.dumps({"mcpServers": {"self": server, "other": {"command": "other", "args": ["mcp"]}}})
+    )
+    monkeypatch.setenv("CALLSHEET_MCP_CONFIG", str(place))
+    setup = Setup(workspace=tmp_path, data=tmp_path)
+    assert [each.name for each in choose_servers(setup, None).configs] == ["other"]
+    named = Setup(workspace=tmp_path, data=tmp_path, mcp_configs=(place,))
+    assert [each.name for each in choose_servers(named, None).configs] == ["self", "other"]
 
 
 @pytest.mark.servers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -75,6 +76,8 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     web = None if http is None else _web(http, token_file)
     settings = replace(setup.settings, approve=(*setup.settings.approve, *approve))
     setup = replace(setup, settings=settings)
+    if http is None and sys.stdin is not None and sys.stdin.isatty():
+        say("an MCP client starts this command and speaks to it here; Ctrl-D ends it (callsheet mcp --help)")
     journal = recording.open(setup.settings.secrets.shapes)
     assert journal is not None
     served = Served(
