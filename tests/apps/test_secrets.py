@@ -95,19 +95,41 @@ def test_a_dry_run_needs_no_secret_and_tells_none(machine: Machine, plan: str) -
     assert "[secret]" in done.output
 
 
-def test_where_a_secret_has_decided_steps_it_is_said_that_they_are_told_otherwise(
-    machine: Machine, plan: str, monkeypatch: pytest.MonkeyPatch
+LOOKS = (
+    ("show", "r"), ("show", "r", "--json"), ("why", "r", "n"), ("at", "r", "4"), ("playback", "r"),
+    ("lctl", "emit", "r"), ("search", "r", "chosen"), ("runs", "diff", "r", "r2"),
+    ("trace", "export", "r", "--content", "--file", "spans"),
+    ("trace", "export", "r", "--content", "--prov", "prov"), ("report", "r", "-o", "report.html"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("has_key", [True, False])
+def test_where_a_secret_has_decided_steps_they_are_told_as_they_went_or_a_warning_says_that_they_are_not(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, has_key: bool
 ) -> None:
     monkeypatch.setenv("TOKEN", TOKEN)
-    asking = machine.plan(
-        'S1: ?IF ($token contains "canary") THEN @FORMAT ("yes") > $m',
-        '@FORMAT ("no") > $n',
-        '@RESPOND ("done $m")',
+    monkeypatch.delenv("CALLSHEET_SEAL_KEY", raising=False)
+    monkeypatch.setenv("CALLSHEET_SEAL_KEY_FILE", str(machine.folder / "key"))
+    plan = machine.plan(
+        'S1: ?IF ($token contains "canary") THEN @FORMAT ("chosen") > $m',
+        'S2: @FORMAT ("no") > $n',
+        'S3: @RESPOND ("done $m")',
     )
-    for path in (asking, plan):
-        done = machine("run", path, "--tools", machine.tools, "--secret", "token=env:TOKEN")
+    for name in ("r", "r2"):
+        done = machine("run", plan, "--tools", machine.tools, "--secret", "token=env:TOKEN", "--run-id", name)
         assert done.exit_code == 0, done.output
-        said = path == asking
-        assert ("what a secret says has decided steps" in machine("show", "last").stdout) is said
-        for command in (("why", "last", "token"), ("at", "last", "2")):
-            assert ("what a secret says has decided steps" in machine(*command).stderr) is said
+    if not has_key:
+        monkeypatch.setenv("CALLSHEET_SEAL_KEY_FILE", str(machine.folder / "nowhere"))
+    for line in LOOKS:
+        looked = machine(*line)
+        assert looked.exit_code in (0, 1), (line, looked.output)
+        assert TOKEN not in looked.output
+        assert ("SEC010" in looked.stderr) is not has_key, (line, looked.output)
+        if line[0] in ("show", "playback"):
+            assert ("skipped" in looked.output) is not has_key, (line, looked.output)
+    if has_key:
+        assert "$m = chosen" in machine("show", "r").stdout
+        assert "chosen" in machine("why", "r", "m").stdout
+        assert "chosen" in machine("lctl", "emit", "r").stdout
+        assert "chosen" in (machine.folder / "spans").read_text()
+        assert "chosen" in (machine.folder / "prov").read_text()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import marshal
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple, cast
 
@@ -90,10 +90,12 @@ class Budget:
         "unused",
         "waited",
         "waits",
+        "weigh",
     )
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
+        self.weigh: Callable[[JSON], int] = size_of
         self.steps = 0
         self.calls: defaultdict[str, int] = defaultdict(int)
         self.model_calls = 0
@@ -262,7 +264,7 @@ class Budget:
 
     def measure(self, value: JSON) -> None:
         """Count the size of what a call gave."""
-        self.bytes += size_of(value)
+        self.bytes += self.weigh(value)
         most = self.limits.max_bytes
         if most is not None and self.bytes > most:
             self.ahead = 0
@@ -292,7 +294,7 @@ class Budget:
         )
 
 
-_COUNTS = tuple(name for name in Budget.__slots__ if name not in ("ahead", "limits"))
+_COUNTS = tuple(name for name in Budget.__slots__ if name not in ("ahead", "limits", "weigh"))
 _LATER = frozenset({"cached_tokens", "early", "model_requests", "model_seconds", "unpriced", "unused"})
 """Counts that older data does not have."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from callsheet.ir import JSON, Cast
+from callsheet.machine.course import What
 from callsheet.machine.frames import SKIPPED, Control, End, Frame
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import NOWHERE, Kind, StepCode
@@ -85,6 +86,9 @@ def _diversion(run: Run, frame: Frame, index: int) -> Control | None:
 def _cast(run: Run, code: StepCode, value: JSON) -> JSON:
     assert code.cast is not None
     made, fits = cast_value(code.cast, value)
+    if run.course is not None:
+        fits = run.course.told(What.FITS, code.number, fits)
+        made = made if fits else value
     if not fits and run.observer is not None:
         is_secret = run.monitor is not None and run.monitor.labels[code.out_slot].is_secret
         detail = f"not a value for :{code.cast}"

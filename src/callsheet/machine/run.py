@@ -16,6 +16,7 @@ from callsheet.machine.ahead import Ahead
 from callsheet.machine.asking import Asking
 from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.commands import Command, Finish
+from callsheet.machine.course import Course, Way
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt, End, Frame, Group
 from callsheet.machine.limits import AUTO, Limits
@@ -51,7 +52,8 @@ class Run:
     asked of a planner when a graph had failed, which has been asked `plans_asked` times. `left` is how many
     steps and items may be done before a pause, `unfilled` the FOREACH that a pause has broken off. `ahead`
     has what leaves before its turn, None where nothing can. `monitor` is what a policy sees of the run, None
-    in a run without one. `edits` are the variables that stand against what the present event sets.
+    in a run without one. `course` notes what values decide, or is told of it. `edits` are the variables that
+    stand against what the present event sets.
     """
 
     __slots__ = (
@@ -61,6 +63,7 @@ class Run:
         "attempts",
         "budget",
         "compiling",
+        "course",
         "edits",
         "gated",
         "generation",
@@ -114,11 +117,14 @@ class Run:
         self.unfilled: Frame | None = None
         self.edits: Mapping[str, JSON] | None = None
         self.monitor = None if enforcement is None else Monitor(enforcement)
+        self.course: Course | None = None
         self.load(program)
 
     def load(self, program: Program) -> None:
         """Begin a program: its own variables, visits and place."""
         self.program = program
+        if self.course is not None:
+            self.course.lead(program)
         self.gated = self.asking.gated(program)
         if self.monitor is not None:
             self.monitor.load(program)
@@ -130,6 +136,31 @@ class Run:
         tools = [code.tool for code in program.steps] if program.graph is not None else []
         self.schedule = None if program.graph is None else Schedule(program.graph, tools)
         self.ahead = self.may_run_ahead() if self.limits.schedule == AUTO else None
+
+    def take_course(self, course: Course) -> None:
+        """Note what is decided, or decide as is told; of this run's program no other one may be made."""
+        course.lead(self.program)
+        self._heed(course)
+
+    def share_course(self, other: Run) -> None:
+        """Decide as another run of the same program is told to."""
+        if other.course is not None:
+            self._heed(other.course)
+
+    def _heed(self, course: Course) -> None:
+        self.course = course
+        self.budget.weigh = course.weighing(self.budget.weigh)
+        if self.monitor is not None:
+            self.monitor.take_course(course)
+
+    def follow(self, way: Way | None) -> None:
+        """Decide so at the next event, where it is known how."""
+        if self.course is None:
+            if way is None:
+                return
+            self.take_course(Course(notes=False))
+        assert self.course is not None
+        self.course.follow(way)
 
     def may_run_ahead(self) -> Ahead | None:
         """What may leave before its turn: under a policy nothing, as any call before it may end the run."""

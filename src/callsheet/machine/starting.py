@@ -12,6 +12,7 @@ from callsheet.machine.budget import REPLAN, Refusal
 from callsheet.machine.calls import emit
 from callsheet.machine.closures import Eval, Unresolved
 from callsheet.machine.commands import CallTool, Command
+from callsheet.machine.course import What
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Jump
 from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.notes import NoteKind
@@ -135,7 +136,8 @@ def _has_no_answer(run: Run, code: StepCode) -> bool:
         return False
     if run.monitor is not None:
         run.monitor.answers(code)
-    return all(is_empty(make(run.slots)) for make in code.inputs)
+    silent = all(is_empty(make(run.slots)) for make in code.inputs)
+    return silent if run.course is None else run.course.told(What.SILENT, code.number, silent)
 
 
 def _count(run: Run, frame: Frame) -> bool:

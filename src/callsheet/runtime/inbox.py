@@ -7,7 +7,6 @@ it hears at once where it does not fit.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -33,7 +32,6 @@ from callsheet.store.records import recorded_event
 from callsheet.store.replay import Posed
 
 _OPEN = (RunStatus.WAITING, RunStatus.RUNNING, RunStatus.IN_DOUBT)
-_log = logging.getLogger("callsheet")
 
 
 def inbox(journal: Journal) -> list[PendingAsk]:
@@ -171,7 +169,7 @@ class Opening:
         (found,) = error.diagnostics
         if found.message not in self._told:
             self._told.add(found.message)
-            _log.warning("%s: %s (%s)", found.code, found.message, found.help)
+            self._journal.warn(f"{found.code}: {found.message} ({found.help})")
 
 
 def _name(usual: str, letters: list[Letter]) -> str:

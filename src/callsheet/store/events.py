@@ -11,12 +11,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from struct import Struct
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from callsheet.store.errors import NotStorable
+
+if TYPE_CHECKING:
+    from callsheet.store.guide import Guide
 
 GENESIS = bytes(32)
 """What the first event of a run follows."""
@@ -87,6 +92,8 @@ class Event:
     hash: bytes
     size: int = 0
     digest: bytes | None = None
+    guide: Guide | None = field(default=None, compare=False, repr=False)
+    """Of a run with secrets, for who looks at it: what tells which way it went."""
 
 
 class Entry(NamedTuple):
@@ -105,6 +112,8 @@ class Entry(NamedTuple):
     intents: bytes | None
     epoch: int = 0
     """Which owner of the run wrote it."""
+    guide: Guide | None = None
+    """As that of an Event."""
 
 
 class Stored(NamedTuple):

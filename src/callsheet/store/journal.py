@@ -6,11 +6,15 @@ that it owns, and one that reads.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -18,8 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from callsheet.ir import Plan
 from callsheet.sealing.finder import Finder
 from callsheet.sealing.known import Known
+from callsheet.sealing.sealer import SEALED, Sealer, names_in
 from callsheet.sealing.sealer import Path as Part
-from callsheet.sealing.sealer import Sealer, names_in
 from callsheet.sealing.shapes import Shapes
 from callsheet.store.errors import JournalError
 from callsheet.store.events import GENESIS, Entry, Event, EventType, Stored
@@ -39,6 +43,12 @@ from callsheet.store.writer import RunStatus, RunWriter
 
 if TYPE_CHECKING:
     from callsheet.store.group import GroupWriter
+    from callsheet.store.guide import Guide
+
+
+_log = logging.getLogger("callsheet")
+_MOST_GUIDES = 8
+"""Runs with secrets of which it is kept which way they went."""
 
 
 class Parts(NamedTuple):
@@ -75,6 +85,9 @@ class Journal:
         self._spares = Spares(place.run_locks)
         self._owned: set[str] = set()
         self._last_plan: tuple[Plan, str, PlanRow] | None = None
+        self._guides: dict[str, Guide] = {}
+        self.warn: Callable[[str], None] = _log.warning
+        """Is told, in a line, what whoever uses it should know."""
         self._group: GroupWriter | None = None
         self._group_mutex = threading.Lock()
         self._is_closed = False
@@ -196,8 +209,35 @@ class Journal:
 
         A body that was dropped is `{"dropped": bytes}` with `lenient`. Raises JournalError: JRN002
         for an unknown run, JRN012 at an event that cannot be read, JRN015 at one that was dropped.
+        From the first one on of which something is sealed they are guided: folded, they lead the way that
+        the run went.
         """
-        return self._reader.events(run_id, after, lenient=lenient)
+        guide = self._guides.get(run_id)
+        for event in self._reader.events(run_id, after, lenient=lenient):
+            if guide is None and event.body is not None and SEALED in event.body:
+                guide = self._guide(run_id)
+            yield event if guide is None else replace(event, guide=guide)
+
+    def _guide(self, run_id: str) -> Guide:
+        """What tells which way a run went of which something is sealed."""
+        guide = self._guides.get(run_id)
+        if guide is None:
+            from callsheet.store.guide import Guide  # noqa: PLC0415 - brings the machine
+
+            reader = self._reader
+            rows, opener = partial(reader.events, run_id), self.opener(run_id)
+            guide = Guide(
+                run_id,
+                lambda: self.plan(reader.find_run(run_id).plan_hash)[0],
+                rows,
+                opener,
+                lambda digest: self.plan(digest)[0],
+                self.warn,
+            )
+            if len(self._guides) >= _MOST_GUIDES:
+                self._guides.pop(next(iter(self._guides)))
+            self._guides[run_id] = guide
+        return guide
 
     def post(
         self, run_id: str, topic: str, msg_id: str, payload: Mapping[str, Any], sealed: Iterable[str] = ()
@@ -285,9 +325,13 @@ class Journal:
     def entries(self, run_id: str, after: int = 0) -> Iterator[Entry]:
         """The entries of a run whose own events come after a number, in order; raises as `events` does.
 
-        They are for one who goes through all of them.
+        They are for one who goes through all of them, and guided as events are.
         """
-        return self._reader.entries(run_id, after)
+        guide = self._guides.get(run_id)
+        for entry in self._reader.entries(run_id, after):
+            if guide is None and entry.body is not None and SEALED in entry.body:
+                guide = self._guide(run_id)
+            yield entry if guide is None else entry._replace(guide=guide)
 
     def told(self, run_id: str) -> tuple[list[int], list[Told]]:
         """What has come from outside into a run after its start, as it is stored, and the events' numbers."""

@@ -47,6 +47,7 @@ from callsheet.machine import (
     Usage,
     compile_plan,
 )
+from callsheet.machine.course import Course
 from callsheet.machine.machine import Observer
 from callsheet.machine.result import Result
 from callsheet.machine.snapshots import state_from_json
@@ -244,17 +245,25 @@ def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | 
 
 
 def begin_with(
-    plan: Plan, first: Row, observer: Observer | None = None, body: Mapping[str, Any] | None = None
+    plan: Plan,
+    first: Row,
+    observer: Observer | None = None,
+    body: Mapping[str, Any] | None = None,
+    course: Course | None = None,
 ) -> Folded:
     """A run that has been told of its first event, of its `body` where another one is given.
 
-    Raises JournalError (JRN020) where that is no start.
+    A `course` notes what is decided in it. Raises JournalError (JRN020) where that is no start.
     """
     try:
         folded = begin(plan, start_from(first.type, first.body if body is None else body), observer)
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(first, error) from error
     folded.clock.tick(first)
+    if course is not None:
+        folded.machine.take_course(course)
+    if first.guide is not None:
+        folded.machine.follow(first.guide.way(first.seq))
     folded.take(Started(folded.start.inputs))
     return folded
 
@@ -271,13 +280,15 @@ def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
             raise _unreadable(row, error) from error
         if event is None:
             continue
+        if row.guide is not None:
+            machine.follow(row.guide.way(row.seq))
         folded.take(event)
         if note_event(book, event, Place(row.seq, row.digest or row.body or {}, row.size)):
             book.values.prune(machine)
     return folded
 
 
-def _leads_to(result: Result | None, body: Mapping[str, Any]) -> bool:
+def leads_to(result: Result | None, body: Mapping[str, Any]) -> bool:
     """Whether a machine has ended as the body of an end event says."""
     if result is None:
         return False
@@ -403,7 +414,9 @@ def _note(folded: Folded, row: Row) -> None:
             raise ValueError("a run has one start")
         case EventType.END:
             folded.ended = True
-            folded.is_astray = not _leads_to(folded.machine.result, row.body or {})
+            folded.is_astray = not leads_to(folded.machine.result, row.body or {})
+            if folded.is_astray and row.guide is not None:
+                row.guide.strayed()
             usage = (row.body or {}).get("usage")
             if usage is not None:
                 folded.clock.seconds = float(usage["seconds"])

@@ -9,12 +9,10 @@ does not fit changes nothing: all events are checked and folded then.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 from callsheet.ir import Plan
 from callsheet.machine import Program
 from callsheet.machine.machine import Observer
-from callsheet.sealing.sealer import SEALED
 from callsheet.store.events import Event, EventType
 from callsheet.store.journal import Journal
 from callsheet.store.opened import Opener
@@ -51,19 +49,6 @@ def stand_of(
     rows = journal.events(run_id)
     rows = rows if opener is None else opener.events(rows)
     return fold(plan, rows, lambda name: journal.plan(name)[0], observer)
-
-
-def is_astray(journal: Journal, run_id: str) -> bool:
-    """Whether a run ended otherwise than it seems to one who opens none of the secrets that it was given.
-
-    Raises as `stand_of` does.
-    """
-    rows = journal.events(run_id)
-    first = next(rows, None)
-    if first is None or SEALED not in (first.body or {}):
-        return False
-    plan = journal.plan(journal.find_run(run_id).plan_hash)[0]
-    return fold(plan, chain([first], rows), lambda name: journal.plan(name)[0]).is_astray
 
 
 def stand_from(

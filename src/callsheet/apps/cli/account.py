@@ -11,15 +11,10 @@ from dataclasses import dataclass, field
 
 from callsheet.ir import JSON, Plan
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.sealing.sealer import SEALED
 from callsheet.store.events import Event, EventType
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import Folded, fold
 
-ASTRAY = (
-    "what a secret says has decided steps of this run, and secrets stay sealed here: it did not go as "
-    "these steps are told, but as its events (show --events) are"
-)
 _ENDS = {NoteKind.FINISHED: "ok", NoteKind.FAILED: "failed", NoteKind.SKIPPED: "skipped"}
 
 
@@ -106,13 +101,11 @@ class _Scribe:
     early: dict[str, StepAccount] = field(default_factory=dict[str, StepAccount])
     """Visits whose calls have left and whose turn has not come."""
     late: list[LateAnswer] = field(default_factory=list[LateAnswer])
-    has_sealed: bool = False
 
     def watched(self, rows: Iterable[Event]) -> Iterator[Event]:
         """The events, each seen before the machine is told of it."""
         for row in rows:
             self.now = row.ts
-            self.has_sealed = self.has_sealed or SEALED in (row.body or {})
             visit = self.early.get(row.step or "") or self.open.get(row.step or "")
             if row.type is EventType.INTENT and visit is not None:
                 visit.calls += 1
@@ -175,8 +168,6 @@ def account_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf) -> Account:
     """Tell a run from its events; raises JournalError (JRN020) where they cannot be read."""
     scribe = _Scribe()
     folded = fold(plan, scribe.watched(events), plan_of, scribe.note)
-    if folded.is_astray and scribe.has_sealed:
-        scribe.warnings.append(ASTRAY)
     if folded.machine.result is not None:
         for visit in scribe.steps:
             visit.outcome = "stopped" if visit.outcome == "running" else visit.outcome

@@ -12,6 +12,7 @@ _PLANS, _RUNS, _MORE = "Plans", "Runs", "More"
 
 COMMANDS: dict[str, Entry] = {
     "compile": Entry(f"{_HERE}.compile:compile_goal", "Make a plan for a goal.", _PLANS),
+    "chat": Entry(f"{_HERE}.chat:chat", "Talk with a model that calls tools and makes plans.", _PLANS),
     "check": Entry(f"{_HERE}.check:check", "Say what is wrong with plans.", _PLANS),
     "fmt": Entry(f"{_HERE}.fmt:fmt", "Write plans in their canonical form.", _PLANS),
     "graph": Entry(f"{_HERE}.graph:graph", "Draw a plan.", _PLANS),

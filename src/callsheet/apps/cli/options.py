@@ -374,7 +374,7 @@ def open_journal(
 
         shapes = load_settings().secrets.shapes
     finder = Finder(shapes=shapes)
-    return Journal.open(path or default_journal_path(), Durability(durability), finder=finder)
+    return _telling(Journal.open(path or default_journal_path(), Durability(durability), finder=finder))
 
 
 def open_to_read(path: Path | None) -> Journal:
@@ -382,7 +382,13 @@ def open_to_read(path: Path | None) -> Journal:
     from callsheet.store.journal import Journal  # noqa: PLC0415 - as above
     from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
 
-    return Journal.open_to_read(path or default_journal_path())
+    return _telling(Journal.open_to_read(path or default_journal_path()))
+
+
+def _telling(journal: Journal) -> Journal:
+    """The journal, of which whoever has typed the command hears what they should know."""
+    journal.warn = lambda text: say(f"warning {text}")
+    return journal
 
 
 def journal_hint(path: Path | None) -> str:

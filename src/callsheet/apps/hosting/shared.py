@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from callsheet.api.reach import absent_tools, take_in
 from callsheet.apps.session import Setup, Toolbox, choose_servers, local_tools, open_toolbox, pin_keeper
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import JSON, Plan
-from callsheet.ports.tools import Registry
+from callsheet.ports.tools import Registry, Tool
 from callsheet.sealing.configured import configured, in_environment
 
 if TYPE_CHECKING:
@@ -34,12 +34,15 @@ _PAUSE = 30.0
 class SharedTools:
     """The tools of a setup, as an async context manager; leaving it ends its servers.
 
-    Raises CallsheetError where a Python file of tools cannot be loaded.
+    `more` are tools of the process itself, which no setup names. Raises CallsheetError where a Python file
+    of tools cannot be loaded.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, more: Iterable[Tool] = ()) -> None:
         self.setup = setup
         self._local = local_tools(setup)
+        for tool in more:
+            self._local.add(tool)
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._pool: McpPool | None = None

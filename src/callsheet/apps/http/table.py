@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from callsheet.apps.http.openapi import openapi
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
-from callsheet.apps.http.pages import house, plans, runs, stream
+from callsheet.apps.http.pages import house, plans, runs, stream, viewing
 
 
 async def _document(_: Asked[Nothing, Nothing]) -> Response:
@@ -21,6 +21,7 @@ PAGES: tuple[Page, ...] = (
     *plans.PAGES,
     *runs.PAGES,
     *stream.PAGES,
+    *viewing.PAGES,
     *house.PAGES,
     Page(
         method="GET",

@@ -14,6 +14,7 @@ from typing import Any
 from callsheet.ir import JSON, Call, CallKind, Terminate
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.agents.talk import InnerCall, Talk
+from callsheet.machine.course import Course
 from callsheet.machine.frames import Attempt, Frame
 from callsheet.machine.keys import place_of_key
 from callsheet.machine.monitor.admitted import NOTHING_SHOWN, Admitted, Origins
@@ -39,6 +40,7 @@ class Monitor:
 
     __slots__ = (
         "_base",
+        "_course",
         "_exact",
         "_extended",
         "_judge",
@@ -64,6 +66,7 @@ class Monitor:
     def __init__(self, enforcement: Enforcement) -> None:
         self.enforcement = enforcement
         self.literal = enforcement.policy.planner
+        self._course: Course | None = None
         self.is_anew = False
         """Whether the program is one that the run itself has asked for."""
         self._base: Label = LITERAL
@@ -100,6 +103,11 @@ class Monitor:
             if slot is not None:
                 self.labels[slot], self.origins[slot] = label.join(self.labels[slot]), origins
 
+    def take_course(self, course: Course) -> None:
+        """Note what the policy says of calls, or let it say what is told."""
+        self._course = course
+        self._judge = course.judging(self._judge)
+
     def resume_plan(self, base: Label, noted: dict[int, Label], *, is_anew: bool) -> None:
         """Be amid the program that was loaded: the first of the run, or one that the run has asked for."""
         self.is_anew, self._base = is_anew, base
@@ -114,7 +122,8 @@ class Monitor:
         self._reads: list[Reads | None] = [None] * len(program.steps)
         self._extended = Extended()
         rules = self.enforcement
-        self._judge = rules.judge_of_new_plans() if self.is_anew else rules.judge
+        judge = rules.judge_of_new_plans() if self.is_anew else rules.judge
+        self._judge = judge if self._course is None else self._course.judging(judge)
         self.deciding = Deciding(
             program, self._base.join(self.literal), counts_bits=rules.policy.implicit is Implicit.STRICT
         )

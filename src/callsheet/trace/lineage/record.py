@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from callsheet.ir import JSON, Order, Plan
 from callsheet.ir.collecting import collector_rests
-from callsheet.machine import Failed, Finish, Machine, Started, Status, Succeeded
+from callsheet.machine import Command, Event, Failed, Finish, Machine, Started, Status, Succeeded
 from callsheet.machine.frames import Group
 from callsheet.machine.keys import parse_key
 from callsheet.machine.notes import Note, NoteKind
@@ -22,7 +22,7 @@ from callsheet.sealing.sealer import SEALED
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Entry, EventType
 from callsheet.store.records import PlanOf, Start, event_of
-from callsheet.store.replay import begin, start_from
+from callsheet.store.replay import begin, leads_to, start_from
 from callsheet.trace.lineage.lineage import ANSWER, NONE, Failure, Lineage, Made, Outcome, Visit, Write
 from callsheet.trace.lineage.reads import literal
 
@@ -118,6 +118,8 @@ class Recorder:
         self._set_initial()
         for name, value in self.rules.inputs.items():
             self._write(name, value, Made.INPUT)
+        if first.guide is not None:
+            self.machine.follow(first.guide.way(first.seq))
         self._keep(self.machine.feed(Started(self.rules.inputs)))
         self._leave(first)
 
@@ -152,7 +154,7 @@ class Recorder:
 
     def take(self, entry: Entry, plan_of: PlanOf) -> None:
         """Take the next entry."""
-        seq, kind, key, _, body, last, intents, _ = entry
+        seq, kind, key, _, body, last, intents, _, _ = entry
         said: dict[str, JSON] = body or {}
         self.seq = seq
         lineage = self.lineage
@@ -161,7 +163,7 @@ class Recorder:
                 assert key is not None
                 event = Succeeded(key, body["value"])
             elif kind == EventType.END:
-                lineage.ended = seq
+                self._end(entry, said)
                 event = None
             else:
                 event = event_of(kind, key or "", body or {}, plan_of)
@@ -174,7 +176,7 @@ class Recorder:
                 lineage.outcomes[event.key] = Outcome(seq, kind, event.error)
             elif kind in _WORDS and key is not None:
                 lineage.outcomes[key] = Outcome(seq, kind, said.get("value"))
-            commands = self.machine.feed(event)
+            commands = self._feed(event, entry)
             if commands:
                 self._keep(commands)
             if self._unstored and self.machine.group is not self._group:
@@ -186,6 +188,17 @@ class Recorder:
             self.seq = last
         if kind == EventType.INTENT and key is not None:
             lineage.lone[key] = seq
+
+    def _feed(self, event: Event, entry: Entry) -> list[Command]:
+        """Tell the machine of an event, and which way the run went with it."""
+        if entry.guide is not None:
+            self.machine.follow(entry.guide.way(entry.seq))
+        return self.machine.feed(event)
+
+    def _end(self, entry: Entry, said: dict[str, JSON]) -> None:
+        self.lineage.ended = entry.seq
+        if entry.guide is not None and not leads_to(self.machine.result, said):
+            entry.guide.strayed()
 
     def fork(self) -> Recorder | None:
         """Another one that stands where this one does; None amid something that cannot be said twice."""
@@ -209,7 +222,9 @@ class Recorder:
             self._last,
         )
         other.rules = rules = self.rules
-        other.lineage = lineage.copied(Machine.at(copy, other.note, rules.approve, rules.approval_timeout))
+        stands = Machine.at(copy, other.note, rules.approve, rules.approval_timeout)
+        stands.share_course(machine)
+        other.lineage = lineage.copied(stands)
         return other
 
     def done(self, upto: int | None) -> Lineage:

@@ -30,13 +30,11 @@ def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
 
     Nothing is run. `callsheet show RUN --events` lists the events with their numbers.
     """
-    from callsheet.apps.cli.asking.opening import warn_if_astray  # noqa: PLC0415 - brings the store
     from callsheet.trace.standing import standing_of  # noqa: PLC0415 - brings the store
 
     with options.open_to_read(journal) as opened:
         info = opened.find_run(run)
         check_event(info, seq)
-        warn_if_astray(opened, info)
         event, folded = standing_of(opened, info, seq)
     with may_stay_unread():
         if as_json:

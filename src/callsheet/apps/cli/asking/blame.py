@@ -36,13 +36,12 @@ def blame(run: str, journal: Path | None, as_json: bool) -> int:
     The likely cause is a guess: of all data that flowed into the step that failed, the first error, then the
     first value that did not fit its cast, then what was not there or empty.
     """
-    from callsheet.apps.cli.asking.opening import lineage_in, warn_if_astray  # noqa: PLC0415 - brings the store
+    from callsheet.apps.cli.asking.opening import lineage_in  # noqa: PLC0415 - brings the store
     from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
     from callsheet.trace.blame import blame_of  # noqa: PLC0415 - as above
 
     with options.open_to_read(journal) as opened:
         info = opened.find_run(run)
-        warn_if_astray(opened, info)
         lineage = lineage_in(opened, info)
     found = blame_of(lineage)
     if found is None:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from callsheet.apps.cli.account import ASTRAY
-from callsheet.apps.cli.output import say
 from callsheet.diagnostics import did_you_mean
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
 from callsheet.store.reader import RunInfo
-from callsheet.store.stand import is_astray
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.reads import Path
 from callsheet.trace.lineage.record import lineage_of
 from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_told, missing_at
 from callsheet.trace.lineage.windows import lineages_in
 from callsheet.views.lineage import place
-
-
-def warn_if_astray(journal: Journal, info: RunInfo) -> None:
-    """Say so where what is told of a run is not how it went; raises JournalError for unreadable events."""
-    if is_astray(journal, info.run_id):
-        say(f"warning: {ASTRAY}")
 
 
 def lineage_in(journal: Journal, info: RunInfo, upto: int | None = None) -> Lineage:

@@ -38,12 +38,11 @@ def why(run: str, variable: str, is_forward: bool, depth: int, journal: Path | N
     VAR is a variable as the run has it last, or `answer`; PATH is a place in its value, as plans write it:
     rows.0.amount. Of a FOREACH only the item is followed that the value was made for.
     """
-    from callsheet.apps.cli.asking.opening import sliced, warn_if_astray  # noqa: PLC0415 - brings the store
+    from callsheet.apps.cli.asking.opening import sliced  # noqa: PLC0415 - brings the store
 
     bounds = (None, None) if as_json else (_MOST_TOLD, depth)
     with options.open_to_read(journal) as opened:
         info = opened.find_run(run)
-        warn_if_astray(opened, info)
         lineage, start, graph = sliced(opened, info, variable, bounds, is_forward=is_forward)
     with may_stay_unread():
         if as_json:

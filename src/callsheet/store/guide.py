@@ -1,0 +1,96 @@
+"""The way that a run with secrets went, for who looks at it without them.
+
+In: the events of a run, and the keys of its secrets where they are at hand. Out: what was decided at each of
+the events. The secrets themselves are opened in here, to be folded over, and get no further: whoever looks
+folds over placeholders, and is told which way to go. Without the keys a run is told as its placeholders lead,
+and a warning says so where that is not how it went.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+from callsheet.ir import Plan
+from callsheet.machine.course import Course, Way
+from callsheet.store.errors import JournalError
+from callsheet.store.events import Event
+from callsheet.store.opened import Opener
+from callsheet.store.records import PlanOf
+from callsheet.store.replay import Folded, begin_with, fold, fold_on
+
+
+class Guide:
+    """Tells the way of one run, as far as it has gone; for any thread.
+
+    `plan` gives its plan, `rows` the events after a number, as they are written.
+    """
+
+    def __init__(
+        self,
+        run_id: str,
+        plan: Callable[[], Plan],
+        rows: Callable[[int], Iterator[Event]],
+        opener: Opener,
+        plan_of: PlanOf,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._run_id = run_id
+        self._plan = plan
+        self._rows = rows
+        self._opener = opener
+        self._plan_of = plan_of
+        self._warn = warn
+        self._mutex = threading.Lock()
+        self._ways: dict[int, Way] = {}
+        self._seq = 0
+        self._course = Course(notes=True)
+        self._folded: Folded | None = None
+        self._ahead: Iterator[Event] = iter(())
+        self._is_lost = False
+        self._has_told = False
+
+    def way(self, seq: int) -> Way | None:
+        """What was decided at an event; None where nobody can tell without the key."""
+        with self._mutex:
+            if self._seq < seq and not self._is_lost:
+                try:
+                    self._go_to(seq)
+                except JournalError as error:
+                    self._lose(error)
+            return None if self._is_lost else self._ways.get(seq, ())
+
+    def strayed(self, why: str = "") -> None:
+        """Warn, once, that the run is not told as it went."""
+        if not self._has_told:
+            self._has_told = True
+            run = self._run_id
+            self._warn(
+                f"SEC010: secrets have decided how run {run} went, and it is not told so here"
+                f"{why and f' ({why})'}; its events are as they were: callsheet show {run} --events"
+            )
+
+    def _go_to(self, seq: int) -> None:
+        while self._seq < seq:
+            row = next(self._ahead, None)
+            if row is None:
+                self._ahead = self._opener.events(self._rows(self._seq))
+                row = next(self._ahead, None)
+            if row is None:
+                return
+            if self._folded is None:
+                self._folded = begin_with(self._plan(), row, course=self._course)
+            else:
+                fold_on(self._folded, (row,), self._plan_of)
+            self._seq, way = row.seq, self._course.taken()
+            if way:
+                self._ways[row.seq] = way
+
+    def _lose(self, error: JournalError) -> None:
+        self._is_lost, self._folded, self._ways = True, None, {}
+        try:
+            closed = fold(self._plan(), self._opener.unguided(self._rows(0)), self._plan_of)
+        except JournalError:
+            return  # who looks at it will hear of it
+        if closed.is_astray:
+            self.strayed(error.diagnostics[0].message)
