@@ -366,7 +366,7 @@ class Session:
         def change(before: Limits) -> Limits:
             return before if terms.limits is None else terms.limits
 
-        here = Circumstances(journal, run_id, self._undertaking())
+        here = Circumstances(journal, run_id, self._undertaking(), self._kit.workspace)
         accepts = terms.accepts_changed_policy
         with in_words_of_the_library():
             return await resume_run(

@@ -133,7 +133,7 @@ class Gateway:
         Raises only asyncio.CancelledError, when the caller itself is cancelled.
         """
         key = command.key
-        context = CallContext(self._run_id, key, on_late=self._came_late)
+        context = self._context(command)
         try:
             if not isinstance(command, CallTool):
                 return await self._carry_out_other(command, context)
@@ -141,8 +141,6 @@ class Gateway:
             route = self._routes.get(tool) or self._find(tool)
             if command.wants_data and tool in LISTED_TOOLS:
                 route = self._find(tool, as_data=True)
-            if command.delivery:
-                context = CallContext(self._run_id, key, delivery=command.delivery, on_late=self._came_late)
             call = route.handler(own_copy(command.args), context)
             value = await (call if route.timeout is None else within(route.timeout, call, context.came_late))
             if type(value) is not str:
@@ -168,6 +166,11 @@ class Gateway:
             raise
         except BaseException as error:
             return Failed(key, describe(error), context.remarks, context.spent)
+
+    def _context(self, command: Remote) -> CallContext:
+        """What a port is told of a call."""
+        delivery = command.delivery if isinstance(command, CallTool) else ""
+        return CallContext(self._run_id, command.key, delivery=delivery, on_late=self._came_late)
 
     def _came_late(self, context: CallContext, outcome: JSON | ToolFailed) -> None:
         """Tell of an outcome that nothing waits for any more."""
