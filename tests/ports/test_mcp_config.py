@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from callsheet.diagnostics import CallsheetError, Source, render_all
 from callsheet.ir import Effect
-from callsheet.ports.mcp import HttpServer, StdioServer, discover, load_config, load_configs, parse_config
+from callsheet.ports.mcp import (
+    Grant,
+    HttpServer,
+    OAuthRules,
+    StdioServer,
+    discover,
+    load_config,
+    load_configs,
+    parse_config,
+)
 from callsheet.ports.mcp.declarations import effect_of, pin_of, qualified_name, spec_of
 from callsheet.ports.mcp.discovery import places
 from callsheet.ports.mcp.jsontext import parse
@@ -322,3 +331,45 @@ def test_headers_in_the_clear_are_told(url: str, is_told: bool) -> None:
     assert all("Bearer" not in d.message for d in found)
     bare = parse_config(Source("mcp.json", json.dumps({"mcpServers": {"wiki": {"url": url}}})), Path())
     assert bare.warnings == ()
+
+
+def oauth(**entry):
+    return json.dumps({"url": "https://h/mcp", "callsheet": {"oauth": entry}})
+
+
+def test_how_to_log_in_is_read():
+    assert one('{"url": "https://h/mcp"}').transport.oauth == OAuthRules()
+    machine = {"client_id": "us", "client_secret": "env:OURS", "issuer": "https://auth.example"}
+    rules = one(
+        oauth(grant="client_credentials", scope="read", redirect_port=8123, **machine)
+    ).transport.oauth
+    assert rules == OAuthRules(grant=Grant.CLIENT_CREDENTIALS, scope="read", redirect_port=8123, **machine)
+    assert one(oauth(issuer="http://127.0.0.1:1/x")).transport.oauth.issuer == "http://127.0.0.1:1/x"
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (oauth(grant="password"), "there is no grant"),
+        (oauth(grant="client_credentials"), "client credentials are"),
+        (oauth(client_secret="hunter2"), "a client secret is not written here"),
+        (oauth(client_secret="env:"), "a client secret is not written here"),
+        (oauth(client_secret="env:X", client_id="us"), "needs its client_id, and the issuer"),
+        (oauth(issuer="http://auth.example"), "https://"),
+        (oauth(client_metadata_url="http://127.0.0.1/x"), "https://"),
+        (oauth(redirect_port=70_000), "from 1 to 65535"),
+        (oauth(redirect_port=True), "from 1 to 65535"),
+        (oauth(clientid="us"), "did you mean 'client_id'"),
+        ('{"command": "x", "callsheet": {"oauth": {}}}', "has no login"),
+        (
+            '{"url": "https://h", "headers": {"authorization": "x"}, "callsheet": {"oauth": {}}}',
+            "exclude one another",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_login_is_shown_at_its_place(entry, said):
+    shown = error(f'{{"mcpServers": {{"s": {entry}}}}}')
+    assert "error CFG112" in shown
+    assert said in shown
+    assert "mcp.json:1:" in shown
+    assert "hunter2 " not in shown

@@ -66,12 +66,20 @@ def test_what_is_not_built_says_so_and_names_no_test(threat: str) -> None:
     assert "tests/" not in named
 
 
-def test_no_port_is_opened_as_long_as_nothing_guards_it() -> None:
+def test_ports_are_opened_in_a_few_known_places_alone() -> None:
     opens = re.compile(
         r"\b(?:start_server|start_unix_server|create_server|HTTPServer|uvicorn|\.listen\(\d|\.bind\(\()"
     )
-    files = sorted((ROOT / "src").rglob("*.py"))
-    assert [str(file) for file in files if opens.search(file.read_text("utf-8"))] == []
+    package = ROOT / "src" / "callsheet"
+    files = sorted(package.rglob("*.py"))
+    assert [str(f.relative_to(package)) for f in files if opens.search(f.read_text("utf-8"))] == [
+        "apps/cli/serve.py",
+        "apps/http/serving.py",
+        "apps/lsp/serving.py",
+        "apps/mcp/address.py",
+        "apps/mcp/serving.py",
+        "ports/mcp/oauth/loopback.py",
+    ]
 
 
 def test_the_other_places_that_the_page_names_are_there() -> None:

@@ -40,7 +40,7 @@ class Answers(BaseHTTPRequestHandler):
             self.say("text/html; charset=utf-8", viewer_page("a run", "/run.json", "/events").encode())
         elif self.path == "/run.json":
             self.say("application/json", json.dumps(self.server.document).encode())
-        elif self.path == "/events":
+        elif self.path.startswith("/events?after="):
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
             self.end_headers()

@@ -83,8 +83,7 @@ class SharedBudget:
         for tool, count in usage.calls_by_tool.items():
             by_tool[tool] = by_tool.get(tool, 0) + count
         spent = Usage.of(before.spent.plus(usage.spent), before.model_calls + usage.model_calls)
-        self.used = replace(
-            spent,
+        self.used = spent._replace(
             steps=before.steps + usage.steps,
             calls=before.calls + usage.calls,
             calls_by_tool=by_tool,

@@ -49,6 +49,7 @@ from callsheet.api.reach import (
     take_in,
 )
 from callsheet.api.resuming import Circumstances, Terms, other_policy, unproved
+from callsheet.api.sending import sent_beside
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import EventStream
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
@@ -83,7 +84,7 @@ from callsheet.store import EventType, Journal
 from callsheet.store.records import Start, secret_labels
 
 if TYPE_CHECKING:
-    from callsheet.ports.mcp import ServerStatus
+    from callsheet.ports.mcp import McpPool, ServerStatus
 
 _log = logging.getLogger("callsheet")
 
@@ -132,6 +133,7 @@ class Session:
         self._opening = asyncio.Lock()
         self._servers_are_open = not kit.servers
         self._reached: tuple[ServerStatus, ...] = ()
+        self._pool: McpPool | None = None
         self._doubts: tuple[Diagnostic, ...] = ()
         """What was wrong or doubtful when the servers were opened."""
         self._journal: Journal | None = None
@@ -232,16 +234,18 @@ class Session:
         return bool(absent_tools(plan, self._registry, rules)) or asks_for_all_tools(plan, rules)
 
     async def _open_servers(self) -> None:
-        from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - only where servers are opened
+        from callsheet.api.logins import login_file  # noqa: PLC0415 - only where servers are opened
+        from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - as above
 
         sink = folder_sink(self._kit.files)
-        pool = McpPool(self._kit.servers, blob_sink=sink, pins=self._kit.pins)
+        pool = McpPool(self._kit.servers, blob_sink=sink, pins=self._kit.pins, logins=login_file())
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(pool)
             self._doubts = await pool.connect(keep_going=True)
             for tool, alias in pool.tools():
                 take_in(self._registry, tool, alias)
             self._stack.push_async_exit(opened.pop_all())
+        self._pool = pool
         self._reached = tuple(pool.status())
         self._servers_are_open = True
         self._ready.clear()
@@ -284,7 +288,8 @@ class Session:
         present = Respondents(self._kit.on_ask)
         journal = self.journal
         if journal is not None:
-            return await start_run(plan.ir, self._ports(ears), launch, journal, run_id, watch, present)
+            async with sent_beside(self._kit.collector, journal, run_id):
+                return await start_run(plan.ir, self._ports(ears), launch, journal, run_id, watch, present)
         result = await run_unrecorded(plan.ir, self._ports(ears), launch, watch, run_id, present)
         return RunOutcome(run_id, result, usage=result.usage)
 
@@ -368,19 +373,20 @@ class Session:
 
         here = Circumstances(journal, run_id, self._undertaking(), self._kit.workspace)
         accepts = terms.accepts_changed_policy
-        with in_words_of_the_library():
-            return await resume_run(
-                journal,
-                run_id,
-                ports_for,
-                in_doubt=terms.verdict,
-                watch=watch,
-                present=Respondents(self._kit.on_ask),
-                limits=change,
-                policy=None
-                if terms.policy is None
-                else other_policy(terms.policy, here, is_accepted=accepts),
-            )
+        async with sent_beside(self._kit.collector, journal, run_id):
+            with in_words_of_the_library():
+                return await resume_run(
+                    journal,
+                    run_id,
+                    ports_for,
+                    in_doubt=terms.verdict,
+                    watch=watch,
+                    present=Respondents(self._kit.on_ask),
+                    limits=change,
+                    policy=None
+                    if terms.policy is None
+                    else other_policy(terms.policy, here, is_accepted=accepts),
+                )
 
     async def decide(
         self, run_id: str, calls: Sequence[str], verdict: Resolution, *, every: bool
@@ -429,6 +435,8 @@ class Session:
             from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - only with servers
 
             found += credentials_of(self._kit.servers)
+        if self._pool is not None:
+            found += self._pool.secrets()
         return configured(found)
 
     def _turns(self) -> TurnPort | None:

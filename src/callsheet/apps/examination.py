@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from callsheet import __version__
+from callsheet.api.logins import login_file
 from callsheet.apps.session import Setup, choose_servers, fetched_model, pin_keeper
 from callsheet.apps.settings import settings_path
 from callsheet.diagnostics import CallsheetError, Diagnostic
@@ -194,7 +195,7 @@ async def _servers(setup: Setup) -> list[Item]:
 
 
 async def _server(config: McpServerConfig, pins: PinKeeper) -> list[Item]:
-    async with McpPool([config], pins=pins) as pool:
+    async with McpPool([config], pins=pins, logins=login_file()) as pool:
         said = await pool.connect(keep_going=True)
         items = [_of(d, "mcp server", config.name) for d in said]
         for status in pool.status():

@@ -259,10 +259,12 @@ async def open_toolbox(
         known, blocks = configured(in_environment(os.environ)), setup.settings.agent_blocks
         yield Toolbox(registry, (), (), chosen.diagnostics, folder, known, blocks)
         return
-    from callsheet.ports.mcp import McpPool, credentials_of, folder_sink  # noqa: PLC0415 - only where servers are opened
+    from callsheet.api.logins import login_file  # noqa: PLC0415 - only where servers are opened
+    from callsheet.ports.mcp import McpPool, credentials_of, folder_sink  # noqa: PLC0415 - as above
 
     sink = folder_sink(setup.data / "files")
-    async with McpPool(chosen.configs, blob_sink=sink, pins=pin_keeper(setup.settings)) as pool:
+    pins, logins = pin_keeper(setup.settings), login_file()
+    async with McpPool(chosen.configs, blob_sink=sink, pins=pins, logins=logins) as pool:
         found = await pool.connect(keep_going=True)
         for tool, alias in pool.tools():
             take_in(registry, tool, alias)
@@ -270,7 +272,7 @@ async def open_toolbox(
             found = tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in found)
         origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
         found = (*chosen.diagnostics, *found)
-        known = configured((*in_environment(os.environ), *credentials_of(chosen.configs)))
+        known = configured((*in_environment(os.environ), *credentials_of(chosen.configs), *pool.secrets()))
         status, blocks = tuple(pool.status()), setup.settings.agent_blocks
         yield Toolbox(registry, origins, status, found, folder, known, blocks)
 

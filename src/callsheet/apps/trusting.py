@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
+from callsheet.api.logins import login_file
 from callsheet.apps.session import Setup, choose_servers, pin_file
 from callsheet.diagnostics import CallsheetError, Diagnostic, did_you_mean
 from callsheet.ports.mcp import McpPool
@@ -125,7 +126,7 @@ async def look(setup: Setup, words: Iterable[str]) -> tuple[tuple[ServerStand, .
         targets = tuple(Target(config.name) for config in chosen.configs)
     wanted = {target.server for target in targets}
     pins = pin_file(setup.settings).read()
-    async with McpPool([c for c in chosen.configs if c.name in wanted]) as pool:
+    async with McpPool([c for c in chosen.configs if c.name in wanted], logins=login_file()) as pool:
         doubts = await pool.connect(keep_going=True)
         servers = tuple(_stand(seen, pins.find(seen.identity), targets) for seen in pool.seen())
     for target in targets:

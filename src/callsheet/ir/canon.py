@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, assert_never, cast
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.ir.collecting import collector_rests
 from callsheet.ir.expr import (
     And,
     Compare,
@@ -192,7 +193,7 @@ def plan_from_json(data: object) -> Plan:
     """
     try:
         return _read_plan(_mapping(data))
-    except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, RecursionError, AttributeError) as error:
         raise CallsheetError.single(
             "CFG001",
             f"this is not a plan in callsheet's canonical JSON ({type(error).__name__}: {error})",
@@ -200,16 +201,27 @@ def plan_from_json(data: object) -> Plan:
         ) from error
 
 
+_PLAN = frozenset({"ir", "steps", "order", "variables", "id", "title", "goal"})
+_STEP = frozenset({"id", "do", "foreach", "if", "out", "fail", "group", "after", "title"})
+_CALL = frozenset({"call", "args", "named"})
+_ENDS = frozenset({"respond", "terminate", "goto", "replan"})
+_FAIL = frozenset({"retry", "then"})
+_REF = frozenset({"ref", "path"})
+_TEMPLATE = frozenset({"template"})
+_DICT = frozenset({"dict"})
+_LARGE = 1_000
+"""From this many steps on the cyclic collector rests."""
+
+
 def _mapping(data: object) -> Mapping[str, Json]:
-    if not isinstance(data, Mapping):
+    if type(data) is not dict and not isinstance(data, Mapping):
         raise TypeError(f"expected an object, found {type(data).__name__}")
     return cast("Mapping[str, Json]", data)
 
 
-def _known(data: Mapping[str, Json], *names: str) -> None:
-    unknown = sorted(set(data) - set(names))
-    if unknown:
-        raise ValueError(f"unknown field {unknown[0]!r}")
+def _known(data: Mapping[str, Json], names: frozenset[str]) -> None:
+    if not data.keys() <= names:
+        raise ValueError(f"unknown field {min(data.keys() - names)!r}")
 
 
 def _text(data: object) -> str:
@@ -223,37 +235,41 @@ def _maybe(read: Callable[[Any], Any], data: object) -> Any:
 
 
 def _read_plan(data: Mapping[str, Json]) -> Plan:
-    _known(data, "ir", "steps", "order", "variables", "id", "title", "goal")
+    _known(data, _PLAN)
     if data["ir"] != IR_VERSION:
         raise ValueError(f"version {data['ir']!r}, this callsheet reads {IR_VERSION}")
-    return Plan(
-        steps=tuple(_read_step(_mapping(s)) for s in data["steps"]),
-        order=Order(data.get("order", "text")),
-        variables=tuple((_text(name), _read_value(value)) for name, value in data.get("variables", ())),
-        id=_maybe(_text, data.get("id")),
-        title=_maybe(_text, data.get("title")),
-        goal=_maybe(_text, data.get("goal")),
-    )
+    steps = data["steps"]
+    with collector_rests(len(steps) >= _LARGE):
+        return Plan(
+            steps=tuple([_read_step(_mapping(step)) for step in steps]),
+            order=Order(data.get("order", "text")),
+            variables=tuple([(_text(name), _read_value(value)) for name, value in data.get("variables", ())]),
+            id=_maybe(_text, data.get("id")),
+            title=_maybe(_text, data.get("title")),
+            goal=_maybe(_text, data.get("goal")),
+        )
 
 
 def _read_step(data: Mapping[str, Json]) -> Step:
-    _known(data, "id", "do", "foreach", "if", "out", "fail", "group", "after", "title")
-    after = data.get("after")
+    _known(data, _STEP)
+    get = data.get
+    foreach, condition, output = get("foreach"), get("if"), get("out")
+    on_fail, group, after, title = get("fail"), get("group"), get("after"), get("title")
     return Step(
-        id=_text(data["id"]),
-        action=_read_action(_mapping(data["do"])),
-        foreach=_maybe(lambda f: Foreach(_text(f["var"]), _read_value(f["in"])), data.get("foreach")),
-        condition=_maybe(_read_condition, data.get("if")),
-        output=_maybe(lambda o: Output(_text(o["var"]), _maybe(Cast, o.get("cast"))), data.get("out")),
-        on_fail=_maybe(_read_on_fail, data.get("fail")),
-        group=_maybe(int, data.get("group")),
-        depends_on=None if after is None else tuple(_text(a) for a in after),
-        title=_maybe(_text, data.get("title")),
+        _text(data["id"]),
+        _read_action(_mapping(data["do"])),
+        None if foreach is None else Foreach(_text(foreach["var"]), _read_value(foreach["in"])),
+        None if condition is None else _read_condition(condition),
+        None if output is None else Output(_text(output["var"]), _maybe(Cast, output.get("cast"))),
+        None if on_fail is None else _read_on_fail(on_fail),
+        None if group is None else int(group),
+        None if after is None else tuple([_text(name) for name in after]),
+        None if title is None else _text(title),
     )
 
 
 def _read_on_fail(data: Mapping[str, Json]) -> OnFail:
-    _known(data, "retry", "then")
+    _known(data, _FAIL)
     retry = data.get("retry")
     then = _maybe(_read_action, data.get("then"))
     if then is not None and not isinstance(then, Goto | Terminate):
@@ -265,25 +281,28 @@ def _read_on_fail(data: Mapping[str, Json]) -> OnFail:
 
 
 def _read_action(data: Mapping[str, Json]) -> Action:
-    def values(name: str) -> tuple[Value, ...]:
-        return tuple(_read_value(v) for v in data[name])
-
     if "call" in data:
-        _known(data, "call", "args", "named")
+        _known(data, _CALL)
         return Call(
             _text(data["call"]),
-            tuple(_read_value(v) for v in data.get("args", ())),
-            tuple((_text(name), _read_value(v)) for name, v in data.get("named", ())),
+            _read_values(data.get("args", ())),
+            tuple([(_text(name), _read_value(value)) for name, value in data.get("named", ())]),
         )
-    _known(data, "respond", "terminate", "goto", "replan")
+    _known(data, _ENDS)
     (kind,) = data
     if kind == "goto":
         return Goto(_text(data[kind]))
-    return {"respond": Respond, "terminate": Terminate, "replan": Replan}[kind](values(kind))
+    return {"respond": Respond, "terminate": Terminate, "replan": Replan}[kind](_read_values(data[kind]))
+
+
+def _read_values(data: Sequence[Json]) -> tuple[Value, ...]:
+    return tuple([_read_value(value) for value in data])
 
 
 def _read_ref(data: Mapping[str, Json]) -> Ref:
-    _known(data, "ref", "path")
+    if len(data) == 1:
+        return Ref(_text(data["ref"]))
+    _known(data, _REF)
     path = tuple(data.get("path", ()))
     if not all(isinstance(p, str | int) for p in path):
         raise TypeError("a path is made of keys and indexes")
@@ -294,15 +313,17 @@ def _read_value(data: Json) -> Value:
     if data is None or isinstance(data, str | int | float):
         return Literal(data)
     if isinstance(data, list):
-        return ListExpr(tuple(_read_value(v) for v in cast("list[Json]", data)))
+        return ListExpr(_read_values(cast("list[Json]", data)))
     node = _mapping(data)
     if "ref" in node:
         return _read_ref(node)
     if "template" in node:
-        _known(node, "template")
-        return Template(tuple(p if isinstance(p, str) else _read_ref(_mapping(p)) for p in node["template"]))
-    _known(node, "dict")
-    return DictExpr(tuple((_text(key), _read_value(v)) for key, v in node["dict"]))
+        _known(node, _TEMPLATE)
+        return Template(
+            tuple([p if isinstance(p, str) else _read_ref(_mapping(p)) for p in node["template"]])
+        )
+    _known(node, _DICT)
+    return DictExpr(tuple([(_text(key), _read_value(v)) for key, v in node["dict"]]))
 
 
 def _read_condition(data: Sequence[Json]) -> Condition:

@@ -290,7 +290,7 @@ class Budget:
             cached_tokens=self.cached_tokens,
             model_requests=self.model_requests,
             unpriced=self.unpriced,
-            model_seconds=round(self.model_seconds, 3),
+            model_seconds=round(self.model_seconds, 3) if self.model_seconds else 0.0,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
@@ -79,7 +79,8 @@ class Frame:
         "value",
     )
 
-    def __init__(self, code: StepCode, prefix: str, grouped: bool) -> None:
+    def begin(self, code: StepCode, prefix: str, grouped: bool) -> Self:
+        """Be a new visit; done by a method, as a constructor takes half as long again."""
         self.code = code
         self.prefix = prefix
         self.grouped = grouped
@@ -92,19 +93,29 @@ class Frame:
         self.failed = _NO_FAILURES
         self.value: JSON = None
         self.control: Control | None = None
+        return self
+
+
+class Held(NamedTuple):
+    """An answer that counts only when a person has said yes to it, and why."""
+
+    value: JSON
+    why: str
 
 
 class Attempt:
     """One call under way: of which frame and item, the how manieth, and with what arguments.
 
     `delivery` is the key of the attempt whose answer was lost, "" where none was; `redelivered`
-    counts how often this attempt was made again, `is_probing` says that a probe looks for it.
+    counts how often this attempt was made again, `is_probing` says that a probe looks for it. `held` is its
+    answer while a person is asked about it.
     """
 
     __slots__ = (
         "args",
         "delivery",
         "frame",
+        "held",
         "index",
         "inputs",
         "is_probing",
@@ -113,7 +124,8 @@ class Attempt:
         "redelivered",
     )
 
-    def __init__(self, frame: Frame, index: int, key: str, args: dict[str, Any], inputs: list[JSON]) -> None:
+    def begin(self, frame: Frame, index: int, key: str, args: dict[str, Any], inputs: list[JSON]) -> Self:
+        """Be a first attempt; done by a method, as a constructor takes half as long again."""
         self.frame = frame
         self.index = index
         self.number = 1
@@ -123,6 +135,8 @@ class Attempt:
         self.delivery = ""
         self.redelivered = 0
         self.is_probing = False
+        self.held: Held | None = None
+        return self
 
     @property
     def code(self) -> StepCode:

@@ -39,8 +39,8 @@ def store(run: Run, frame: Frame) -> None:
     if slot >= 0:
         if code.cast is not None and frame.items is None and not frame.failed:
             value = _cast(run, code, value)
-        run.scope.assign(slot, value)
-        run.last = value
+        run.slots[slot] = run.last = value
+        run.scope.was_set[slot] = 1
     if observer is not None and not (frame.failed and frame.items is None):
         var = run.program.names[slot] if slot != NOWHERE else None
         is_secret = run.monitor is not None and slot != NOWHERE and run.monitor.labels[slot].is_secret

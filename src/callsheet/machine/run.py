@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 Observer = Callable[[Note], None]
 
+_NO_NAMES: frozenset[str] = frozenset()
+
 ALL = sys.maxsize
 """As many steps and items as there are."""
 
@@ -259,7 +261,7 @@ class Run:
             self.ahead.drop(self.budget)
         status, response, terminated, error, ended_at, refusal = end
         variables, steps, usage = self.scope.to_dict(), self.budget.steps, self.budget.usage()
-        secret = frozenset[str]() if self.monitor is None else self.monitor.secret_variables()
+        secret = _NO_NAMES if self.monitor is None else self.monitor.secret_variables()
         self.result = final = Result(
             status, response, variables, steps, terminated, error, ended_at, refusal, objection, usage, secret
         )

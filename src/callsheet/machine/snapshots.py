@@ -262,7 +262,7 @@ def _frame_to_json(frame: Frame, keep: Keep) -> list[Any]:
 def _frame_from_json(program: Program, data: list[Any], give: Give) -> Frame:
     number: int = data[0]
     _, prefix, grouped, items, results, following, is_open, stopped, ran, failed, value, control = data
-    frame = Frame(program.steps[number], prefix, grouped)
+    frame = Frame().begin(program.steps[number], prefix, grouped)
     if items is not None:
         whole = give(items)
         if not isinstance(whole, list):

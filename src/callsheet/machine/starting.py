@@ -39,7 +39,7 @@ def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
     prefix = code.prefix if visit == 1 else f"{code.prefix[:-1]}@{visit}."
     if run.generation:
         prefix = run.generation + prefix
-    frame = Frame(code, prefix, grouped)
+    frame = Frame().begin(code, prefix, grouped)
     if code.source is not None:
         frame.items = items = items_of(code.source(run.slots))
         if run.monitor is not None:
@@ -160,7 +160,7 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
         args = code.arguments(slots)
         if run.monitor is not None:
             _perform_watched(
-                run, run.monitor, Attempt(frame, index, f"{frame.prefix}{index}.1", args, []), out
+                run, run.monitor, Attempt().begin(frame, index, f"{frame.prefix}{index}.1", args, []), out
             )
             return
         budget = run.budget
@@ -170,7 +170,7 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
         elif not run.has_room(frame, budget.reserve(code.tool, args if code.recurs else None)):
             return
         key = f"{frame.prefix}{index}.1"
-        run.attempts[key] = Attempt(frame, index, key, args, _NO_INPUTS)
+        run.attempts[key] = Attempt().begin(frame, index, key, args, _NO_INPUTS)
         frame.open += 1
         out.append(_call((key, code.id, code.tool, args, code.wants_data, "", None)))
     elif kind in _CALLS:
@@ -246,7 +246,7 @@ def _ask_replan(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
         return
     if not run.has_room(frame, run.budget.reserve_model(REPLAN)):
         return
-    attempt = Attempt(frame, index, f"{frame.prefix}{index}.1", {}, [joined(code.inputs, run.slots)])
+    attempt = Attempt().begin(frame, index, f"{frame.prefix}{index}.1", {}, [joined(code.inputs, run.slots)])
     if run.monitor is not None:
         run.monitor.admit(attempt, run.slots, is_asked=False)
     frame.open += 1

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
+
+_NO_CALLS: Mapping[str, int] = MappingProxyType({})
 
 
 class Spent(NamedTuple):
@@ -39,8 +42,7 @@ class Spent(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """What a run has used so far, resumes and re-plans included.
 
     A call is counted once, also where it is made again after a crash under its own key. `bytes`
@@ -54,7 +56,7 @@ class Usage:
 
     steps: int = 0
     calls: int = 0
-    calls_by_tool: dict[str, int] = field(default_factory=dict[str, int])
+    calls_by_tool: Mapping[str, int] = _NO_CALLS
     """All calls by what was called; a compilation is `RE-PLAN`."""
     model_calls: int = 0
     """The calls among them that asked a model or an agent."""
@@ -121,9 +123,11 @@ class Usage:
 
     def to_json(self) -> dict[str, Any]:
         """The usage as JSON data; the cost is null where nothing is known of it."""
-        data = {name: getattr(self, name) for name in _NAMES}
-        cost = None if self.unpriced and not self.cost else self.cost
-        return {**data, "calls_by_tool": dict(self.calls_by_tool), "cost": cost}
+        data = self._asdict()
+        data["calls_by_tool"] = dict(self.calls_by_tool)
+        if self.unpriced and not self.cost:
+            data["cost"] = None
+        return data
 
     def describe(self) -> str:
         """The usage in one line; what is zero is left out but for steps and calls."""
@@ -150,7 +154,6 @@ class Usage:
         return " · ".join(part for part in parts if part)
 
 
-_NAMES = tuple(f.name for f in fields(Usage))
 _MOST_TOOLS = 6
 
 

@@ -14,24 +14,27 @@ from callsheet.machine.program import Program
 
 
 class Variables:
-    """The variables of a run while a program runs. `slots` is for the program's functions."""
+    """The variables of a run while a program runs.
 
-    __slots__ = ("_extra", "_program", "_was_set", "slots")
+    `slots` is for the program's functions; `was_set` has a 1 for each of them that has been set.
+    """
+
+    __slots__ = ("_extra", "_program", "slots", "was_set")
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._extra: dict[str, JSON] = {}
-        self._was_set = bytearray(len(program.slot_of))
+        self.was_set = bytearray(len(program.slot_of))
         self.slots: list[Any] = [None] * len(program.slot_of)
 
     def assign(self, slot: int, value: JSON) -> None:
         """Set the variable of a slot."""
         self.slots[slot] = value
-        self._was_set[slot] = 1
+        self.was_set[slot] = 1
 
     def is_set(self, slot: int) -> bool:
         """Whether the variable of a slot has been set."""
-        return bool(self._was_set[slot])
+        return bool(self.was_set[slot])
 
     def take_over(self, values: Mapping[str, JSON]) -> None:
         """Set variables by name; those that the program does not know are kept beside it."""
@@ -50,18 +53,18 @@ class Variables:
 
     def parts(self) -> tuple[list[Any], bytearray, dict[str, JSON]]:
         """The values by slot, which of them are set, and those that the program does not name."""
-        return self.slots, self._was_set, self._extra
+        return self.slots, self.was_set, self._extra
 
     def put(self, slots: list[Any], was_set: bytearray, extra: dict[str, JSON]) -> None:
         """Become what `parts` gave; raises ValueError for another number of slots."""
         if len(slots) != len(self.slots) or len(was_set) != len(self.slots):
             raise ValueError(f"{len(slots)} values for {len(self.slots)} slots")
         self.slots[:] = slots
-        self._was_set[:] = was_set
+        self.was_set[:] = was_set
         self._extra = extra
 
     def to_dict(self) -> dict[str, JSON]:
         """All variables that are set, by name."""
-        named = zip(self._program.names, self.slots, self._was_set, strict=True)
+        named = zip(self._program.names, self.slots, self.was_set, strict=True)
         found = {name: value for name, value, was_set in named if was_set}
         return {**self._extra, **found} if self._extra else found

@@ -88,9 +88,9 @@ def as_json(value: object, depth: int = 0) -> JSON:
     Tuples and sets become lists, keys text; raises ToolFailed for what has no JSON. NaN and
     the infinities have none and become null.
     """
-    if type(value) is str or type(value) is bool or value is None:
-        return value
     if type(value) is int and -_SMALL < value < _SMALL:
+        return value
+    if type(value) is str or type(value) is bool or value is None:
         return value
     kind = type(value)
     if depth > _MAX_DEPTH:

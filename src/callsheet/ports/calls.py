@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from hashlib import sha256
+from typing import Self
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
@@ -34,8 +35,9 @@ class CallContext:
     `remark`, `spent` what was reported with `spend`. `shown` is the label of the data that a planner was
     shown for this call, None where nobody has said it. `on_late` hears of an answer that comes after
     the call was given up. `handed` is the LCTL block for an agent, empty where it gets none, and `returned`
-    the one that it gives back beside its answer. `leads` says what speaks against going on from one address
-    to another within the call, as a redirect wants it; None where whatever is public may be reached.
+    the one that it gives back beside its answer. `review` says why a person has to look at the answer.
+    `leads` says what speaks against going on from one address to another within the call, as a redirect
+    wants it; None where whatever is public may be reached.
     """
 
     __slots__ = (
@@ -47,6 +49,7 @@ class CallContext:
         "on_late",
         "remarks",
         "returned",
+        "review",
         "run_id",
         "shown",
         "spent",
@@ -61,6 +64,17 @@ class CallContext:
         delivery: str = "",
         on_late: Callable[[CallContext, JSON | ToolFailed], None] | None = None,
     ) -> None:
+        self.begin(run_id, key, delivery or key, on_late)
+        self._idempotency_key = idempotency_key
+
+    def begin(
+        self,
+        run_id: str,
+        key: str,
+        delivery: str,
+        on_late: Callable[[CallContext, JSON | ToolFailed], None] | None,
+    ) -> Self:
+        """Be told of a call; for the gateway, whose every call needs one: a constructor takes longer."""
         self.run_id = run_id
         self.key = key
         self.remarks: tuple[Remark, ...] = ()
@@ -69,9 +83,11 @@ class CallContext:
         self.leads: Callable[[str, str], str | None] | None = None
         self.handed = ""
         self.returned = ""
-        self._delivery = delivery or key
-        self._idempotency_key = idempotency_key
+        self.review = ""
+        self._delivery = delivery
+        self._idempotency_key: str | None = None
         self.on_late = on_late
+        return self
 
     def came_late(self, outcome: JSON | ToolFailed) -> None:
         """Tell what came after the call was given up, in the thread of its event loop.

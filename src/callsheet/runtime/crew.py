@@ -103,7 +103,7 @@ class Crew:
             self._keep(asyncio.create_task(self._work()))
 
     async def _work(self) -> None:
-        waiting, begin, arrived, calls = self._waiting, self._begin, self.arrived, 0
+        waiting, begin, arrived, ended = self._waiting, self._begin, self.arrived, 0
         now = time.monotonic
         yielded = now()
         while waiting:
@@ -113,19 +113,22 @@ class Crew:
             except StopIteration as end:  # it never waits: nothing is scheduled for it
                 event: Event = end.value
             else:
+                self._open -= ended
+                ended = 0
                 self._hire_more()
                 self.wake()
                 event = await _rest(call, awaited)
                 arrived = self.arrived
             arrived.append(event)
-            self._open -= 1
-            calls += 1
-            if calls >= _CALLS_BETWEEN_YIELDS or now() - yielded > _SECONDS_BETWEEN_YIELDS:
-                calls = 0
+            ended += 1
+            if ended >= _CALLS_BETWEEN_YIELDS or now() - yielded > _SECONDS_BETWEEN_YIELDS:
+                self._open -= ended
+                ended = 0
                 self.wake()
                 await asyncio.sleep(0)
                 arrived = self.arrived
                 yielded = now()
+        self._open -= ended
         self.wake()
 
 

@@ -29,7 +29,7 @@ else:
         """
         loop = asyncio.get_running_loop()
         ready: Any = getattr(loop, "_ready", None)
-        task = loop.create_task(coroutine)
+        task = asyncio.Task(coroutine, loop=loop)
         caller = asyncio.current_task(loop)
         if not ready or caller is None:
             return task

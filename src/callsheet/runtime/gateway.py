@@ -7,7 +7,7 @@ Arguments are handed over as copies, so that a tool cannot change the plan's var
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
@@ -94,6 +94,8 @@ class Ports:
     """One of `BLOCK_RULES`; None hands out no blocks."""
 
 
+_new = object.__new__
+"""Makes an object without its constructor."""
 _succeeded: Callable[[tuple[object, ...]], Succeeded] = partial(cast("Any", tuple).__new__, Succeeded)
 """Makes one of all its fields, in less time than its own constructor takes."""
 _PROBE_SECONDS = 60.0
@@ -121,33 +123,35 @@ class Gateway:
         self._facts = None if facts is None else dict(facts)
         self._routes: dict[str, Route] = {}
         self.on_late: Callable[[Late], None] | None = None
+        self._leads: Callable[[CallTool, str, str], str | None] | None = None
+        """What speaks against a redirect of a call; None where whatever is public may be reached."""
         self._slots = {tool: Slots(most) for tool, most in (at_once or {}).items()}
 
-    def begin(self, command: Carried) -> Coroutine[Any, Any, Outcome]:
-        """What carries out a command, or waits."""
-        return _slept(command) if isinstance(command, Sleep) else self.carry_out(command)
-
-    async def carry_out(self, command: Remote) -> Outcome:
-        """Carry out a command and give its outcome.
+    async def carry_out(self, command: Carried) -> Outcome:
+        """Carry out a command, or wait, and give its outcome.
 
         Raises only asyncio.CancelledError, when the caller itself is cancelled.
         """
-        key = command.key
-        context = self._context(command)
+        if isinstance(command, Sleep):
+            return await _slept(command)
+        key = command[0]
+        context = _new(CallContext).begin(self._run_id, key, key, self._came_late)
         try:
             if not isinstance(command, CallTool):
                 return await self._carry_out_other(command, context)
-            tool = command.tool
+            _, _, tool, args, wants_data, delivery, _ = command  # in less time than one field after the other
             route = self._routes.get(tool) or self._find(tool)
-            if command.wants_data and tool in LISTED_TOOLS:
+            if wants_data and tool in LISTED_TOOLS:
                 route = self._find(tool, as_data=True)
-            call = route.handler(own_copy(command.args), context)
+            if delivery or self._leads is not None:
+                context = self._context(command)
+            call = route.handler(own_copy(args), context)
             value = await (call if route.timeout is None else within(route.timeout, call, context.came_late))
             if type(value) is not str:
                 value = await as_json_in_turns(value) if type(value) is list else as_json(value)
                 if type(value) is dict and value.get("success") is False:
                     raise ToolFailed(failure_text(value))
-            return _succeeded((key, value, context.remarks, context.spent, None))
+            return _succeeded((key, value, context.remarks, context.spent, None, ""))
         except ToolFailed as error:
             reason = str(error) or "the tool failed without saying why"
             if error.in_doubt and isinstance(command, CallTool):
@@ -167,10 +171,13 @@ class Gateway:
         except BaseException as error:
             return Failed(key, describe(error), context.remarks, context.spent)
 
-    def _context(self, command: Remote) -> CallContext:
-        """What a port is told of a call."""
-        delivery = command.delivery if isinstance(command, CallTool) else ""
-        return CallContext(self._run_id, command.key, delivery=delivery, on_late=self._came_late)
+    def _context(self, command: CallTool) -> CallContext:
+        """What is told of a call that is delivered again, or that may not be redirected everywhere."""
+        delivery = command.delivery or command.key
+        context = _new(CallContext).begin(self._run_id, command.key, delivery, self._came_late)
+        if self._leads is not None:
+            context.leads = partial(self._leads, command)
+        return context
 
     def _came_late(self, context: CallContext, outcome: JSON | ToolFailed) -> None:
         """Tell of an outcome that nothing waits for any more."""
@@ -251,14 +258,14 @@ class Gateway:
                 if ports.agent is None:
                     raise ToolFailed(f"@{command.tool} needs an agent, and this run was given none")
                 value = as_json(await ports.agent(_own_inputs(command), context))
-                return Succeeded(key, value, context.remarks, context.spent)
+                return Succeeded(key, value, context.remarks, context.spent, None, context.review)
             case AgentTurn(allowed=allowed):
                 if allowed.fault:
                     raise ToolFailed(f"@{command.tool}: {allowed.fault}")
                 if ports.turn is None:
                     raise ToolFailed(f"@{command.tool} asks a language model, and this run was given none")
                 value = as_json(await ports.turn(_own_inputs(command), context))
-                return Succeeded(key, value, context.remarks, context.spent)
+                return Succeeded(key, value, context.remarks, context.spent, None, context.review)
             case Probe():
                 return await self._look(command)
             case Compile():
@@ -306,11 +313,6 @@ def _own_inputs(command: _Asking) -> _Asking:
 def own_copy(args: dict[str, Any]) -> dict[str, Any]:
     """The arguments as a new dict, with lists and dicts copied at every depth."""
     own = args.copy()
-    for value in args.values():
-        if type(value) is list or type(value) is dict:
-            break
-    else:
-        return own
     for name, value in args.items():
         if type(value) is list or type(value) is dict:
             own[name] = _copied(value)

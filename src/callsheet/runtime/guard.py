@@ -31,9 +31,8 @@ from callsheet.passes.verify import Left, verify
 from callsheet.policy.hops import Hops, beyond
 from callsheet.policy.model import Policy
 from callsheet.policy.sources import Sources
-from callsheet.ports.calls import CallContext
 from callsheet.runtime.capabilities import Call, TokenRefused
-from callsheet.runtime.gateway import Gateway, Outcome, Ports, Remote
+from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports
 from callsheet.runtime.places import ANYWHERE, Kept, kept_by, read_by
 from callsheet.runtime.rest import left_in
 from callsheet.runtime.tokens import NO_TASKS, Task, Tasks, Tokens
@@ -106,9 +105,10 @@ class GuardedGateway(Gateway):
         self._notes = notes_of(run_id)
         self._sources = Sources(guard.policy)
         self._hops = Hops(guard.policy)
+        self._leads = self._lead
         self._tokens = Tokens(guard.policy, run_id, guard.plan, guard.tasks, guard.clock)
 
-    async def carry_out(self, command: Remote) -> Outcome:
+    async def carry_out(self, command: Carried) -> Outcome:
         """As Gateway does, and within what the policy gives."""
         match command:
             case CallTool():
@@ -154,14 +154,7 @@ class GuardedGateway(Gateway):
         )
         used.turn(self._tokens.read(token), command.key, self._guard.clock())
 
-    def _context(self, command: Remote) -> CallContext:
-        """As Gateway does; each redirect is held against the policy and, of an agent, against its token."""
-        context = super()._context(command)
-        if isinstance(command, CallTool):
-            context.leads = lambda before, after: self._leads(command, before, after)
-        return context
-
-    def _leads(self, command: CallTool, before: str, after: str) -> str | None:
+    def _lead(self, command: CallTool, before: str, after: str) -> str | None:
         """What speaks against a redirect of a call."""
         if _is_of_agent(command.key):
             token, _ = self._tokens.token_of(command.key.rpartition("/")[0])

@@ -78,14 +78,14 @@ class LocalDriver:
         self._recorder = recorder
         self._after_batch = after_batch
         self._is_watched = recorder is not None or after_batch is not None
-        self._crew = Crew(gateway.begin)
+        self._crew = Crew(gateway.carry_out)
         self._desk = Desk(people or People(""), self._crew)
         self._driving: asyncio.Task[object] | None = None
         self._ending: Cancelled | TimeUp | None = None
         self._is_ending = False
         self._seconds = seconds
         self._since: float | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
 
     @property
     def seconds(self) -> float:
@@ -124,8 +124,11 @@ class LocalDriver:
         if limit <= self._seconds:
             self._ending = self._ending or TimeUp(round(self._seconds, 3))
             return
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_at(loop.time() + limit - self._seconds, self._time_is_up, limit)
+        self._timer = asyncio.get_running_loop().call_soon(self._set_timer, limit)
+
+    def _set_timer(self, limit: float) -> None:
+        """Have the run end at its limit; set in the loop's next turn, so not for a run that never waits."""
+        self._timer = asyncio.get_running_loop().call_later(limit - self.seconds, self._time_is_up, limit)
 
     def _time_is_up(self, limit: float) -> None:
         self._end_by(TimeUp(max(limit, round(self.seconds, 3))))
@@ -183,7 +186,7 @@ class LocalDriver:
         now = time.monotonic
         yielded = now()
         is_watched, recorder = self._is_watched, self._recorder
-        begin = self._gateway.begin
+        carry_out = self._gateway.carry_out
         if machine.is_paused:
             commands = [*commands, *await self._caught_up()]
         if is_watched:
@@ -192,7 +195,7 @@ class LocalDriver:
             if len(commands) == 1 and crew.is_idle and desk.is_empty and type(commands[0]) is not Ask:
                 command = commands[0]
                 assert not isinstance(command, Finish | Ask)
-                event: Event = await begin(command)
+                event: Event = await carry_out(command)
                 if self._ending is not None:
                     crew.arrived.append(event)
                     raise asyncio.CancelledError

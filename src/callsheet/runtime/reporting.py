@@ -15,8 +15,9 @@ from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
 from callsheet import __version__
-from callsheet.ir import Plan
+from callsheet.ir import JSON, Plan
 from callsheet.ir.collecting import collector_rests
+from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run, unanswered_calls
 from callsheet.runtime.inbox import asks_of
 from callsheet.store import Journal
@@ -33,7 +34,7 @@ MADE_BY = f"callsheet {__version__}"
 INTERRUPTED = "interrupted"
 """What a run is called that no process carries on and that has not ended."""
 _STANDS = (INTERRUPTED, "in_doubt", "failed", "refused", "cancelled")
-_ENTRY = "./main.js"
+_ENTRY = "viewer/main.js"
 _STYLES = ("base", "frame", "controls", "steps", "graph", "time", "tables", "narrow")
 """In the order in which they hold: what is narrow comes last."""
 _VENDORED = {
@@ -100,14 +101,22 @@ def save_page(path: Path, page: str) -> Path:
 @cache
 def the_viewer() -> Viewer:
     """The viewer's script and style, as they were installed."""
+    return Viewer(bundle(viewer_modules(), _ENTRY), viewer_style())
+
+
+def viewer_modules() -> dict[str, str]:
+    """The modules of the viewer, in the folder `viewer`, and the libraries by the names that imports use."""
     folder = files("callsheet.views").joinpath("viewer")
     vendor = folder.joinpath("vendor")
     modules = {name: vendor.joinpath(file).read_text(encoding="utf-8") for name, file in _VENDORED.items()}
     own = sorted((f for f in folder.iterdir() if f.name.endswith(".js")), key=lambda file: file.name)
-    modules |= {f"./{file.name}": file.read_text(encoding="utf-8") for file in own}
-    styles = folder.joinpath("styles")
-    style = "\n".join(styles.joinpath(f"{name}.css").read_text(encoding="utf-8") for name in _STYLES)
-    return Viewer(bundle(modules, _ENTRY), style)
+    return modules | {f"viewer/{file.name}": file.read_text(encoding="utf-8") for file in own}
+
+
+def viewer_style() -> str:
+    """The style of the viewer."""
+    styles = files("callsheet.views").joinpath("viewer", "styles")
+    return "\n".join(styles.joinpath(f"{name}.css").read_text(encoding="utf-8") for name in _STYLES)
 
 
 def recorded(journal: Journal, run: str) -> Recorded:
@@ -126,19 +135,7 @@ def recorded(journal: Journal, run: str) -> Recorded:
         entries,
         plans,
         journal.verify(info.run_id),
-        [
-            Waits(
-                a.key,
-                a.step,
-                a.kind,
-                a.tool,
-                a.since,
-                a.until,
-                a.prompt,
-                None if a.args is None else dict(a.args),
-            )
-            for a in asks_of(journal, info.run_id)
-        ],
+        [_ask(a) for a in asks_of(journal, info.run_id)],
         [_doubt(call) for call in _doubts(journal, info, status, plans)],
     )
 
@@ -163,6 +160,26 @@ def _doubts(
         return ()
     folded = fold_run(journal, info.run_id, plans[info.plan_hash][0])
     return (*doubtful_calls(folded), *(unanswered_calls(folded) if status == INTERRUPTED else ()))
+
+
+def _ask(ask: PendingAsk) -> Waits:
+    given: JSON = None if ask.args is None else {**ask.args}
+    if ask.inputs:
+        given = {"inputs": [*ask.inputs], **(ask.args or {})}
+    return Waits(
+        ask.key,
+        ask.step,
+        ask.kind,
+        ask.tool,
+        ask.since,
+        ask.until,
+        ask.prompt,
+        given,
+        ask.options,
+        ask.why,
+        ask.digest,
+        ask.is_answered,
+    )
 
 
 def _doubt(call: DoubtfulCall) -> Waits:

@@ -176,7 +176,7 @@ async def run_unrecorded(
 
 def _timed(result: Result, driver: LocalDriver) -> Result:
     """The result with the time that the run has taken."""
-    return replace(result, usage=replace(result.usage, seconds=round(driver.seconds, 3)))
+    return replace(result, usage=result.usage._replace(seconds=round(driver.seconds, 3)))
 
 
 async def start_run(

@@ -9,7 +9,7 @@ Pure: no database, no clock.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
@@ -145,6 +145,19 @@ def decode_body(data: bytes) -> Any:
     if data.startswith(_TEXT) and data.count(b'"') == _QUOTES and b"\\" not in data and data.endswith(b'"}'):
         return {"value": data[len(_TEXT) : -2].decode("utf-8", "surrogatepass")}  # a long text: read by hand
     return json.loads(data.decode("utf-8", "surrogatepass"))
+
+
+def decode_bodies(bodies: Sequence[bytes]) -> Iterator[Any] | None:
+    """The data of many bodies, read at once; None where one of them has to be looked at by itself.
+
+    >>> list(decode_bodies([b'{"value":1}', b'{"value":"a"}']) or ())
+    [{'value': 1}, {'value': 'a'}]
+    """
+    try:
+        data = json.loads((b"[" + b",".join(bodies) + b"]").decode("utf-8", "surrogatepass"))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return iter(data) if len(data) == len(bodies) else None
 
 
 def encode_intent(key: str, tool: str | None) -> bytes:

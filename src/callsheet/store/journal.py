@@ -11,7 +11,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -342,6 +342,17 @@ class Journal:
         Raises JournalError (JRN002) for an unknown run.
         """
         return self._reader.last_snapshot(run_id, upto)
+
+    def last_outcome(self, run_id: str, steps: Sequence[str]) -> int | None:
+        """The number of the last event that brought something to one of these steps, by id.
+
+        Raises JournalError (JRN002) for an unknown run.
+        """
+        return self._reader.last_outcome(run_id, steps)
+
+    def has_any(self, run_id: str, *types: EventType) -> bool:
+        """Whether a run has an event of one of these types; raises JournalError (JRN002)."""
+        return self._reader.has_any(run_id, *types)
 
     def bodies(self, run_id: str, seqs: Iterable[int]) -> Iterator[Stored]:
         """The bodies of the events of these numbers, in the order of the numbers, as bytes.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import struct
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias
@@ -27,6 +27,7 @@ from callsheet.store.events import (
     EventType,
     Head,
     Stored,
+    decode_bodies,
     decode_body,
     decode_intents,
     identify,
@@ -41,6 +42,7 @@ from callsheet.store.writer import RunStatus
 
 _PAGE = 500
 _LARGE_PAGE = 5_000
+_SHORT = frozenset({EventType.OK, EventType.ERR})
 _COVERS = 11
 """The column of an entry that says how many events it holds."""
 
@@ -68,6 +70,11 @@ WHERE id > ? AND id < ? AND type NOT IN ('intent', 'timer', 'ask', 'late', 'snap
 _LAST_SNAPSHOT = (
     "SELECT id FROM events WHERE id > ? AND id < ? AND type = 'snapshot' ORDER BY id DESC LIMIT 1"
 )
+_LAST_OF_STEPS = (
+    "SELECT id FROM events WHERE id > ? AND id < ? AND type IN ('ok', 'err', 'decided', 'signal')"
+    " AND step IN (%s) ORDER BY id DESC LIMIT 1"
+)
+_ANY_OF = "SELECT 1 FROM events WHERE id > ? AND id < ? AND type IN (%s) LIMIT 1"
 _ASKED = _EVENTS.replace("ORDER BY id LIMIT ?", "AND type IN ('ask', 'signal', 'cancel', 'end') ORDER BY id")
 
 
@@ -204,13 +211,14 @@ class Reader:
         base = self._number(run_id) << SEQ_BITS
         while True:
             with self._reading():
-                page = self._connection.execute(
-                    _ENTRIES, (base + after, base + (1 << SEQ_BITS), _LARGE_PAGE)
-                ).fetchall()
+                page = self._rows(_ENTRIES, (base + after, base + (1 << SEQ_BITS), _LARGE_PAGE))
+            at_once = decode_bodies([row[4] for row in page if row[4] is not None and row[1] in _SHORT])
             for row_id, kind, key, ts, body, blob, covers, intents, epoch in page:
                 seq = row_id - base
                 try:
-                    if kind == EventType.SNAPSHOT:
+                    if at_once is not None and body is not None and kind in _SHORT:
+                        data = next(at_once)
+                    elif kind == EventType.SNAPSHOT:
                         data = None
                     elif blob is not None:
                         data = self._large(blob, run_id, lenient=False)[0]
@@ -230,7 +238,7 @@ class Reader:
         """
         base = self._number(run_id) << SEQ_BITS
         with self._reading():
-            rows = self._connection.execute(_TOLD, (base, base + 1, base + (1 << SEQ_BITS))).fetchall()
+            rows = self._rows(_TOLD, (base, base + 1, base + (1 << SEQ_BITS)))
         return [seq for seq, *_ in rows], [told for _, *told in rows]
 
     def letters(self, run_id: str) -> list[Letter]:
@@ -273,6 +281,25 @@ class Reader:
             end = base + (1 << SEQ_BITS if upto is None else upto + 1)
             row = self._connection.execute(_LAST_SNAPSHOT, (base, end)).fetchone()
         return None if row is None else row[0] - base
+
+    def last_outcome(self, run_id: str, steps: Sequence[str]) -> int | None:
+        """The number of the last event that brought something to one of these steps, by id.
+
+        Raises JournalError (JRN002) for an unknown run.
+        """
+        base = self._number(run_id) << SEQ_BITS
+        with self._reading():
+            query = _LAST_OF_STEPS % ",".join("?" * len(steps))
+            row = self._connection.execute(query, (base, base + (1 << SEQ_BITS), *steps)).fetchone()
+        return None if row is None else row[0] - base
+
+    def has_any(self, run_id: str, *types: EventType) -> bool:
+        """Whether a run has an event of one of these types; raises JournalError (JRN002)."""
+        base = self._number(run_id) << SEQ_BITS
+        with self._reading():
+            query = _ANY_OF % ",".join("?" * len(types))
+            found = self._connection.execute(query, (base, base + (1 << SEQ_BITS), *types)).fetchone()
+        return found is not None
 
     def bodies(self, run_id: str, seqs: Iterable[int]) -> Iterator[Stored]:
         """The bodies of the events of these numbers, in the order of the numbers, as bytes.
@@ -477,6 +504,19 @@ class Reader:
             if said == hashed
             else BadEvent(seq, "it is not what was written, or does not follow its predecessor")
         )
+
+    def _rows(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        """Many rows, for one who reads; texts that are damaged are looked at only where there are such."""
+        connection = self._connection
+        lenient = connection.text_factory
+        connection.text_factory = str
+        try:
+            return connection.execute(query, values).fetchall()
+        except sqlite3.OperationalError:
+            pass
+        finally:
+            connection.text_factory = lenient
+        return connection.execute(query, values).fetchall()
 
     @contextmanager
     def _reading(self, *, settles: bool = True) -> Generator[None]:

@@ -8,7 +8,7 @@ out here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, assert_never
 
 from callsheet.diagnostics import CallsheetError
@@ -120,7 +120,7 @@ class Folded:
 
     def usage(self) -> Usage:
         """What the run has used."""
-        return replace(self.machine.usage(), seconds=round(self.seconds, 3))
+        return self.machine.usage()._replace(seconds=round(self.seconds, 3))
 
     @property
     def policy(self) -> Policy | None:
@@ -326,10 +326,12 @@ def restored(
     plan_of: PlanOf,
     observer: Observer | None,
     read: Read = read_plainly,
+    program: Program | None = None,
 ) -> Folded:
     """A run as a snapshot tells it; raises Unfit where that cannot be trusted.
 
-    `read` makes a body of the bytes of an event.
+    `read` makes a body of the bytes of an event. `program` is that of the run's first plan, where it has been
+    made before.
     """
     try:
         if body["format"] != FORMAT:
@@ -339,7 +341,7 @@ def restored(
         if book.plans:
             goes_on, _, facts = book.plans[-1]
             program = compile_plan(goes_on, facts_from_json(facts))
-        else:
+        elif program is None:
             program = compile_plan(plan, start.facts, start.ranks)
         state = state_from_json(program, body["state"], given.give, start.enforcement())
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, CallsheetError) as error:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from callsheet.ir import Plan
+from callsheet.machine import Program
 from callsheet.machine.machine import Observer
 from callsheet.store.events import Event, EventType
 from callsheet.store.journal import Journal
@@ -57,8 +58,12 @@ def stand_from(
     events: Iterator[Event],
     observer: Observer | None = None,
     opener: Opener | None = None,
+    program: Program | None = None,
 ) -> Folded:
-    """The run as these events leave it, the first of which is a snapshot; raises Unfit."""
+    """The run as these events leave it, the first of which is a snapshot; raises Unfit.
+
+    `program` is that of the plan, where it has been made before.
+    """
     read = read_plainly if opener is None else opener.stored
     events = events if opener is None else opener.events(events)
     taken = next(events)
@@ -77,6 +82,7 @@ def stand_from(
         lambda name: journal.plan(name)[0],
         observer,
         read,
+        program,
     )
     folded.clock.tick(taken)
     return fold_on(folded, events, lambda name: journal.plan(name)[0])

@@ -1,8 +1,8 @@
 """Two runs side by side: what they did alike, where they first part, and what follows from that.
 
 In: the lineages of two runs. Out: their visits of steps in pairs, by plan, step and visit; what is left over
-is paired by what was called with which arguments. A pair that differs follows from another where data of that
-one has flowed into it, or only one of the runs has come there; otherwise it parts by itself: a tool has
+is paired by what was called with which arguments. A pair that differs follows from what differed before where
+it has read another value, or only one of the runs has come there; otherwise it parts by itself: a tool has
 answered otherwise, or the plan is another one.
 """
 
@@ -40,11 +40,13 @@ class RunDiff(NamedTuple):
     alike: int
     differing: tuple[Pair, ...]
     upto: tuple[int, int] | None = None
+    is_firm: bool = True
+    """Whether the first pair that differs stays the first, whatever is still to come."""
 
     @property
     def first(self) -> Pair | None:
-        """The first pair that differs by itself, or else the first that differs."""
-        return next((p for p in self.differing if not p.follows), next(iter(self.differing), None))
+        """The first pair that differs: by itself, or because of what the runs were given."""
+        return next(iter(self.differing), None)
 
 
 def diff_runs(old: Lineage, new: Lineage) -> RunDiff:
@@ -53,38 +55,45 @@ def diff_runs(old: Lineage, new: Lineage) -> RunDiff:
 
 
 def diff_visits(
-    old: Lineage, visits: Sequence[Visit], new: Lineage, others: Sequence[Visit], *, is_over: bool
+    old: Lineage,
+    visits: Sequence[Visit],
+    new: Lineage,
+    others: Sequence[Visit],
+    *,
+    is_over: bool,
+    has_parted: bool = False,
 ) -> RunDiff:
     """What differs between two runs in some of their visits; all other visits are alike, and not counted.
 
-    Where more is to come (not `is_over`), what may yet find its like is left out.
+    Where more is to come (not `is_over`), what may yet find its like is left out. `has_parted` says that
+    the runs have differed before these visits.
     """
-    pairs = _paired(old, visits, new, others)
-    if not is_over:
-        pairs = _settled(old, new, pairs)
-    parted_old: set[int] = set()
-    parted_new: set[int] = set()
+    paired = _paired(old, visits, new, others)
+    pairs = paired.pairs if is_over else _settled(old, new, paired.pairs)
     inputs = _inputs(old, new)
+    given_old, given_new = (_given(lineage, inputs) for lineage in (old, new))
     alike, differing = 0, list[Pair]()
-    for lineage, parted in ((old, parted_old), (new, parted_new)):
-        parted.update(
-            w.id for w in lineage.writes if w.made is Made.EDIT or (w.made is Made.INPUT and w.name in inputs)
-        )
     for one, other in pairs:
         what = _what_differs(old, one, new, other)
         if not what:
             alike += 1
             continue
-        is_elsewhere = one is None or other is None or bool(one.skipped) != bool(other.skipped)
-        follows = (is_elsewhere and bool(differing)) or (
-            _reads_any(one, parted_old) or _reads_any(other, parted_new)
-        )
-        for lineage, visit, parted in ((old, one, parted_old), (new, other, parted_new)):
-            written = NONE if visit is None else lineage.write_of.get(visit.id, NONE)
-            if written != NONE:
-                parted.add(written)
+        if one is None or other is None:
+            follows = has_parted or _reads_any(one, given_old) or _reads_any(other, given_new)
+        else:
+            is_elsewhere = bool(one.skipped) != bool(other.skipped)
+            follows = (is_elsewhere and has_parted) or _has_read_apart(old, one, new, other)
+        has_parted = True
         differing.append(Pair(one, other, what, follows))
-    return RunDiff(inputs, alike, tuple(differing))
+    is_firm = is_over or (bool(differing) and _is_firm(old, new, others, paired, differing[0]))
+    return RunDiff(inputs, alike, tuple(differing), is_firm=is_firm)
+
+
+def _given(lineage: Lineage, inputs: dict[str, tuple[JSON, JSON]]) -> set[int]:
+    """The writes that are none of the steps' and differ: of inputs, and edits."""
+    return {
+        w.id for w in lineage.writes if w.made is Made.EDIT or (w.made is Made.INPUT and w.name in inputs)
+    }
 
 
 def _inputs(old: Lineage, new: Lineage) -> dict[str, tuple[JSON, JSON]]:
@@ -97,6 +106,31 @@ def _inputs(old: Lineage, new: Lineage) -> dict[str, tuple[JSON, JSON]]:
 
 
 _Pairs: TypeAlias = "list[tuple[Visit | None, Visit | None]]"
+
+
+class _Paired(NamedTuple):
+    """Visits in pairs, in the order of the first run; those of the second alone stand between.
+
+    `placed_old` and `placed_new` are the visits that stand at one place in both runs.
+    """
+
+    pairs: _Pairs
+    placed_old: set[int]
+    placed_new: set[int]
+
+
+def _is_firm(old: Lineage, new: Lineage, others: Sequence[Visit], paired: _Paired, first: Pair) -> bool:
+    """Whether no visit that is still to come or under way can put another difference before the first one."""
+    if first.old is None or first.new is None:
+        return False
+    for one, other in paired.pairs:
+        if one is None or other is None or one.id not in paired.placed_old:
+            return False
+        if old.is_under_way(one) or new.is_under_way(other):
+            return False
+        if one.id == first.old.id:
+            break
+    return all(visit.id in paired.placed_new for visit in others if visit.id < first.new.id)
 
 
 def _settled(old: Lineage, new: Lineage, pairs: _Pairs) -> _Pairs:
@@ -112,8 +146,7 @@ def _settled(old: Lineage, new: Lineage, pairs: _Pairs) -> _Pairs:
     ]
 
 
-def _paired(old: Lineage, visits: Sequence[Visit], new: Lineage, others: Sequence[Visit]) -> _Pairs:
-    """The visits in pairs, in the order of the first run; those of the second alone stand between."""
+def _paired(old: Lineage, visits: Sequence[Visit], new: Lineage, others: Sequence[Visit]) -> _Paired:
     by_place = {_place(new, visit): visit for visit in others}
     partner: dict[int, Visit] = {}
     taken: set[int] = set()
@@ -122,6 +155,7 @@ def _paired(old: Lineage, visits: Sequence[Visit], new: Lineage, others: Sequenc
         if other is not None and _tool(old, visit) == _tool(new, other):
             partner[visit.id] = other
             taken.add(other.id)
+    placed_old, placed_new = set(partner), set(taken)
     waiting: defaultdict[str, deque[Visit]] = defaultdict(deque)
     for visit in others:
         if visit.id not in taken and not visit.skipped:
@@ -137,7 +171,8 @@ def _paired(old: Lineage, visits: Sequence[Visit], new: Lineage, others: Sequenc
         while other is not None and alone and alone[0].id < other.id:
             pairs.append((None, alone.popleft()))
         pairs.append((visit, other))
-    return [*pairs, *((None, visit) for visit in alone)]
+    pairs += [(None, visit) for visit in alone]
+    return _Paired(pairs, placed_old, placed_new)
 
 
 def _place(lineage: Lineage, visit: Visit) -> tuple[int, str, int]:
@@ -196,3 +231,17 @@ def _what_differs(old: Lineage, one: Visit | None, new: Lineage, other: Visit | 
 
 def _reads_any(visit: Visit | None, parted: set[int]) -> bool:
     return visit is not None and not parted.isdisjoint(visit.versions)
+
+
+def _has_read_apart(old: Lineage, one: Visit, new: Lineage, other: Visit) -> bool:
+    """Whether two visits have read different values from a variable that both have read."""
+    mine, theirs = (
+        dict(zip(lineage.reads_of(visit).names, visit.versions, strict=True))
+        for lineage, visit in ((old, one), (new, other))
+    )
+    return any(
+        (write == NONE) != (theirs[name] == NONE)
+        or (write != NONE and old.writes[write].value != new.writes[theirs[name]].value)
+        for name, write in mine.items()
+        if name in theirs
+    )

@@ -2,23 +2,25 @@
 
 In: a journal and two runs. Out: what differs, with the lineages that tell of it. The machine does the same
 wherever it is told the same: runs of one plan that were started alike are alike as long as their journals
-are, and again from where they stand alike and have only the same to come.
+are, and again from where they stand alike, as long as the same is to come. So they are gone through in
+stretches: each from where their journals part to where they stand alike again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from callsheet.ir import JSON, Plan
 from callsheet.ir.collecting import collector_rests
+from callsheet.machine import Program
 from callsheet.machine.snapshots import state_to_json
 from callsheet.store.events import Entry, EventType
 from callsheet.store.journal import Journal
 from callsheet.store.reader import RunInfo, Told
 from callsheet.store.records import PlanOf
-from callsheet.trace.aligned import RunDiff, diff_visits
+from callsheet.trace.aligned import Pair, RunDiff, diff_visits
 from callsheet.trace.lineage.lineage import Lineage
 from callsheet.trace.lineage.record import Recorder, recorder_of
 from callsheet.trace.lineage.windows import recorder_at
@@ -27,27 +29,55 @@ from callsheet.trace.standing import standing_of
 _FIRST_PART = 200
 _GROWTH = 8
 """Of parts that are looked at beyond the first difference: each is so much longer than the one before."""
+_WORTH = 2_000
+"""So much has to be to come alike before it is left out amid two runs."""
 _OWN = ("inputs", "pins", "launch")
 """What the start of a run says beside what its machine goes by; and the inputs."""
 _COUNTED = ("used", "limits", "counts")
 """What a machine has counted: what it does follows from that only where a limit ends it."""
 
 
-class Compared(NamedTuple):
-    """What differs between two runs, and the lineages that its visits are of."""
+class Found(NamedTuple):
+    """A pair of visits that differs, and the lineages that they are of."""
 
-    diff: RunDiff
+    pair: Pair
     old: Lineage
     new: Lineage
+
+
+class Compared(NamedTuple):
+    """What differs between two runs: inputs by name, and visits, in the order of the first run.
+
+    `alike` counts the visits that did the same. `upto` are the last events that were looked at, where there
+    are more.
+    """
+
+    inputs: dict[str, tuple[JSON, JSON]]
+    alike: int
+    found: tuple[Found, ...] = ()
+    upto: tuple[int, int] | None = None
 
 
 def compare_runs(journal: Journal, old: RunInfo, new: RunInfo, most: int | None = None) -> Compared:
     """What differs between two runs; looking ends when more than `most` differences are found.
 
-    Raises JournalError where a run cannot be read.
+    Whenever it ends, the first difference is that of the whole runs. Raises JournalError where a run cannot
+    be read.
     """
     with collector_rests(True):
         return _Comparison(journal, old, new).compare(most)
+
+
+class _Stretch(NamedTuple):
+    """What differs in a part of two runs, and how it ends: they are alike from there on, or go on elsewhere.
+
+    `open` are the visits of the first run that nothing is told of yet.
+    """
+
+    diff: RunDiff
+    is_alike: bool = False
+    goes_on: tuple[_Side, _Side] | None = None
+    open: int = 0
 
 
 class _Side:
@@ -62,6 +92,8 @@ class _Side:
         self._seqs = seqs
         self.place = 0
         """How much of what has come from outside it has taken."""
+        self.since = 0
+        """How many of its visits the other run has, too."""
 
     @property
     def is_over(self) -> bool:
@@ -93,6 +125,9 @@ class _Comparison:
         self._journal, self._old, self._new = journal, old, new
         self._seqs_old, self._told_old = journal.told(old.run_id)
         self._seqs_new, self._told_new = journal.told(new.run_id)
+        self._plans: dict[str, Plan] = {}
+        self._program: Program | None = None
+        """That of the first run's plan, once it has been made."""
 
     def compare(self, most: int | None) -> Compared:
         begun_alike, same_inputs = self._starts()
@@ -100,13 +135,25 @@ class _Comparison:
         end = _alike(self._told_old[::-1], self._told_new[::-1]) if begun_alike else 0
         end = min(end, len(self._told_old) - shared, len(self._told_new) - shared)
         if shared and shared == len(self._told_old) == len(self._told_new):
-            return self._equal()
-        one = self._side(self._old, self._seqs_old, shared)
-        other = None if one is None else self._fork(one, shared)
-        if one is not None and other is not None:
-            return self._beyond(one, other, most, end, len(one.recorder.lineage.visits))
-        one = self._from_start(self._old, self._seqs_old)
-        return self._beyond(one, self._from_start(self._new, self._seqs_new), most, end, 0)
+            return Compared({}, self._visited_at_end(self._from_start(self._old, self._seqs_old)))
+        sides = self._sides(shared) if shared else None
+        if sides is None:
+            sides = self._from_start(self._old, self._seqs_old), self._from_start(self._new, self._seqs_new)
+        found: list[Found] = []
+        inputs: dict[str, tuple[JSON, JSON]] | None = None
+        while True:
+            stretch = self._stretch(*sides, most, end if begun_alike else -1, found)
+            inputs = stretch.diff.inputs if inputs is None else inputs
+            old, new = sides[0].lineage(), sides[1].lineage()
+            found += [Found(pair, old, new) for pair in stretch.diff.differing]
+            apart = sum(one.pair.old is not None for one in found)
+            if stretch.goes_on is not None:
+                sides = stretch.goes_on
+            elif stretch.diff.upto is not None:
+                return Compared(inputs, old.visited - apart - stretch.open, tuple(found), stretch.diff.upto)
+            else:
+                visited = self._visited_at_end(sides[0]) if stretch.is_alike else old.visited
+                return Compared(inputs, visited - apart, tuple(found))
 
     def _starts(self) -> tuple[bool, bool]:
         """Whether both runs have one plan and one start but for their inputs; whether those are the same."""
@@ -119,24 +166,32 @@ class _Comparison:
         return self._old.plan_hash == self._new.plan_hash and rest[0] == rest[1], inputs[0] == inputs[1]
 
     def _plan_of(self, name: str) -> Plan:
-        return self._journal.plan(name)[0]
+        found = self._plans.get(name)
+        if found is None:
+            found = self._plans[name] = self._journal.plan(name)[0]
+        return found
 
     def _from_start(self, info: RunInfo, seqs: list[int]) -> _Side:
         entries = self._journal.entries(info.run_id)
         return _Side(recorder_of(self._plan_of(info.plan_hash), entries), entries, self._plan_of, seqs)
 
-    def _side(self, info: RunInfo, seqs: list[int], place: int) -> _Side | None:
-        """A run where it has been told so much, of what came from outside; None where that is nothing."""
-        if place == 0:
-            return None
+    def _side(self, info: RunInfo, seqs: list[int], place: int, since: int) -> _Side | None:
+        """A run where it has been told so much, of what came from outside; None where that is nothing.
+
+        With an event `since`, only from a snapshot behind it.
+        """
         upto = None if place >= len(seqs) else seqs[place] - 1
-        recorder = recorder_at(self._journal, info.run_id, self._plan_of(info.plan_hash), upto)
-        if recorder is None:
-            side = self._from_start(info, seqs)
-        else:
+        recorder = recorder_at(self._journal, info.run_id, self._plan_of(info.plan_hash), upto, self._program)
+        if recorder is not None and recorder.seq > since:
             entries = self._journal.entries(info.run_id, recorder.seq - 1)
             side = _Side(recorder, entries, self._plan_of, seqs)
+        elif since:
+            return None
+        else:
+            side = self._from_start(info, seqs)
+        self._program = side.recorder.lineage.programs[0]
         side.advance(place)
+        side.since = len(side.recorder.lineage.visits)
         return side
 
     def _fork(self, one: _Side, shared: int) -> _Side | None:
@@ -144,55 +199,69 @@ class _Comparison:
         forked = one.recorder.fork()
         if forked is None:
             return None
+        forked.lineage.renumber(dict(zip(self._seqs_old[:shared], self._seqs_new[:shared], strict=True)))
         entries = self._journal.entries(self._new.run_id, self._seqs_new[shared - 1])
         other = _Side(forked, entries, self._plan_of, self._seqs_new)
         other.advance(shared)
+        other.since = len(other.recorder.lineage.visits)
         return other
 
-    def _beyond(self, one: _Side, other: _Side, most: int | None, end: int, since: int) -> Compared:
-        """What differs from where both stand, each with so many visits that the other one has too.
+    def _sides(self, place: int, since: int = 0) -> tuple[_Side, _Side] | None:
+        """Both runs where the same has come to both, to this place; None where they cannot be had there.
 
-        Of their last parts, `end` of what came is the same.
+        With an event `since`, only from a snapshot of the first run behind it.
+        """
+        one = self._side(self._old, self._seqs_old, place, since)
+        other = None if one is None else self._fork(one, place)
+        return None if one is None or other is None else (one, other)
+
+    def _stretch(
+        self, one: _Side, other: _Side, most: int | None, end: int, before: Sequence[Found]
+    ) -> _Stretch:
+        """What differs from where both stand, each with as many visits as the other one, `before` found.
+
+        Of their last parts, `end` of what came is the same; -1 where they have not begun alike.
         """
         old, new = one.lineage(), other.lineage()
+        since = one.since
         waiting = {visit.id for visit in old.visits[:since] if old.is_under_way(visit)}
-        before = (old.visited if since else 0) - len(waiting)
         size = _FIRST_PART
         while True:
-            apart = [side for side in (one, other) if side.left > end]
+            apart = [side for side in (one, other) if side.left > max(end, 0)]
             for side in apart or (one, other):
-                side.advance(side.place + (min(size, side.left - end) if apart else size))
+                side.advance(side.place + (min(size, side.left - max(end, 0)) if apart else size))
             is_over = one.is_over and other.is_over
             is_alike = not is_over and one.left == other.left <= end and _stand_alike(one, other)
+            goes_on = None if is_over or is_alike or end < 0 else self._further(one, other)
             visits, others = (
                 [visit for visit in side.lineage().visits if visit.id >= since or visit.id in waiting]
                 for side in (one, other)
             )
-            is_done = is_over or is_alike
-            if is_done or (most is not None and max(len(visits), len(others)) > most):
-                diff = diff_visits(old, visits, new, others, is_over=is_done)
-                alike = diff.alike + before
-                if is_alike:
-                    visited = old.visited
-                    alike += self._visited_at_end(one) - visited
+            is_done = is_over or is_alike or goes_on is not None
+            if is_done or (most is not None and len(before) + max(len(visits), len(others)) > most):
+                diff = diff_visits(old, visits, new, others, is_over=is_done, has_parted=bool(before))
                 if is_done:
-                    return Compared(diff._replace(alike=alike), old, new)
-                if most is not None and len(diff.differing) > most:
-                    return Compared(diff._replace(alike=alike, upto=(old.seq, new.seq)), old, new)
+                    return _Stretch(diff, is_alike, goes_on)
+                if most is not None and len(before) + len(diff.differing) > most and (before or diff.is_firm):
+                    told = diff.alike + sum(pair.old is not None for pair in diff.differing)
+                    return _Stretch(diff._replace(upto=(old.seq, new.seq)), open=len(visits) - told)
             size *= _GROWTH
 
-    def _equal(self) -> Compared:
-        """Both runs have done the same."""
-        one = self._from_start(self._old, self._seqs_old)
-        visited = self._visited_at_end(one)
-        lineage = one.lineage()
-        return Compared(RunDiff({}, visited, ()), lineage, lineage)
+    def _further(self, one: _Side, other: _Side) -> tuple[_Side, _Side] | None:
+        """Both runs where they part again, where they stand alike and much of the same is to come."""
+        if one.place != other.place:
+            return None
+        ahead = _alike(self._told_old[one.place :], self._told_new[other.place :])
+        if ahead < _WORTH or not _stand_alike(one, other):
+            return None
+        return self._sides(one.place + ahead, one.recorder.seq)
 
     def _visited_at_end(self, one: _Side) -> int:
         """How many visits the first run has at its end."""
         is_counted = one.recorder.machine.schedule is None  # in a graph some are left out and never come to
         if is_counted and all(kind != EventType.PLAN for kind, *_ in self._told_old):
-            _, folded = standing_of(self._journal, self._old, self._old.events)
+            program = one.recorder.lineage.programs[0]
+            _, folded = standing_of(self._journal, self._old, self._old.events, program)
             result = folded.machine.result
             if result is None or result.refusal is None:  # what a limit refuses is counted, and no visit
                 return sum(folded.machine.visits)

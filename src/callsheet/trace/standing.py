@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from callsheet.machine import Program
 from callsheet.store.events import Event
 from callsheet.store.journal import Journal
 from callsheet.store.reader import RunInfo
@@ -31,17 +32,21 @@ class _Upto:
             yield event
 
 
-def standing_of(journal: Journal, info: RunInfo, seq: int) -> tuple[Event, Folded]:
+def standing_of(
+    journal: Journal, info: RunInfo, seq: int, program: Program | None = None
+) -> tuple[Event, Folded]:
     """The event of this number, which the run has, and the run after it.
 
-    The chain is not checked. Raises JournalError where events cannot be read.
+    The chain is not checked. `program` is that of the run's plan, where it has been made before. Raises
+    JournalError where events cannot be read.
     """
-    run_id, plan = info.run_id, journal.plan(info.plan_hash)[0]
+    run_id = info.run_id
+    plan = journal.plan(info.plan_hash)[0] if program is None else program.plan
     snapshot = journal.last_snapshot(run_id, seq)
     if snapshot is not None:
         upto = _Upto(journal.events(run_id, snapshot - 1), seq)
         try:
-            folded = stand_from(journal, run_id, plan, iter(upto))
+            folded = stand_from(journal, run_id, plan, iter(upto), program=program)
         except Unfit:
             pass  # all of its events tell the same
         else:

@@ -17,7 +17,7 @@ from callsheet.ports.calls import ToolFailed
 from callsheet.runtime import recording
 from callsheet.store import Journal, RunInfo
 from callsheet.store.snapshots import Policy
-from callsheet.trace import compared
+from callsheet.trace import compared as comparing
 from callsheet.trace.aligned import Pair, RunDiff, diff_runs
 from callsheet.trace.compared import compare_runs
 from callsheet.trace.lineage.lineage import NONE, Lineage, Visit
@@ -32,8 +32,9 @@ _QUIET = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow)
 @pytest.fixture(autouse=True)
 def many_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "POLICY", Policy(first=1, every=3, event_bytes=1 << 60))
-    monkeypatch.setattr(compared, "_FIRST_PART", 1)
-    monkeypatch.setattr(compared, "_GROWTH", 2)
+    monkeypatch.setattr(comparing, "_FIRST_PART", 1)
+    monkeypatch.setattr(comparing, "_GROWTH", 2)
+    monkeypatch.setattr(comparing, "_WORTH", 1)
 
 
 def run_of(journal: Journal, plan: Plan, world: int, other: int = 0, share: int = 0) -> RunInfo:
@@ -107,15 +108,39 @@ def test_a_slice_of_the_last_part_is_the_slice_of_the_run(journal: Journal, text
                     assert said(part, graph) == said(full, again)
 
 
-def words(old: Lineage, new: Lineage, diff: RunDiff) -> Any:
-    def pair(p: Pair) -> Any:
-        labels = (
-            p.old and (p.old.program, old.label(p.old)),
-            p.new and (p.new.program, new.label(p.new)),
-        )
-        return labels, p.what, p.follows
+@given(plan_texts(), SEEDS)
+@settings(max_examples=10, deadline=None, suppress_health_check=_QUIET)
+def test_a_slice_up_to_what_set_a_variable_last_is_the_slice_of_the_run(
+    journal: Journal, text: str, world: int
+) -> None:
+    info = run_of(journal, plan_of(text), world)
+    full = whole(journal, info)
+    for name in full.current:
+        again = said(full, backward(full, Node(full.write_named(name), ())))
+        for part in lineages_in(journal, info, name):
+            start = Node(part.write_named(name), ())
+            graph = backward(part, start)
+            if is_told(part, graph, start, is_forward=False):
+                assert said(part, graph) == again
 
-    return repr(diff.inputs), diff.alike, [pair(p) for p in diff.differing]
+
+def words(pairs: list[tuple[Pair, Lineage, Lineage]]) -> Any:
+    return [
+        (
+            (p.old and (p.old.program, old.label(p.old)), p.new and (p.new.program, new.label(p.new))),
+            p.what,
+            p.follows,
+        )
+        for p, old, new in pairs
+    ]
+
+
+def whole_diff(
+    journal: Journal, a: RunInfo, b: RunInfo
+) -> tuple[RunDiff, list[tuple[Pair, Lineage, Lineage]]]:
+    one, two = whole(journal, a), whole(journal, b)
+    diff = diff_runs(one, two)
+    return diff, [(pair, one, two) for pair in diff.differing]
 
 
 @given(plan_texts(), SEEDS, SEEDS, st.integers(0, 6))
@@ -125,7 +150,24 @@ def test_runs_that_are_compared_from_where_they_part_differ_as_whole_runs_do(
 ) -> None:
     plan = plan_of(text)
     a, b = run_of(journal, plan, world), run_of(journal, plan, world, other, share)
-    diff, old, new = compare_runs(journal, a, b)
-    one, two = whole(journal, a), whole(journal, b)
-    assert words(old, new, diff) == words(one, two, diff_runs(one, two))
-    assert diff.upto is None
+    compared = compare_runs(journal, a, b)
+    diff, pairs = whole_diff(journal, a, b)
+    assert words([*compared.found]) == words(pairs)
+    assert (repr(compared.inputs), compared.alike) == (repr(diff.inputs), diff.alike)
+    assert compared.upto is None
+
+
+@given(plan_texts(), SEEDS, SEEDS, st.integers(1, 8))
+@settings(max_examples=20, deadline=None, suppress_health_check=_QUIET)
+def test_a_comparison_that_ends_early_has_the_first_difference(
+    journal: Journal, text: str, world: int, other: int, share: int
+) -> None:
+    plan = plan_of(text)
+    a, b = run_of(journal, plan, world), run_of(journal, plan, world, other, share)
+    compared = compare_runs(journal, a, b, most=1)
+    diff, pairs = whole_diff(journal, a, b)
+    assert words([*compared.found[:1]]) == words(pairs[:1])
+    if compared.upto is None:
+        assert (words([*compared.found]), compared.alike) == (words(pairs), diff.alike)
+    else:
+        assert len(compared.found) > 1

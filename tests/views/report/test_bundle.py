@@ -33,10 +33,22 @@ def test_modules_come_before_those_that_import_them_and_each_once():
 
 
 def test_a_circle_of_modules_and_a_module_that_is_not_there_are_refused():
-    with pytest.raises(NotBundled, match=r"\./a\.js imports itself"):
+    with pytest.raises(NotBundled, match=r"a\.js imports itself"):
         bundle({"./a.js": 'import { a } from "./a.js";'}, "./a.js")
-    with pytest.raises(NotBundled, match=r"\./b\.js is not there"):
+    with pytest.raises(NotBundled, match=r"b\.js is not there"):
         bundle({"./a.js": 'import { b } from "./b.js";'}, "./a.js")
+
+
+def test_modules_of_other_folders_are_found_beside_their_importer():
+    script = bundle(
+        {
+            "web/app.js": 'import { b } from "../viewer/b.js";\nb;\n',
+            "viewer/b.js": 'import { c } from "./c.js";\nexport const b = c;\n',
+            "viewer/c.js": "export const c = 1;\n",
+        },
+        "web/app.js",
+    )
+    assert script.index("const c = 1;") < script.index("const b = c;") < script.index("\nb;")
 
 
 def test_what_would_end_the_script_is_refused():

@@ -12,6 +12,7 @@ _PLANS, _RUNS, _MORE = "Plans", "Runs", "More"
 
 COMMANDS: dict[str, Entry] = {
     "compile": Entry(f"{_HERE}.compile:compile_goal", "Make a plan for a goal.", _PLANS),
+    "chat": Entry(f"{_HERE}.chat:chat", "Talk with a model that calls tools and makes plans.", _PLANS),
     "check": Entry(f"{_HERE}.check:check", "Say what is wrong with plans.", _PLANS),
     "fmt": Entry(f"{_HERE}.fmt:fmt", "Write plans in their canonical form.", _PLANS),
     "graph": Entry(f"{_HERE}.graph:graph", "Draw a plan.", _PLANS),
@@ -58,6 +59,8 @@ COMMANDS: dict[str, Entry] = {
     ),
     "tools": Entry(f"{_HERE}.tools:tools", "List the tools that a plan can call.", _MORE),
     "trust": Entry(f"{_HERE}.trust.group:trust", "Say which tools of MCP servers are trusted.", _MORE),
+    "login": Entry(f"{_HERE}.login:login", "Log in to an MCP server that asks for it.", _MORE),
+    "logout": Entry(f"{_HERE}.login:logout", "Forget the login with an MCP server.", _MORE),
     "models": Entry(f"{_HERE}.models.group:models", "Fetch models that run on this machine.", _MORE),
     "mcp": Entry(f"{_HERE}.mcp:mcp", "Serve callsheet to MCP clients: stdio or HTTP.", _MORE),
     "doctor": Entry(f"{_HERE}.doctor:doctor", "Look whether everything needed is in order.", _MORE),

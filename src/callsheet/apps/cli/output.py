@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -21,11 +21,34 @@ from callsheet.views.columns import json_head
 
 def print_json(value: object) -> None:
     """One JSON value on standard output; characters that a terminal would obey are escaped in it."""
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    text = _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    text = _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", _laid_out(value))
     click.echo(text.encode("utf-8", "backslashreplace"))
 
 
+def _laid_out(value: object) -> str:
+    """A value as JSON of many lines; the items of an object's long lists have one each, which is faster."""
+    fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    many = {name: items for name, item in fields.items() if len(items := _items(item)) > _MANY}
+    if not many:
+        return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    said: list[str] = []
+    for name, item in fields.items():
+        if name in many:
+            lines = ",\n    ".join([_on_a_line(each) for each in many[name]])
+            text = f"[\n    {lines}\n  ]"
+        else:
+            text = json.dumps(item, ensure_ascii=False, indent=2, default=str).replace("\n", "\n  ")
+        said.append(f"  {json.dumps(name, ensure_ascii=False)}: {text}")
+    return "{\n" + ",\n".join(said) + "\n}"
+
+
+def _items(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+_on_a_line = json.JSONEncoder(ensure_ascii=False, default=str).encode
+_MANY = 1_000
+"""Items of a list from which on each has a line."""
 _OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """What JSON leaves as it is, and a terminal may not: C1 controls, and what turns the order of text."""
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import NamedTuple, TypeVar
 
 from callsheet.api.given import id_of_run
-from callsheet.apps.cli.runs import shown_status
 from callsheet.apps.cli.veil import Veil
 from callsheet.apps.credentials import credentials_for
 from callsheet.apps.hosting.carried import Carried, Stage
@@ -26,10 +25,12 @@ from callsheet.apps.hosting.revising import consented, revised
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.hosting.telling import told_outcome
 from callsheet.apps.hosting.watching import Sight, Standing, follow
+from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.session import Setup
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
+from callsheet.ports.tools import Tool
 from callsheet.runtime import forking
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.cancelling import PATIENCE, cancel_run
@@ -62,6 +63,7 @@ class Host:
     At most `most_running` runs are under way at once, and `most_queued` wait for a place; more are refused
     (API011). All are held to `policy` and within `limits`. Leaving the context interrupts what is under way:
     the journal carries it on, here or elsewhere. `say` hears what is noteworthy.
+    `more_tools` are there besides those of the setup.
     """
 
     def __init__(
@@ -74,9 +76,10 @@ class Host:
         most_running: int = 16,
         most_queued: int = 1_000,
         say: Callable[[str], None] = _log.info,
+        more_tools: Iterable[Tool] = (),
     ) -> None:
         self.journal = journal
-        self.tools = SharedTools(setup)
+        self.tools = SharedTools(setup, more_tools)
         self.veil = Veil(setup.settings.secrets.shapes)
         self.house = House(self.tools, limits or setup.settings.limits, policy, say, self.beside)
         self._most = most_running + most_queued

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 
 from callsheet.api.agents import AgentRules
 from callsheet.api.reach import absent_tools, take_in
-from callsheet.apps.session import Setup, Toolbox, choose_servers, local_tools, open_toolbox, pin_keeper
+from callsheet.apps.session import Setup, Toolbox, choose_servers, open_toolbox, pin_keeper
+from callsheet.apps.shelf import Shelf
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import JSON, Plan
-from callsheet.ports.tools import Registry
+from callsheet.ports.tools import Registry, Tool
 from callsheet.sealing.configured import configured, in_environment
 
 if TYPE_CHECKING:
@@ -34,12 +35,17 @@ _PAUSE = 30.0
 class SharedTools:
     """The tools of a setup, as an async context manager; leaving it ends its servers.
 
-    Raises CallsheetError where a Python file of tools cannot be loaded.
+    `more` are tools of the process itself, which no setup names. Raises CallsheetError where a Python file
+    of tools cannot be loaded.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, more: Iterable[Tool] = ()) -> None:
         self.setup = setup
-        self._local = local_tools(setup)
+        self.shelf = Shelf(setup)
+        """The tools that need no server, for who only looks at plans."""
+        self._local = self.shelf.local
+        for tool in more:
+            self._local.add(tool)
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._pool: McpPool | None = None
@@ -60,11 +66,6 @@ class SharedTools:
     async def close(self) -> None:
         """End the servers."""
         await self._stack.aclose()
-
-    @property
-    def local(self) -> Registry:
-        """The tools that need no server."""
-        return self._local
 
     async def for_plan(self, plan: Plan | None, agents: AgentRules | None = None) -> Toolbox:
         """The tools that a plan calls, or all; what could not be opened stands in the diagnostics.
@@ -121,11 +122,13 @@ class SharedTools:
         if not chosen.configs:
             self._box = replace(self._box, diagnostics=chosen.diagnostics)
             return
-        from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - only where servers are opened
+        from callsheet.api.logins import login_file  # noqa: PLC0415 - only where servers are opened
+        from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - as above
 
         sink, pins = folder_sink(self.setup.data / "files"), pin_keeper(self.setup.settings)
         self._configs, self._doubts = chosen.configs, chosen.diagnostics
-        self._pool = await self._stack.enter_async_context(McpPool(chosen.configs, blob_sink=sink, pins=pins))
+        pool = McpPool(chosen.configs, blob_sink=sink, pins=pins, logins=login_file())
+        self._pool = await self._stack.enter_async_context(pool)
 
     def _toolbox(self, registry: Registry, found: tuple[Diagnostic, ...] = ()) -> Toolbox:
         secrets = in_environment(os.environ)
@@ -133,6 +136,8 @@ class SharedTools:
             from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - as above
 
             secrets = (*secrets, *credentials_of(self._configs))
+        if self._pool is not None:
+            secrets = (*secrets, *self._pool.secrets())
         return Toolbox(
             registry,
             tuple(dict.fromkeys(Path(config.origin) for config in self._configs)),

@@ -271,6 +271,12 @@ class DiffQuery(Query):
     other: RunId
 
 
+class DocumentQuery(Query):
+    """What the viewer shows beside a run."""
+
+    other: RunId | None = Field(None, description="A run with which it is compared.")
+
+
 class LctlQuery(Query):
     """The moment and the kind of a hand-off."""
 

@@ -6,14 +6,13 @@ In: requests for `/` and for what it loads. Out: static files under a strict con
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cache
-from importlib.resources import files
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from callsheet.apps.http.problems import Problem, problem_of
 from callsheet.apps.http.state import State
+from callsheet.apps.web.bundled import assets
 
 Answers = Callable[[State, Request], Awaitable[Response]]
 POLICY = "; ".join(
@@ -31,12 +30,6 @@ POLICY = "; ".join(
     )
 )
 """What pages of the viewer may do: load their own files and ask this server, nothing else."""
-_TYPES = {
-    "html": "text/html; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "svg": "image/svg+xml",
-}
 
 
 async def index(_state: State, _request: Request) -> Response:
@@ -54,18 +47,8 @@ WEB: Mapping[str, Answers] = {"/": index, "/assets/{name}": asset}
 
 
 def _file(name: str) -> Response:
-    found = _assets().get(name)
+    found = assets().get(name)
     if found is None:
         return problem_of(Problem("API009", f"there is no file {name[:80]!a}"))
-    kind, data = found
-    return Response(data, 200, {"content-security-policy": POLICY, "cache-control": "no-cache"}, kind)
-
-
-@cache
-def _assets() -> Mapping[str, tuple[str, bytes]]:
-    """The files of the viewer by name, with their types: only what is in the package is ever served."""
-    folder = files("callsheet.apps.http") / "static"
-    named = ((each.name, each.name.rpartition(".")[2]) for each in folder.iterdir() if each.is_file())
-    return {
-        name: (_TYPES[suffix], (folder / name).read_bytes()) for name, suffix in named if suffix in _TYPES
-    }
+    headers = {"content-security-policy": POLICY, "cache-control": "no-cache"}
+    return Response(found.data, 200, headers, found.media_type)

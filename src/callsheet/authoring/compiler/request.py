@@ -40,7 +40,7 @@ class Options:
 
     max_tools: int | None = None
     max_steps: int = 12
-    max_tokens: int | None = 1_500
+    max_tokens: int | None = 2_000
     constrained: bool = True
     repairs: bool = True
     second_look: bool = True

@@ -28,7 +28,7 @@ class Talk(Attempt):
     __slots__ = ("actions", "allowed", "answer", "next", "open", "refused", "seen", "turns")
 
     def __init__(self, frame: Frame, index: int, key: str, args: dict[str, Any], inputs: list[JSON]) -> None:
-        super().__init__(frame, index, key, args, inputs)
+        self.begin(frame, index, key, args, inputs)
         self.turns: list[Turn] = []
         self.answer: JSON = None
         self.actions: tuple[Action, ...] = ()
@@ -81,7 +81,7 @@ class InnerCall(Attempt):
 
     def __init__(self, talk: Talk, place: int, code: StepCode, args: dict[str, Any]) -> None:
         key = turn_key(talk.key, len(talk.turns) + 1, place + 1)
-        super().__init__(talk.frame, talk.index, key, args, [])
+        self.begin(talk.frame, talk.index, key, args, [])
         self.talk = talk
         self.place = place
         self.called = code
@@ -105,7 +105,7 @@ def opened(frame: Frame, index: int, key: str, args: dict[str, Any], inputs: lis
     """The first attempt of a call: a talk where it takes several turns."""
     code = frame.code
     if code.loop is None or (code.kind is Kind.MODEL and rounds_in(args) == 1):
-        return Attempt(frame, index, key, args, inputs)
+        return Attempt().begin(frame, index, key, args, inputs)
     return Talk(frame, index, key, args, inputs)
 
 

@@ -1,8 +1,6 @@
 """A page of the web as text, over connections to checked addresses only.
 
-The host is resolved once, its addresses are checked, and the connection goes to the checked
-address itself with the host's name for TLS and in the Host header: what a name resolves to later
-does not matter. Redirects are followed by hand, each of them like a first request.
+Redirects are followed by hand, each of them like a first request.
 """
 
 from __future__ import annotations
@@ -10,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import codecs
 import re
-import socket
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple, TypeAlias
 from urllib.parse import urljoin
@@ -21,6 +18,7 @@ from callsheet.policy.addresses import IP, AddressRefused, AllowedHosts, Target,
 from callsheet.ports.builtin.html import conversion, looks_like_html, to_markdown
 from callsheet.ports.builtin.settings import FetchSettings
 from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.reaching import UnknownHost, resolve, send_to
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -54,6 +52,8 @@ async def fetch(url: str, settings: FetchSettings, leads: Leads = None) -> Page:
             return await _follow(url, settings, leads)
     except TimeoutError:
         raise ToolFailed(f"{url} took longer than {settings.timeout:g} seconds") from None
+    except UnknownHost as error:
+        raise ToolFailed(str(error)) from None
     except AddressRefused as error:
         raise ToolFailed(f"{url} is refused: {error}") from None
     except httpx2.HTTPError as error:
@@ -65,7 +65,7 @@ async def _follow(url: str, settings: FetchSettings, leads: Leads) -> Page:
     target = parse_url(url)
     async with httpx2.AsyncClient(trust_env=False, timeout=settings.timeout) as client:
         for _ in range(settings.max_redirects + 1):
-            addresses = checked(target, await _resolve(target), allowed)
+            addresses = checked(target, await resolve(target), allowed)
             answer = await _get(client, target, addresses, settings)
             if isinstance(answer, Page):
                 return answer
@@ -76,35 +76,16 @@ async def _follow(url: str, settings: FetchSettings, leads: Leads) -> Page:
     raise ToolFailed(f"{url} leads through more than {settings.max_redirects} redirects")
 
 
-async def _resolve(target: Target) -> list[str]:
-    loop = asyncio.get_running_loop()
-    try:
-        found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        raise ToolFailed(f"the host {target.host} is not known") from None
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
-
-
 async def _get(
     client: httpx2.AsyncClient, target: Target, addresses: list[IP], settings: FetchSettings
 ) -> Page | str:
     """The page, or the address it redirects to; the first address that answers is taken."""
-    headers = {"Host": target.authority, "User-Agent": settings.user_agent, "Accept": "text/html,*/*;q=0.8"}
-    for last, address in ((address is addresses[-1], address) for address in addresses):
-        request = client.build_request(
-            "GET", target.at(address), headers=headers, extensions={"sni_hostname": target.host}
-        )
-        try:
-            response = await client.send(request, stream=True)
-        except httpx2.ConnectError:
-            if last:
-                raise
-            continue
-        try:
-            return await _read(response, target, settings.max_bytes)
-        finally:
-            await response.aclose()
-    raise ToolFailed(f"{target.host} has no address")
+    headers = {"User-Agent": settings.user_agent, "Accept": "text/html,*/*;q=0.8"}
+    response = await send_to(client, "GET", target, addresses, headers)
+    try:
+        return await _read(response, target, settings.max_bytes)
+    finally:
+        await response.aclose()
 
 
 async def _read(response: httpx2.Response, target: Target, limit: int) -> Page | str:

@@ -4,12 +4,7 @@ The SDK is imported only when a server is reached.
 """
 
 from callsheet.ports.mcp.config import (
-    HttpServer,
     McpConfigFile,
-    McpServerConfig,
-    StdioServer,
-    ToolProbe,
-    ToolRule,
     load_config,
     load_configs,
     parse_config,
@@ -18,13 +13,24 @@ from callsheet.ports.mcp.content import BlobSink, folder_sink
 from callsheet.ports.mcp.credentials import credentials_of
 from callsheet.ports.mcp.discovery import discover
 from callsheet.ports.mcp.pool import McpPool, ServerStatus
+from callsheet.ports.mcp.servers import (
+    Grant,
+    HttpServer,
+    McpServerConfig,
+    OAuthRules,
+    StdioServer,
+    ToolProbe,
+    ToolRule,
+)
 
 __all__ = [
     "BlobSink",
+    "Grant",
     "HttpServer",
     "McpConfigFile",
     "McpPool",
     "McpServerConfig",
+    "OAuthRules",
     "ServerStatus",
     "StdioServer",
     "ToolProbe",

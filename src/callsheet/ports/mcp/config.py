@@ -10,87 +10,26 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from ipaddress import ip_address
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
-from urllib.parse import urlsplit
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir import Effect, OnInDoubt
 from callsheet.ports.mcp.jsontext import Node, fail, parse
+from callsheet.ports.mcp.servers import (
+    DEFAULT_TIMEOUT,
+    Grant,
+    HttpServer,
+    McpServerConfig,
+    OAuthRules,
+    StdioServer,
+    ToolProbe,
+    ToolRule,
+    is_safe,
+)
 
-_Word = TypeVar("_Word", Effect, OnInDoubt)
-
-DEFAULT_TIMEOUT = 60.0
-"""Seconds that a call may take where the configuration says nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class StdioServer:
-    """A server that is started as a child process and spoken to on its standard streams."""
-
-    command: str
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    cwd: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HttpServer:
-    """A server at a URL; `sse` is the transport of 2024, else streamable HTTP."""
-
-    url: str
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    sse: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ToolProbe:
-    """The tool of the same server that tells whether a call of another one took place.
-
-    `arguments` are those of the call's arguments that it is given (None: those it declares), and
-    `key_argument` is the one under which it is given the idempotency key.
-    """
-
-    tool: str
-    arguments: tuple[str, ...] | None = None
-    key_argument: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ToolRule:
-    """What the operator says of a tool beside its effect.
-
-    `key_argument` is the argument that the idempotency key is handed over in; plans do not see it.
-    """
-
-    key_argument: str | None = None
-    probe: ToolProbe | None = None
-    on_in_doubt: OnInDoubt | None = None
-    max_concurrent: int | None = None
-    """How many of its calls may be under way at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class McpServerConfig:
-    """A server: how to reach it, and what the operator says about its tools.
-
-    `effects` gives tools by the server's own names their effect; `trusted` lets the server's
-    hints count (`readOnlyHint`, `idempotentHint`); `timeout` is for one call, in seconds; `rules`
-    say of single tools what is to be done about calls that may have taken place, and `max_concurrent` how
-    many calls of all its tools may be under way at once.
-    """
-
-    name: str
-    transport: StdioServer | HttpServer
-    effects: Mapping[str, Effect] = field(default_factory=dict[str, Effect])
-    trusted: bool = False
-    timeout: float = DEFAULT_TIMEOUT
-    origin: str = "<code>"
-    """The file that names the server."""
-    rules: Mapping[str, ToolRule] = field(default_factory=dict[str, ToolRule])
-    max_concurrent: int | None = None
+_Word = TypeVar("_Word", Effect, Grant, OnInDoubt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +63,8 @@ _OTHERS = frozenset(
 """Keys of other clients that change nothing here."""
 _RULE = ("effect", "key_argument", "probe", "on_in_doubt", "max_concurrent")
 _PROBE = ("tool", "arguments", "key_argument")
-_EXTENSION = ("effects", "trusted", "timeout", "max_concurrent")
+_EXTENSION = ("effects", "trusted", "timeout", "max_concurrent", "oauth")
+_OAUTH = ("grant", "client_id", "client_secret", "client_metadata_url", "issuer", "scope", "redirect_port")
 _HTTP_TYPES = frozenset({"http", "streamable-http", "streamableHttp", "streamable_http"})
 
 
@@ -162,17 +102,6 @@ def load_configs(paths: list[Path], environ: Mapping[str, str] | None = None) ->
 
 
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
-
-
-def _is_safe(url: str) -> bool:
-    """Whether what is sent to an address is read by nobody on the way: it is encrypted, or stays here."""
-    if url.lower().startswith("https://"):
-        return True
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 class _Reading:
@@ -214,6 +143,8 @@ class _Reading:
         transport = self.transport(name, entry, node)
         extension = self.table(entry["callsheet"], '"callsheet"') if "callsheet" in entry else {}
         self.known(extension, _EXTENSION, frozenset())
+        if "oauth" in extension:
+            transport = self.with_oauth(transport, extension["oauth"])
         effects = self.table(extension["effects"], '"effects"') if "effects" in extension else {}
         told = {tool: self.rule(tool, value) for tool, value in effects.items()}
         timeout = extension.get("timeout", entry.get("timeout"))
@@ -227,6 +158,50 @@ class _Reading:
             rules={tool: rule for tool, (_, rule) in told.items() if rule != ToolRule()},
             max_concurrent=self.at_once(extension),
         )
+
+    def with_oauth(self, transport: StdioServer | HttpServer, node: Node) -> HttpServer:
+        """The transport with what stands in "oauth"."""
+        entry = self.table(node, '"oauth"')
+        self.known(entry, _OAUTH, frozenset())
+        if not isinstance(transport, HttpServer):
+            self.wrong(node.span, "a server that is started by a command has no login", "leave it out")
+        if any(name.lower() == "authorization" for name in transport.headers):
+            self.wrong(node.span, "the header Authorization and a login exclude one another", "leave one out")
+        texts = {key: self.text(entry[key], key) for key in _OAUTH[1:-1] if key in entry}
+        grant = self.word(Grant, "grant", entry["grant"]) if "grant" in entry else Grant.LOGIN
+        rules = OAuthRules(grant=grant, redirect_port=self.port(entry), **texts)
+        secret = rules.client_secret
+        if secret and not re.match(r"(?:env|file):.", secret):
+            way_out = '"env:VARIABLE" or "file:PATH": the secret itself has no place in this file'
+            self.wrong(entry["client_secret"].span, "a client secret is not written here", way_out)
+        if rules.grant is Grant.CLIENT_CREDENTIALS and not secret:
+            self.wrong(
+                node.span,
+                "client credentials are a client_id and a client_secret",
+                '"client_secret": "env:…"',
+            )
+        if secret and not (rules.client_id and rules.issuer):
+            way_out = '"issuer": "https://…", as its metadata names it'
+            self.wrong(
+                node.span,
+                "a client secret needs its client_id, and the issuer that it may be sent to",
+                way_out,
+            )
+        for key in ("issuer", "client_metadata_url"):
+            if key in entry and not (
+                texts[key].startswith("https://") or (key == "issuer" and is_safe(texts[key]))
+            ):
+                self.wrong(entry[key].span, f'"{key}" must be an address that starts with https://')
+        return replace(transport, oauth=rules)
+
+    def port(self, entry: dict[str, Node]) -> int:
+        """The port that logins come back to, 0 for any."""
+        if "redirect_port" not in entry:
+            return 0
+        value = entry["redirect_port"].value
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 65_536:
+            self.wrong(entry["redirect_port"].span, '"redirect_port" must be a number from 1 to 65535')
+        return value
 
     def rule(self, tool: str, node: Node) -> tuple[Effect | None, ToolRule]:
         """What stands behind a tool's name in "effects": an effect, or an object that says more."""
@@ -286,7 +261,7 @@ class _Reading:
             headers = {
                 k: self.text(v, "headers") for k, v in self.table(entry.get("headers"), '"headers"').items()
             }
-            if headers and not _is_safe(url):
+            if headers and not is_safe(url):
                 message = f"headers of the server {name!r} go over the wire as they are: its url is http://"
                 way_out = "reach it by https://, or leave the headers out"
                 span = entry["headers"].key or entry["headers"].span

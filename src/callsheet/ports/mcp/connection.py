@@ -16,17 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.calls import ToolFailed
-from callsheet.ports.mcp.config import HttpServer, McpServerConfig
 from callsheet.ports.mcp.declarations import no_two_alike, pin_of
 from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened
 from callsheet.ports.mcp.late import LateAnswers, heard
+from callsheet.ports.mcp.oauth.noted import troubles
 from callsheet.ports.mcp.process import ServerProcess
+from callsheet.ports.mcp.servers import HttpServer, McpServerConfig
 from callsheet.ports.mcp.tracing import TRACEPARENT, within_trace
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY, http_transport, process_transport
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp.client import Client, IncomingMessage
     from mcp_types import CallToolResult, LoggingMessageNotificationParams
+
+    from callsheet.ports.mcp.oauth.sources import TokenSource
 
 _CLOSE = 10.0
 _MAX_PAGES = 1_000
@@ -35,8 +39,11 @@ _MAX_PAGES = 1_000
 class Connection:
     """A session with a server; `open` makes one, `ended` says when it can be used no more."""
 
-    def __init__(self, config: McpServerConfig) -> None:
+    def __init__(self, config: McpServerConfig, tokens: TokenSource | None = None) -> None:
         self.config = config
+        self._tokens = tokens
+        self._barred: CallsheetError | None = None
+        """Why the server has last refused whoever asks."""
         self.declarations: dict[str, dict[str, Any]] = {}
         """The wire objects of its tools, by the server's names."""
         self.pins: dict[str, str] = {}
@@ -52,12 +59,15 @@ class Connection:
         self._logger = logging.getLogger(f"callsheet.mcp.{config.name}")
 
     @classmethod
-    async def open(cls, config: McpServerConfig, within: float) -> Connection:
+    async def open(
+        cls, config: McpServerConfig, within: float, tokens: TokenSource | None = None
+    ) -> Connection:
         """Start or reach the server, agree on a protocol and list its tools, within seconds.
 
+        `tokens` say who asks, where a server at a URL wants to know.
         Raises CallsheetError naming the server and the way out; nothing is left running then.
         """
-        self = cls(config)
+        self = cls(config, tokens)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._live(ready), name=f"mcp {config.name}")
         try:
@@ -69,7 +79,10 @@ class Connection:
             if ready.done() and not ready.cancelled():
                 ready.exception()
             if isinstance(error, Exception):
-                raise not_opened(config, self.process, error, within, self.refusal) from error
+                if self._barred is not None:
+                    raise self._barred from None
+                held = () if tokens is None else tuple(tokens.secrets())
+                raise not_opened(config, self.process, error, within, self.refusal, held) from error
             raise
         return self
 
@@ -121,9 +134,10 @@ class Connection:
         if client is None or self.ended:
             raise ToolFailed(await self._obituary("is gone"))
         scope = asyncio.timeout(seconds)
+        heard_of: list[CallsheetError] = []
         try:
             async with scope:
-                with within_trace(meta.get(TRACEPARENT, "")):
+                with within_trace(meta.get(TRACEPARENT, "")), troubles() as heard_of:
                     return await client.call_tool(name, args, meta=meta or None)  # pyright: ignore[reportArgumentType]
         except TimeoutError:
             if scope.expired():
@@ -132,6 +146,8 @@ class Connection:
                 raise ToolFailed(f"no answer within {seconds:g} s", in_doubt=True) from None
             raise ToolFailed("the connection timed out", in_doubt=True) from None
         except Exception as error:
+            if heard_of:
+                raise _unwelcome(heard_of[-1]) from None  # it was refused, and not made
             raise await self._failed(error) from error
 
     def _result(self, result: dict[str, Any] | None, error: str) -> CallToolResult | ToolFailed:
@@ -183,7 +199,7 @@ class Connection:
             transport = self.config.transport
             if isinstance(transport, HttpServer):
                 await asyncio.to_thread(importlib.import_module, "mcp.client")
-                streams = http_transport(transport, self._refused)
+                streams = http_transport(transport, self._refused, self._auth(transport.url))
             else:
                 self.process = await ServerProcess.start(self.config.name, transport)
                 try:
@@ -196,7 +212,7 @@ class Connection:
             async with self._new_client(heard(streams, self._late)) as client:
                 self._client = client
                 await self.list_tools()
-                self.refusal = None
+                self.refusal = self._barred = None
                 if not ready.done():
                     ready.set_result(None)
                 watch = asyncio.create_task(self._watch(client), name=f"mcp {self.config.name} changes")
@@ -214,6 +230,16 @@ class Connection:
             self._over.set()
             if not ready.done():
                 ready.cancel()
+
+    def _auth(self, url: str) -> httpx2.Auth | None:
+        if self._tokens is None:
+            return None
+        from callsheet.ports.mcp.oauth.bearer import Bearer  # noqa: PLC0415 - the SDK is there now
+
+        return Bearer(self.config.name, url, self._tokens, self._bar)
+
+    def _bar(self, trouble: CallsheetError) -> None:
+        self._barred = trouble
 
     def _new_client(self, streams: Any) -> Client:
         from mcp.client import Client  # noqa: PLC0415 - imported a moment ago, in a thread
@@ -299,6 +325,12 @@ class Connection:
         except Exception as error:
             failed = await self._failed(error)
             raise ToolFailed(f"{failed} (when its tools were asked for again); not called") from error
+
+
+def _unwelcome(trouble: CallsheetError) -> ToolFailed:
+    """What a plan sees of a call that was refused for its login."""
+    told = trouble.diagnostics[0]
+    return ToolFailed(f"{told.message}; {told.help}" if told.help else told.message)
 
 
 async def _finished(task: asyncio.Task[None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from callsheet.ports.mcp.config import HttpServer, McpServerConfig, StdioServer
+from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, StdioServer
 from callsheet.sealing.configured import configured, in_address, in_arguments, in_environment, in_headers
 from callsheet.sealing.finder import Finder
 from callsheet.sealing.shapes import Shapes
@@ -25,6 +25,6 @@ def _credentials(transport: StdioServer | HttpServer) -> Iterator[str]:
         yield from in_arguments(transport.args)
 
 
-def finder_for(transport: StdioServer | HttpServer) -> Finder:
-    """Finds what a server was given, and what looks like a credential, in what it says."""
-    return Finder(configured(_credentials(transport)), Shapes())
+def finder_for(transport: StdioServer | HttpServer, held: Iterable[str] = ()) -> Finder:
+    """Finds what a server was given, `held` of a login too, and what looks like a credential."""
+    return Finder(configured((*_credentials(transport), *held)), Shapes())

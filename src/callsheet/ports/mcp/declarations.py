@@ -16,7 +16,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import CallKind, Effect, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS
-from callsheet.ports.mcp.config import McpServerConfig, ToolRule
+from callsheet.ports.mcp.servers import McpServerConfig, ToolRule
 from callsheet.ports.tools import ToolSpec
 
 _NAME = re.compile(r"[A-Z][A-Z0-9_]*")

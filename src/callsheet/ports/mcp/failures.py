@@ -6,13 +6,14 @@ what was tried and the way out. No environment, argument, header or password is 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import cast
 from urllib.parse import urlsplit
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ports.mcp.config import HttpServer, McpServerConfig, StdioServer
 from callsheet.ports.mcp.credentials import finder_for
 from callsheet.ports.mcp.process import ServerProcess
+from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, StdioServer
 from callsheet.sealing.masking import mask_text
 
 _UNREADABLE = (
@@ -61,10 +62,11 @@ def not_opened(
     error: Exception,
     within: float,
     refusal: str | None = None,
+    held: Iterable[str] = (),
 ) -> CallsheetError:
     """The diagnostic for a session that could not be opened within seconds.
 
-    `refusal` is the status of the last error that a URL answered with.
+    `refusal` is the status of the last error that a URL answered with, `held` are secrets that it was given.
     """
     inner = _innermost(error)
     if isinstance(inner, CallsheetError):
@@ -76,10 +78,10 @@ def not_opened(
         if isinstance(error, TimeoutError):
             return _late(name, f"at {place}", within)
         if refusal is None and _is_protocol(error):
-            return _refused(name, f"at {place}", transport, error)
+            return _refused(name, f"at {place}", _masked(transport, because(error), held))
         return CallsheetError.single(
             "TOL013",
-            f"{name} at {place} cannot be reached: {_masked(transport, refusal or because(error))}",
+            f"{name} at {place} cannot be reached: {_masked(transport, refusal or because(error), held)}",
             help="see that it runs and that the url is right, its path too (often /mcp)",
         )
     how = f"started with {transport.command!r}"
@@ -92,7 +94,7 @@ def not_opened(
     if isinstance(error, TimeoutError):
         words = process.tail.text() if process is not None else ""
         return _late(name, how, within, words)
-    return _refused(name, how, transport, error)
+    return _refused(name, how, _masked(transport, because(error)))
 
 
 def _is_protocol(error: BaseException) -> bool:
@@ -109,13 +111,13 @@ def _late(name: str, how: str, within: float, words: str = "") -> CallsheetError
     )
 
 
-def _masked(transport: HttpServer | StdioServer, text: str) -> str:
-    return mask_text(text, finder_for(transport))
+def _masked(transport: HttpServer | StdioServer, text: str, held: Iterable[str] = ()) -> str:
+    return mask_text(text, finder_for(transport, held))
 
 
-def _refused(name: str, how: str, transport: HttpServer | StdioServer, error: Exception) -> CallsheetError:
+def _refused(name: str, how: str, why: str) -> CallsheetError:
     return CallsheetError.single(
         "TOL014",
-        f"{name}, {how}, did not agree on a session: {_masked(transport, because(error))}",
+        f"{name}, {how}, did not agree on a session: {why}",
         help="see that it is an MCP server and speaks a protocol version that callsheet knows",
     )

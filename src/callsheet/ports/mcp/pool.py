@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,10 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_
 from callsheet.ir import JSON
 from callsheet.machine import Fact
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.mcp.config import McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.connection import Connection
 from callsheet.ports.mcp.content import BlobSink, has_blobs, untold_texts, value_of
 from callsheet.ports.mcp.declarations import hint_against, is_plain, qualified_name, spec_of
+from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.tracing import TRACEPARENT
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY
 from callsheet.ports.mcp.trust import (
@@ -36,9 +36,15 @@ from callsheet.ports.mcp.trust import (
 from callsheet.ports.probes import Probed, Prober, probed_json
 from callsheet.ports.slots import Slots
 from callsheet.ports.tools import Handler, Tool, ToolSpec
+from callsheet.sealing.configured import configured
+from callsheet.sealing.finder import Finder
+from callsheet.sealing.masking import mask_value
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
+
+    from callsheet.ports.mcp.oauth.file import LoginFile
+    from callsheet.ports.mcp.oauth.sources import TokenSource
 
 _log = logging.getLogger("callsheet.mcp")
 
@@ -62,7 +68,8 @@ class McpPool:
     `blob_sink` keeps the bytes of pictures and files that servers send (`folder_sink` writes
     them into a folder); without one they stay in the values as base64. `start_timeout` is in
     seconds and for each server. `pins` judges what servers declare by what is known of them; without
-    it every tool counts as it is declared when its server is opened.
+    it every tool counts as it is declared when its server is opened. `logins` holds the logins with servers
+    that ask for one.
 
         async with McpPool(load_config(path).servers) as pool:
             await pool.connect()
@@ -78,9 +85,10 @@ class McpPool:
         blob_sink: BlobSink | None = None,
         start_timeout: float = START_TIMEOUT,
         pins: PinKeeper | None = None,
+        logins: LoginFile | None = None,
     ) -> None:
         self._pins = pins
-        self._servers = [_Server(config, blob_sink, start_timeout) for config in configs]
+        self._servers = [_Server(config, blob_sink, start_timeout, logins) for config in configs]
 
     async def __aenter__(self) -> McpPool:
         return self
@@ -129,6 +137,11 @@ class McpPool:
         """The servers that are open now."""
         return [server.status() for server in self._servers if server.is_open]
 
+    def secrets(self) -> Iterator[str]:
+        """The tokens and secrets of logins that were used so far."""
+        for server in self._servers:
+            yield from server.secrets()
+
     async def close(self) -> None:
         """End all sessions and processes; waits until they are gone, also when it is cancelled."""
         closing = asyncio.gather(*(server.close() for server in self._servers))
@@ -142,10 +155,20 @@ class McpPool:
 class _Server:
     """A configured server and its connection of the moment."""
 
-    def __init__(self, config: McpServerConfig, sink: BlobSink | None, start_timeout: float) -> None:
+    def __init__(
+        self,
+        config: McpServerConfig,
+        sink: BlobSink | None,
+        start_timeout: float,
+        logins: LoginFile | None = None,
+    ) -> None:
         self.config = config
         self._sink = sink
         self._start_timeout = start_timeout
+        self._logins = logins
+        self._tokens: TokenSource | None = None
+        self._held: tuple[str, ...] = ()
+        self._finder = Finder()
         self._connection: Connection | None = None
         self._lock = asyncio.Lock()
         self._closed = False
@@ -165,8 +188,22 @@ class _Server:
             if connection is None or connection.ended:
                 if connection is not None:
                     await connection.close()
-                connection = self._connection = await Connection.open(self.config, self._start_timeout)
+                connection = await Connection.open(self.config, self._start_timeout, self._source())
+                self._connection = connection
             return connection
+
+    def _source(self) -> TokenSource | None:
+        """Where tokens for the server come from: one for all its sessions."""
+        transport = self.config.transport
+        if self._tokens is None and isinstance(transport, HttpServer):
+            from callsheet.ports.mcp.oauth.sources import source_for  # noqa: PLC0415 - brings the SDK
+
+            self._tokens = source_for(self.config.name, transport, self._logins)
+        return self._tokens
+
+    def secrets(self) -> Iterator[str]:
+        """The tokens and secrets that the server was shown so far, and those that they were got with."""
+        return iter(()) if self._tokens is None else self._tokens.secrets()
 
     async def close(self) -> None:
         self._closed = True
@@ -263,9 +300,23 @@ class _Server:
         async def handler(args: dict[str, Any], context: CallContext) -> JSON:
             if key_argument is not None:
                 args = {**args, key_argument: context.idempotency_key}
-            return await self.call(spec, declaration, args, context)
+            try:
+                return self._without_tokens(await self.call(spec, declaration, args, context))
+            except ToolFailed as error:
+                raise ToolFailed(
+                    self._without_tokens(str(error)), in_doubt=error.in_doubt
+                ) from error.__cause__
 
         return handler if self._slots is None else self._slots.sharing(handler)
+
+    def _without_tokens(self, value: Any) -> Any:
+        """What the server says without the tokens that it was shown, new ones too, which no run knows of."""
+        held = tuple(self.secrets())
+        if not held:
+            return value
+        if held != self._held:
+            self._held, self._finder = held, Finder(configured(held))
+        return mask_value(value, self._finder)
 
     async def call(
         self, spec: ToolSpec, declaration: Mapping[str, Any], args: dict[str, Any], context: CallContext
@@ -291,6 +342,10 @@ class _Server:
                 value = answer if isinstance(answer, ToolFailed) else value_of(answer, schema, None)
             except ToolFailed as error:
                 value = error
+            if isinstance(value, ToolFailed):
+                value = ToolFailed(self._without_tokens(str(value)), in_doubt=value.in_doubt)
+            else:
+                value = self._without_tokens(value)
             context.came_late(value)
 
         seconds = spec.timeout or self.config.timeout

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ports.mcp.config import StdioServer
 from callsheet.ports.mcp.credentials import finder_for
+from callsheet.ports.mcp.servers import StdioServer
 from callsheet.sealing.finder import Finder
 from callsheet.sealing.masking import mask_text
 

@@ -15,8 +15,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from callsheet.ports.mcp.bounds import bound_answer, unpacked
-from callsheet.ports.mcp.config import HttpServer
 from callsheet.ports.mcp.process import ServerProcess
+from callsheet.ports.mcp.servers import HttpServer
 
 if TYPE_CHECKING:
     import httpx2
@@ -144,16 +144,20 @@ def _as_utf8(line: bytes) -> bytes:
     return line
 
 
-def http_transport(server: HttpServer, on_refusal: Callable[[str], None]) -> Transport:
-    """The transport to a URL, with the configured headers on every request.
+def http_transport(
+    server: HttpServer, on_refusal: Callable[[str], None], auth: httpx2.Auth | None = None
+) -> Transport:
+    """The transport to a URL, with the configured headers on every request, and `auth`'s token.
 
     `on_refusal` is told the status of each answer that is an error, which the SDK keeps to itself.
     """
-    return _sse_streams(server) if server.sse else _http_streams(server, on_refusal)
+    return _sse_streams(server, auth) if server.sse else _http_streams(server, on_refusal, auth)
 
 
 @asynccontextmanager
-async def _http_streams(server: HttpServer, on_refusal: Callable[[str], None]) -> AsyncGenerator[Any]:
+async def _http_streams(
+    server: HttpServer, on_refusal: Callable[[str], None], auth: httpx2.Auth | None
+) -> AsyncGenerator[Any]:
     import httpx2  # noqa: PLC0415 - comes with mcp, which is reached only now
     from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
 
@@ -168,6 +172,7 @@ async def _http_streams(server: HttpServer, on_refusal: Callable[[str], None]) -
         httpx2.AsyncClient(
             headers=unpacked(server.headers),
             timeout=limits,
+            auth=auth,
             event_hooks={"request": [_name_delivery], "response": [look]},
         ) as http,
         streamable_http_client(server.url, http_client=http) as streams,
@@ -197,7 +202,7 @@ def _key_of(body: bytes) -> str | None:
 
 
 @asynccontextmanager
-async def _sse_streams(server: HttpServer) -> AsyncGenerator[Any]:
+async def _sse_streams(server: HttpServer, auth: httpx2.Auth | None) -> AsyncGenerator[Any]:
     from mcp.client.sse import sse_client  # noqa: PLC0415 - see above
     from mcp.shared._httpx_utils import create_mcp_http_client  # noqa: PLC0415 - as it does by itself
 
@@ -215,6 +220,10 @@ async def _sse_streams(server: HttpServer) -> AsyncGenerator[Any]:
         bound_answer(response, _MAX_MESSAGE)
 
     async with sse_client(
-        server.url, headers=unpacked(server.headers), sse_read_timeout=3600.0, httpx_client_factory=naming
+        server.url,
+        headers=unpacked(server.headers),
+        sse_read_timeout=3600.0,
+        httpx_client_factory=naming,
+        auth=auth,
     ) as streams:
         yield streams

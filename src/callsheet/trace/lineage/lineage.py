@@ -7,7 +7,7 @@ when it is asked for, so that recording a long run stays cheap.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -157,6 +157,11 @@ class Lineage:
             reads=dict(self.reads),
             has_members={},
         )
+
+    def renumber(self, seqs: Mapping[int, int]) -> None:
+        """Give visits and writes the numbers of their events in another run, which has done the same."""
+        self.visits = [visit._replace(seq=seqs.get(visit.seq, visit.seq)) for visit in self.visits]
+        self.writes = [write._replace(seq=seqs.get(write.seq, write.seq)) for write in self.writes]
 
     def forget(self) -> None:
         """Let go of what was found out: more has happened since."""

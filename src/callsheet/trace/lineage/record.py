@@ -14,8 +14,9 @@ from callsheet.ir import JSON, Order, Plan
 from callsheet.ir.collecting import collector_rests
 from callsheet.machine import Command, Event, Failed, Finish, Machine, Started, Status, Succeeded
 from callsheet.machine.frames import Group
+from callsheet.machine.keys import parse_key
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.machine.program import NOWHERE
+from callsheet.machine.program import NOWHERE, Program
 from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.sealing.sealer import SEALED
 from callsheet.store.errors import JournalError
@@ -29,14 +30,21 @@ _ONE_NAME = 1
 _WORDS = (EventType.DECIDED, EventType.SIGNAL)
 
 
-def lineage_of(plan: Plan, entries: Iterable[Entry], plan_of: PlanOf, upto: int | None = None) -> Lineage:
+def lineage_of(
+    plan: Plan,
+    entries: Iterable[Entry],
+    plan_of: PlanOf,
+    upto: int | None = None,
+    program: Program | None = None,
+) -> Lineage:
     """The lineage of a run, or of its events up to the number `upto`.
 
-    Raises JournalError (JRN020) where the events do not begin with a start, or cannot be read.
+    `program` is that of the plan, where it has been made of the same facts before. Raises JournalError
+    (JRN020) where the events do not begin with a start, or cannot be read.
     """
     with collector_rests(True):
         rest = iter(entries)
-        recorder = recorder_of(plan, rest)
+        recorder = recorder_of(plan, rest, program)
         for entry in rest:
             if upto is not None and entry.seq > upto:
                 break
@@ -44,17 +52,19 @@ def lineage_of(plan: Plan, entries: Iterable[Entry], plan_of: PlanOf, upto: int 
         return recorder.done(upto)
 
 
-def recorder_of(plan: Plan, entries: Iterator[Entry]) -> Recorder:
+def recorder_of(plan: Plan, entries: Iterator[Entry], program: Program | None = None) -> Recorder:
     """A recorder that has taken the first entry, the start of a run; raises as `lineage_of` does."""
     first = next(entries, None)
     if first is None:
         raise JournalError("JRN020", "the run has no events", way_out="it was never started")
-    recorder = attending(plan, first)
+    recorder = attending(plan, first, program=program)
     recorder.begin(first)
     return recorder
 
 
-def attending(plan: Plan, first: Entry, hears: Callable[[Note], None] | None = None) -> Recorder:
+def attending(
+    plan: Plan, first: Entry, hears: Callable[[Note], None] | None = None, program: Program | None = None
+) -> Recorder:
     """A recorder beside the machine of a run, which its first entry tells of; `begin` starts both.
 
     `hears` is told of each note of the machine when it has been noted. Raises as `lineage_of` does.
@@ -62,7 +72,7 @@ def attending(plan: Plan, first: Entry, hears: Callable[[Note], None] | None = N
     recorder = Recorder(hears)
     try:
         start = start_from(first.type, first.body)
-        machine = begin(plan, start, recorder.note).machine
+        machine = begin(plan, start, recorder.note, program).machine
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(first, error) from error
     recorder.attend(machine, first.seq, start)
@@ -134,6 +144,8 @@ class Recorder:
         for write in lineage.writes:
             lineage.writes[write.id] = write._replace(seq=planned)
         self._keep(machine.open_commands().values())
+        for key in machine.open_keys():
+            self._opened(program.number_of[parse_key(key).step])
 
     def _leave(self, entry: Entry) -> None:
         if entry.intents is not None:
@@ -162,7 +174,7 @@ class Recorder:
                 lineage.outcomes[event.key] = Outcome(seq, kind, event.value)
             elif type(event) is Failed:
                 lineage.outcomes[event.key] = Outcome(seq, kind, event.error)
-            elif kind in _WORDS and key is not None:
+            elif kind in _WORDS and key is not None and key not in lineage.outcomes:
                 lineage.outcomes[key] = Outcome(seq, kind, said.get("value"))
             commands = self._feed(event, entry)
             if commands:

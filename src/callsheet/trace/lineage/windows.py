@@ -1,6 +1,6 @@
-"""The lineage of the last part of a long run, from a snapshot on: most questions are about what is near.
+"""The lineage of a part of a long run, from a snapshot on: most questions are about what is near.
 
-In: a journal and a run. Out: lineages, the nearest to the end first, that of the whole run last; or a
+In: a journal and a run. Out: lineages, the shortest part first, that of the whole run last; or a
 recorder that stands at a snapshot. Of what was before, a lineage of a part has the values, and says so.
 """
 
@@ -9,37 +9,86 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from callsheet.ir import Plan
+from callsheet.ir import Order, Plan
 from callsheet.ir.collecting import collector_rests
-from callsheet.store.events import decode_body
+from callsheet.machine import Program
+from callsheet.store.events import EventType, decode_body
 from callsheet.store.journal import Journal
 from callsheet.store.reader import RunInfo
 from callsheet.store.replay import restored, start_from
 from callsheet.store.snapshots import Unfit
-from callsheet.trace.lineage.lineage import Lineage
+from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.record import Recorder, lineage_of
 
 _ITEMS = 3
 """The place of a frame's items in the state of a machine; null without a FOREACH."""
+_FURTHER = 2_000
+"""So many events before the end of a part begins the second one that is looked at."""
+_MOST_WRITERS = 500
 
 
-def lineages_in(journal: Journal, info: RunInfo) -> Iterator[Lineage]:
-    """The lineages of a run, of its last part first where there is one; raises JournalError without a run."""
+def lineages_in(journal: Journal, info: RunInfo, name: str = "") -> Iterator[Lineage]:
+    """The lineages of a run, of short parts first where there are such; raises JournalError without a run.
+
+    The parts end where the run does or, where a variable is named, with what has set it last.
+    """
     plan = journal.plan(info.plan_hash)[0]
+    last = _last_write(journal, info, plan, name) if name else None
+    program: Program | None = None
     with collector_rests(True):
-        recorder = recorder_at(journal, info.run_id, plan)
-        if recorder is not None:
-            for entry in journal.entries(info.run_id, recorder.seq - 1):
-                recorder.take(entry, lambda name: journal.plan(name)[0])
-            yield recorder.done(None)
-    yield lineage_of(plan, journal.entries(info.run_id), lambda name: journal.plan(name)[0])
+        begun = None
+        for bound in (last, (last or info.events) - _FURTHER):
+            recorder = (
+                None
+                if bound is not None and bound < 1
+                else recorder_at(journal, info.run_id, plan, bound, program)
+            )
+            if recorder is None:
+                break
+            program = recorder.machine.program
+            if recorder.seq == begun:
+                continue
+            begun = recorder.seq
+            lineage = _from(journal, info.run_id, recorder, last)
+            if last is None or _is_last(lineage, name, last):
+                yield lineage
+    entries = journal.entries(info.run_id)
+    yield lineage_of(plan, entries, lambda name: journal.plan(name)[0], program=program)
 
 
-def recorder_at(journal: Journal, run_id: str, plan: Plan, upto: int | None = None) -> Recorder | None:
+def _from(journal: Journal, run_id: str, recorder: Recorder, upto: int | None) -> Lineage:
+    """What has happened since a recorder's event, or up to another one."""
+    for entry in journal.entries(run_id, recorder.seq - 1):
+        if upto is not None and entry.seq > upto:
+            break
+        recorder.take(entry, lambda name: journal.plan(name)[0])
+    return recorder.done(upto)
+
+
+def _last_write(journal: Journal, info: RunInfo, plan: Plan, name: str) -> int | None:
+    """The event at which a variable was set last, where that is known without going through the run."""
+    writers = [step for step in plan.steps if step.output is not None and step.output.var == name]
+    is_plain = plan.order is Order.TEXT and all(step.group is None for step in writers)
+    if not is_plain or not 0 < len(writers) <= _MOST_WRITERS:
+        return None
+    if journal.has_any(info.run_id, EventType.PLAN, EventType.EDIT):
+        return None
+    return journal.last_outcome(info.run_id, [step.id for step in writers])
+
+
+def _is_last(lineage: Lineage, name: str, seq: int) -> bool:
+    """Whether a variable was set at this event: an outcome that came before its turn sets it later."""
+    write = lineage.current.get(name, NONE)
+    return write != NONE and lineage.writes[write].seq == seq
+
+
+def recorder_at(
+    journal: Journal, run_id: str, plan: Plan, upto: int | None = None, program: Program | None = None
+) -> Recorder | None:
     """A recorder at the last snapshot, up to an event; it is to take the entries from that snapshot on.
 
     None where there is none, or one from which little would be known: amid a FOREACH, a group, a graph, or in
-    a new plan.
+    a new plan. `program` is that of the plan, where it has been made before.
     """
     snapshot = journal.last_snapshot(run_id, upto)
     if snapshot is None:
@@ -57,6 +106,7 @@ def recorder_at(journal: Journal, run_id: str, plan: Plan, upto: int | None = No
             lambda seqs: journal.bodies(run_id, seqs),
             lambda name: journal.plan(name)[0],
             recorder.note,
+            program=program,
         )
     except (Unfit, KeyError, TypeError, ValueError):
         return None

@@ -56,7 +56,7 @@ def action_of(visit: Visit) -> str:
     if visit.outcome is Outcome.SKIPPED:
         return f"SKIPPED: {visit.detail}" + (f"; {parts[-1]}" if visit.control else "")
     if visit.attempts > 1:
-        parts.append(f"{visit.attempts} attempts")
+        parts[0] += f" ({visit.attempts} attempts)"
     if visit.failures:
         parts.append(f"{visit.failures} items failed")
     if visit.cast_failed:

@@ -51,6 +51,13 @@ class Waits(NamedTuple):
     until: float | None
     text: str
     given: JSON
+    options: tuple[JSON, ...] = ()
+    """The only answers to a question, if any."""
+    why: tuple[str, ...] = ()
+    """The reasons for which a policy asks."""
+    digest: str = ""
+    """Of all that is asked: an answer is bound to it."""
+    is_answered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,4 +309,8 @@ def _waits(waits: Waits, run: Recorded, values: Values) -> dict[str, Any]:
         "until": None if waits.until is None else round(waits.until - run.info.created, 3),
         "text": values.add_text(waits.text),
         "given": NO_VALUE if waits.given is None else values.add(waits.given),
+        "options": [values.add(option) for option in waits.options],
+        "why": [values.add_text(reason) for reason in waits.why],
+        "digest": waits.digest,
+        "answered": waits.is_answered,
     }

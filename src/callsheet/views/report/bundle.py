@@ -6,6 +6,7 @@ before it. It knows the forms of `import` and `export` that begin a line or a mi
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 
@@ -41,16 +42,28 @@ def bundle(modules: Mapping[str, str], entry: str) -> str:
     """
     numbers: dict[str, int] = {}
     parts: list[str] = []
-    _add(entry, modules, numbers, parts, ())
+    _add(entry, {_place(name): text for name, text in modules.items()}, numbers, parts, ())
     script = '(()=>{"use strict";\n' + "\n".join(parts) + "\n})();\n"
     if re.search(r"</script|<!--", script, re.IGNORECASE):
         raise NotBundled("a module holds what would end the script")
     return script
 
 
+def _place(name: str, importer: str = "") -> str:
+    """A module's place among all, for one that is named by where it stands beside its importer.
+
+    >>> _place("../viewer/ui.js", "web/app.js"), _place("htm", "web/app.js")
+    ('viewer/ui.js', 'htm')
+    """
+    if not name.startswith("."):
+        return name
+    return posixpath.normpath(posixpath.join(posixpath.dirname(importer), name))
+
+
 def _add(
     name: str, modules: Mapping[str, str], numbers: dict[str, int], parts: list[str], way: tuple[str, ...]
 ) -> None:
+    name = _place(name)
     if name in numbers:
         return
     if name in way or name not in modules:
@@ -58,10 +71,14 @@ def _add(
     source = _MAP.sub("", modules[name])
     for pattern in (_IMPORT, _FORWARD):
         for match in pattern.finditer(source):
-            _add(match[2], modules, numbers, parts, (*way, name))
+            _add(_place(match[2], name), modules, numbers, parts, (*way, name))
     exported: dict[str, str] = {}
-    source = _FORWARD.sub(lambda match: _forward(match, numbers, exported), source)
-    source = _IMPORT.sub(lambda match: f"const {_bound(match[1])}=m{numbers[match[2]]};", source)
+
+    def number(imported: str) -> int:
+        return numbers[_place(imported, name)]
+
+    source = _FORWARD.sub(lambda match: _forward(match, number(match[2]), exported), source)
+    source = _IMPORT.sub(lambda match: f"const {_bound(match[1])}=m{number(match[2])};", source)
     source = _EXPORT.sub(lambda match: _listed(match, exported), source)
     source = _DECLARED.sub(lambda match: _declared(match, exported), source)
     if _DEFAULT.search(source):
@@ -88,9 +105,9 @@ def _bound(what: str) -> str:
     return f"{{default:{what}}}"
 
 
-def _forward(match: re.Match[str], numbers: Mapping[str, int], exported: dict[str, str]) -> str:
+def _forward(match: re.Match[str], number: int, exported: dict[str, str]) -> str:
     for inside, outside in _pairs(match[1]):
-        exported[outside] = f"m{numbers[match[2]]}.{inside}"
+        exported[outside] = f"m{number}.{inside}"
     return ""
 
 

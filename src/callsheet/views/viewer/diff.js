@@ -1,14 +1,16 @@
 // This run, A, beside another, B: where they first part, and what follows from that.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { VirtualList, counted, html } from "./ui.js";
 import { ValueBox } from "./value.js";
-import { model, pickVisit } from "./state.js";
+import { acts, model, pickVisit } from "./state.js";
 
 export function Diff() {
   const made = model.value;
   const { diff } = made.doc;
   const [at, setAt] = useState(diff ? diff.first : -1);
   const [isCone, setCone] = useState(true);
+  useEffect(() => setAt(diff ? diff.first : -1), [diff && diff.other.id]);
+  if (!diff && acts.value) return html`<div class="pad"><${Other} /></div>`;
   if (!diff)
     return html`
       <p class="pad quiet">Made without another run: <code>callsheet report ${made.run.id} --diff OTHER</code></p>`;
@@ -21,6 +23,7 @@ export function Diff() {
   const leftOut = diff.left_out ? `; ${diff.left_out} more that differ are left out` : "";
   return html`<div class="diff">
     <section aria-label="What differs">
+      ${acts.value ? html`<p class="bar"><${Other} /></p>` : ""}
       <p class="bar"><span>A <code>${made.run.id}</code> · B <code>${diff.other.id}</code>${" "}
         <span class="quiet">${diff.other.status}, ${isSame ? "the same plan" : "another plan"}</span></span>
         <label><input type="checkbox" checked=${isCone} onChange=${() => setCone(!isCone)}
@@ -58,6 +61,23 @@ export function Diff() {
         : ""
     }
   </div>`;
+}
+
+// Which run this one is compared with, where a server has others.
+function Other() {
+  const { diff } = model.value.doc;
+  const [runs, setRuns] = useState([]);
+  useEffect(() => {
+    acts.value.others().then(setRuns, () => setRuns([]));
+  }, []);
+  const chosen = diff ? diff.other.id : "";
+  const others = runs.filter((run) => run.run_id !== model.value.run.id);
+  return html`<label>Compare with${" "}
+    <select value=${chosen} onChange=${(event) => acts.value.compare(event.currentTarget.value)}>
+      <option value="">no other run</option>
+      ${diff && !others.some((run) => run.run_id === chosen) ? html`<option value=${chosen}>${chosen}</option>` : ""}
+      ${others.map((run) => html`<option key=${run.run_id} value=${run.run_id}>${run.run_id} · ${run.plan} · ${run.status}</option>`)}
+    </select></label>`;
 }
 
 function Side({ side, other }) {

@@ -1,6 +1,7 @@
 // The head of the page: how the run ended in words, where it failed and what likely led to it apart, and what it took.
 import { Dialog, Status, clock, counted, day, download, duration, html, copy } from "./ui.js";
-import { isHelping, isLive, link, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
+import { Wrong, useDoing } from "./doing.js";
+import { acts, isHelping, isLive, link, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
 
 const SHAPES = {
   done: "ok",
@@ -13,6 +14,8 @@ const SHAPES = {
   running: "open",
   corrupt: "failed",
 };
+
+const LIVING = ["queued", "running", "waiting", "in_doubt"];
 
 export function Header() {
   const made = model.value;
@@ -41,7 +44,8 @@ export function Header() {
       <div><dt>chain</dt><dd><${Chain} run=${run} /></dd></div>
     </dl>
     <div class="acts">
-      ${isLive.value ? html`<span class="live"><span aria-hidden="true">◉</span> live</span>` : ""}
+      ${isLive.value && LIVING.includes(run.status) ? html`<span class="live"><span aria-hidden="true">◉</span> live</span>` : ""}
+      <${Deeds} />
       <${Export} />
       <button class="plain" onClick=${nextTheme} title="Light, dark, or as the system says (t)">${
         { auto: "◐ auto", light: "○ light", dark: "● dark" }[theme.value]
@@ -49,6 +53,19 @@ export function Header() {
       <button class="plain" onClick=${() => (isHelping.value = true)} title="Keys and words (?)">? help</button>
     </div>
   </header>`;
+}
+
+// What may be done with the whole run, where a server does it.
+function Deeds() {
+  const [wrong, isBusy, act] = useDoing();
+  const { status } = model.value.run;
+  if (!acts.value) return "";
+  const isOver = ["done", "failed", "refused", "cancelled", "corrupt"].includes(status);
+  const isAnswered = status === "waiting" && model.value.doc.asks.some((ask) => ask.answered);
+  const canGoOn = status === "interrupted" || isAnswered;
+  return html`<${Wrong} said=${wrong} />
+    ${canGoOn ? html`<button class="plain" disabled=${isBusy} onClick=${() => act(acts.value.resume)}>Resume</button>` : ""}
+    ${isOver ? "" : html`<button class="plain" disabled=${isBusy} onClick=${() => act(acts.value.cancel)}>Cancel</button>`}`;
 }
 
 function Cause() {

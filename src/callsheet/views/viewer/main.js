@@ -1,106 +1,17 @@
-// The viewer of a run: mounted on an element, fed by a source.
+// A page that shows one run: a report, or a page whose run a server gives.
 import { render } from "preact";
-import { Tabs, html } from "./ui.js";
-import { Header, Help } from "./header.js";
-import { Scrubber } from "./scrubber.js";
-import { Steps } from "./steps.js";
-import { Dag } from "./dag.js";
-import { Waterfall } from "./waterfall.js";
-import { Log } from "./log.js";
-import { PlanText } from "./plan.js";
-import { Pane } from "./pane.js";
-import { Facts } from "./facts.js";
-import { Lineage } from "./lineage.js";
-import { ConfidenceTab } from "./confidence.js";
-import { Findings } from "./findings.js";
-import { Lctl } from "./lctl.js";
-import { Otel } from "./otel.js";
-import { Cost } from "./cost.js";
-import { Diff } from "./diff.js";
-import { Waits } from "./waits.js";
-import { Search } from "./search.js";
+import { html } from "./ui.js";
+import { Viewer, open } from "./viewer.js";
 import { listen } from "./keys.js";
 import { embedded, served } from "./sources.js";
-import { FORMAT } from "./model.js";
-import { failure, isLive, keepAddress, keepTheme, lower, model, show, tab } from "./state.js";
-
-const MAIN = { dag: Dag, waterfall: Waterfall, log: Log, plan: PlanText };
-const BELOW = {
-  facts: Facts,
-  lineage: Lineage,
-  confidence: ConfidenceTab,
-  findings: Findings,
-  lctl: Lctl,
-  otel: Otel,
-  cost: Cost,
-  diff: Diff,
-  waits: Waits,
-};
-
-function Viewer() {
-  if (failure.value && !model.value)
-    return html`<main class="nothing"><h1>There is nothing to show</h1><p>${failure.value}</p></main>`;
-  if (!model.value) return html`<main class="nothing"><p>Reading the journal…</p></main>`;
-  const made = model.value;
-  const waits = made.doc.asks.length + made.doc.doubts.length;
-  const Main = MAIN[tab.value];
-  const Below = BELOW[lower.value];
-  const below = [
-    ["facts", "Facts"],
-    ["lineage", "Lineage"],
-    ["confidence", "Confidence"],
-    ["findings", html`Findings${made.findings.length ? html` <small>${made.findings.length}</small>` : ""}`],
-    ["lctl", "LCTL"],
-    ["otel", "OTel"],
-    ["cost", "Cost"],
-    ["diff", "Diff"],
-    ...(waits ? [["waits", html`Waits <small>${waits}</small>`]] : []),
-  ];
-  return html`<div class="app">
-    <${Header} />
-    <${Scrubber} />
-    ${made.notes.redacted ? html`
-      <p class="notice">Values are left out of this report: names, kinds and sizes are kept.</p>` : ""}
-    ${made.run.chain.ok ? "" : html`<p class="notice is-broken"
-        role="alert">The journal was changed: the chain is broken
-          at event ${made.run.chain.seq}: ${made.run.chain.why}.</p>`}
-    <main class="middle">
-      <${Steps} />
-      <section class="center panel" aria-label="The run">
-        <${Tabs} id="main" label="The run" current=${tab.value} onPick=${(name) => (tab.value = name)} tabs=${[
-          ["dag", "Graph"],
-          ["waterfall", "Waterfall"],
-          ["log", "Log"],
-          ["plan", "Plan"],
-        ]} />
-        <div class="tab-body" id="main-panel" role="tabpanel" aria-labelledby="main-tab-${tab.value}"><${Main} /></div>
-      </section>
-      <${Pane} />
-    </main>
-    <section class="below panel" aria-label="What is known">
-      <div class="tab-line"><${Tabs} id="below" label="What is known" current=${lower.value}
-          onPick=${(name) => (lower.value = name)} tabs=${below} /><${Search} /></div>
-      <div class="tab-body" id="below-panel" role="tabpanel" aria-labelledby="below-tab-${lower.value}">
-        <${Below} /></div>
-    </section>
-    <${Help} />
-  </div>`;
-}
+import { keepAddress, keepTheme } from "./state.js";
 
 // Show a run in an element; `source` is one of sources.js.
 export function mount(element, source) {
   keepTheme();
   element.textContent = "";
-  isLive.value = source.isLive;
   render(html`<${Viewer} />`, element);
-  source.open(
-    (document_) => {
-      if (document_.format !== FORMAT)
-        failure.value = `its data has format ${document_.format}, and this viewer reads ${FORMAT}`;
-      else show(document_);
-    },
-    (why) => (failure.value = why),
-  );
+  open(source);
   keepAddress();
   listen();
 }

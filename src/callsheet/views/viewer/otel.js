@@ -1,15 +1,19 @@
 // The spans of the run: the very OTLP that `callsheet trace export` sends, without arguments and results.
 import { useEffect, useState } from "preact/hooks";
 import { CopyButton, Source, bytes, counted, download, html } from "./ui.js";
-import { model } from "./state.js";
+import { acts, model } from "./state.js";
 
 const SIGNALS = { resourceSpans: "spans", resourceLogs: "log records", resourceMetrics: "metrics" };
 
 export function Otel() {
   const made = model.value;
-  const { otel } = made.doc;
+  const [otel, setOtel] = useState(made.doc.otel);
   const [told, setTold] = useState(null);
   const [signal, setSignal] = useState(0);
+  useEffect(() => {
+    if (!acts.value) setOtel(made.doc.otel);
+    else acts.value.spans().then(setOtel, (error) => setTold({ why: error.message })); // a server gives them apart
+  }, [made]);
   useEffect(() => {
     let isGone = false;
     setTold(null);
@@ -18,7 +22,9 @@ export function Otel() {
         (text) => isGone || setTold(text),
         (error) => isGone || setTold({ why: error.message }),
       );
-    return () => (isGone = true);
+    return () => {
+      isGone = true;
+    };
   }, [otel]);
   if (!otel.packed)
     return html`<p class="quiet pad">

@@ -1,7 +1,8 @@
 // The step that is looked at: what went in, what came out, its calls, who used what it gave.
 import { useState } from "preact/hooks";
-import { Confidence, CopyButton, Status, Tabs, VirtualList, counted, argument, duration, html } from "./ui.js";
+import { Confidence, Status, Tabs, VirtualList, counted, argument, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
+import { Onwards } from "./onwards.js";
 import { origin } from "./model.js";
 import {
   goTo,
@@ -55,23 +56,6 @@ export function Pane() {
     ${chosen ? html`<${Onwards} at=${seq.value} label=${made.label(chosen)} />` : ""}
     ${visit && visit.calls[1] ? html`<${Calls} key=${visit.n} visit=${visit} />` : ""}
   </aside>`;
-}
-
-// What may be done from here: as commands, for this page only plays back.
-function Onwards({ at, label }) {
-  const { id } = model.value.run;
-  const commands = [
-    ["Run again from this step", `callsheet rerun ${id} --from ${label}`],
-    ["Go on from this event, edited", `callsheet fork ${id} --at ${at} --set VAR=JSON`],
-  ];
-  return html`<details class="onwards">
-    <summary>From here</summary>
-    ${commands.map(
-      ([text, command]) => html`<p key=${text}>
-        <span>${text}</span><code>${command}</code><${CopyButton} text=${command} />
-      </p>`,
-    )}
-  </details>`;
 }
 
 // The facts as they were when the visit began.

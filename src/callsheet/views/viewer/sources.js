@@ -1,6 +1,9 @@
 // Where the viewer's data comes from: the page itself, or a server that tells when there is more.
 //
 // A source is { isLive, open(show, fail) }: `show(document)` is called with the data, and again when it has grown.
+// What `open` gives back, if anything, ends that; `wake()` asks anew, after something was done with the run.
+
+const PAUSE = 400; // milliseconds at least between two documents
 
 export function embedded(element) {
   return {
@@ -20,34 +23,71 @@ export function embedded(element) {
 
 // `documents` is the address of the document, `events` that of a stream whose messages say that the journal has grown.
 export function served(documents, events) {
-  return {
+  const source = {
     isLive: true,
+    wake() {},
     open(show, fail) {
+      let stream = null;
       let isAsking = false;
       let isStale = false;
+      let isClosed = false;
       const ask = async () => {
+        if (isClosed) return;
         if (isAsking) {
           isStale = true;
           return;
         }
         isAsking = true;
+        const began = performance.now();
         try {
           const answer = await fetch(documents, { headers: { accept: "application/json" } });
-          if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
-          show(await answer.json());
+          if (!answer.ok) throw new Error(await reason(answer));
+          const data = await answer.json();
+          if (isClosed) return;
+          show(data);
+          if (!stream && events) stream = listen(data.events ? data.events.rows.length : 0);
         } catch (error) {
-          fail(`the server gave no data: ${error.message}`);
+          if (!isClosed) fail(`the server gave no data: ${error.message}`);
         }
+        // a long run takes longer to tell: it is asked for less often
+        const pause = Math.max(PAUSE, 3 * (performance.now() - began));
         setTimeout(() => {
           isAsking = false;
           if (isStale) {
             isStale = false;
             ask();
           }
-        }, 400);
+        }, pause);
+      };
+      const listen = (after) => {
+        const opened = new EventSource(`${events}${events.includes("?") ? "&" : "?"}after=${after}`);
+        opened.onmessage = ask;
+        opened.addEventListener("standing", ask);
+        opened.addEventListener("end", () => {
+          opened.close(); // else the browser would ask again, for ever
+          ask();
+        });
+        return opened;
+      };
+      source.wake = () => {
+        if (stream && stream.readyState === EventSource.CLOSED) stream = null;
+        ask();
       };
       ask();
-      if (events) new EventSource(events).onmessage = ask;
+      return () => {
+        isClosed = true;
+        if (stream) stream.close();
+      };
     },
   };
+  return source;
+}
+
+// Why a server gave no answer: what its problem says, else the status.
+async function reason(answer) {
+  try {
+    return (await answer.json()).detail || `${answer.status} ${answer.statusText}`;
+  } catch {
+    return `${answer.status} ${answer.statusText}`;
+  }
 }

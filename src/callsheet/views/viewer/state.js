@@ -15,6 +15,8 @@ export const query = signal("");
 export const isPlaying = signal(false);
 export const isHelping = signal(false);
 export const theme = signal("auto");
+export const base = signal(""); // what an address begins with where a page shows more than one run: "run=ID"
+export const acts = signal(null); // what may be done with the run, where a server does it
 
 export const TABS = ["dag", "waterfall", "log", "plan"];
 export const LOWER = ["facts", "lineage", "confidence", "findings", "lctl", "otel", "cost", "diff", "waits"];
@@ -41,6 +43,19 @@ export function show(document) {
     model.value = made;
     if (isFirst) start(made);
     else if (atEnd) seq.value = made.last;
+  });
+}
+
+// No run is shown any more.
+export function forget() {
+  stop();
+  batch(() => {
+    model.value = step.value = variable.value = null;
+    failure.value = query.value = "";
+    seq.value = 0;
+    isThen.value = isHelping.value = false;
+    tab.value = "dag";
+    lower.value = "facts";
   });
 }
 
@@ -83,7 +98,7 @@ const part = (text) => (/^-?\d+$/.test(text) ? Number(text) : text);
 
 export function link() {
   const made = model.value;
-  const said = [`seq=${seq.value}`];
+  const said = [...(base.value ? [base.value] : []), `seq=${seq.value}`];
   const at = step.value;
   if (at) {
     const shown =
@@ -105,11 +120,11 @@ export function keepAddress() {
   let timer = 0;
   effect(() => {
     if (!model.value) return;
-    const wanted = link();
+    link(); // whatever it is made of, a change of that comes here again
     if (isReading) return;
     clearTimeout(timer);
     timer = setTimeout(() => {
-      if (location.hash !== wanted) history.replaceState(null, "", wanted);
+      if (model.value && location.hash !== link()) history.replaceState(null, "", link());
     }, 120);
   });
 }
@@ -164,18 +179,23 @@ export function nextStep(by) {
 
 let player = 0;
 
+function stop() {
+  clearInterval(player);
+  isPlaying.value = false;
+}
+
 export function play() {
   const made = model.value;
-  clearInterval(player);
-  isPlaying.value = !isPlaying.value;
-  if (!isPlaying.value) return;
+  const isOver = isPlaying.value;
+  stop();
+  if (isOver) return;
+  isPlaying.value = true;
   if (seq.value >= made.last) seq.value = 1;
   const by = Math.max(1, Math.round(made.last / 200));
   player = setInterval(
     () => {
       if (seq.value >= model.value.last) {
-        clearInterval(player);
-        isPlaying.value = false;
+        stop();
       } else goTo(seq.value + by);
     },
     Math.max(40, Math.min(400, 12000 / made.last)),

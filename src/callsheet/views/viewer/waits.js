@@ -1,28 +1,16 @@
 // What the run waits for: people's answers, and decisions about calls that may have taken place.
+import { useState } from "preact/hooks";
 import { CopyButton, clock, day, html } from "./ui.js";
 import { ValueBox } from "./value.js";
-import { model } from "./state.js";
+import { Wrong, typed, useDoing } from "./doing.js";
+import { acts, model } from "./state.js";
 
 export function Waits() {
   const made = model.value;
   const { asks, doubts } = made.doc;
   return html`<div class="waits pad">
-    ${asks.map(
-      (
-        ask,
-      ) => html`
-        <section key=${ask.key}><h3>${ask.kind === "approval" ? `May @${ask.tool} be called?` : "A question"} <code>${ask.key}</code></h3>
-      <p class="quiet">asked ${when(made, ask.since)}${ask.until !== null ? `, until ${when(made, ask.until)}` : ""}</p>
-      ${ask.text >= 0 ? html`<p>${made.words(ask.text)}</p>` : ""}
-      ${ask.given >= 0 ? html`<${ValueBox} value=${ask.given} label="arguments" />` : ""}
-      <${Command} text=${`callsheet approve ${made.run.id} ${ask.key}`} /></section>`,
-    )}
-    ${doubts.map(
-      (call) => html`<section key=${call.key}><h3>@${call.tool} may have taken place <code>${call.key}</code></h3>
-      <p class="quiet">left ${when(made, call.since)}; ${made.words(call.text)}</p>
-      ${call.given >= 0 ? html`<${ValueBox} value=${call.given} label="arguments" />` : ""}
-      <${Command} text=${`callsheet decide ${made.run.id} ${call.key}`} /></section>`,
-    )}
+    ${asks.map((ask) => html`<${Asked} key=${ask.key} ask=${ask} />`)}
+    ${doubts.map((call) => html`<${Doubt} key=${call.key} call=${call} />`)}
     ${asks.length + doubts.length ? "" : html`<p class="quiet">The run waits for nobody.</p>`}
   </div>`;
 }
@@ -31,4 +19,78 @@ const when = (made, t) => `${day(made.run.created + t)} ${clock(made.run.created
 
 function Command({ text }) {
   return html`<p><code>${text}</code> <${CopyButton} text=${text} /></p>`;
+}
+
+function Asked({ ask }) {
+  const made = model.value;
+  const isApproval = ask.kind === "approval";
+  const until = ask.until === null ? "" : `, until ${when(made, ask.until)}`;
+  return html`<section>
+    <h3>${isApproval ? `May @${ask.tool} be called with exactly this?` : "A question"} <code>${ask.key}</code></h3>
+    <p class="quiet">asked ${when(made, ask.since)}${until}</p>
+    ${ask.text >= 0 ? html`<p>${made.words(ask.text)}</p>` : ""}
+    ${ask.given >= 0 ? html`<${ValueBox} value=${ask.given} label="arguments" />` : ""}
+    ${ask.why.map((reason) => html`<p key=${reason}>because ${made.words(reason)}</p>`)}
+    ${ask.answered ? html`<p><b>Answered.</b> <span class="quiet">The run has not gone on with it yet.</span></p>` : ""}
+    ${!ask.answered && acts.value ? html`<${Answer} ask=${ask} isApproval=${isApproval} />` : ""}
+    ${acts.value ? "" : html`<${Command} text=${`callsheet approve ${made.run.id} ${ask.key}`} />`}
+  </section>`;
+}
+
+function Answer({ ask, isApproval }) {
+  const made = model.value;
+  const [wrong, isBusy, act] = useDoing();
+  const [text, setText] = useState("");
+  const say = (body) => act(() => acts.value.approve({ key: ask.key, digest: ask.digest, ...body }));
+  const isFree = !isApproval && !ask.options.length;
+  const send = (event) => {
+    event.preventDefault();
+    say({ answer: typed(text) });
+  };
+  return html`<form class="answer" onSubmit=${send}>
+    ${isApproval ? html`<button type="button" class="plain strong" disabled=${isBusy} onClick=${() => say({})}>Yes, call it</button>` : ""}
+    ${ask.options.map(
+      (option) => html`<button type="button" class="plain strong" key=${option} disabled=${isBusy}
+        onClick=${() => say({ answer: made.parsed(option) })}>${made.words(option)}</button>`,
+    )}
+    ${isFree ? html`<label>Answer <input value=${text} onInput=${(event) => setText(event.currentTarget.value)} /></label>
+      <button class="plain strong" disabled=${isBusy}>Send</button>` : ""}
+    <button type="button" class="plain" disabled=${isBusy} onClick=${() => say({ deny: true })}>${isApproval ? "No" : "No answer"}</button>
+    <${Wrong} said=${wrong} />
+  </form>`;
+}
+
+const VERDICTS = [
+  ["retry", "Make it again", "it did not take place, or may take place twice"],
+  ["skip", "Pass over it", "go on without its result"],
+  ["fail", "It has failed", "go on as its ON_FAIL says"],
+];
+
+function Doubt({ call }) {
+  const made = model.value;
+  return html`<section>
+    <h3>@${call.tool} may have taken place <code>${call.key}</code></h3>
+    <p class="quiet">left ${when(made, call.since)}; ${made.words(call.text)}</p>
+    ${call.given >= 0 ? html`<${ValueBox} value=${call.given} label="arguments" />` : ""}
+    ${acts.value ? html`<${Verdict} call=${call} />` : html`<${Command} text=${`callsheet decide ${made.run.id} ${call.key}`} />`}
+  </section>`;
+}
+
+function Verdict({ call }) {
+  const [wrong, isBusy, act] = useDoing();
+  const [text, setText] = useState("");
+  const say = (body) => act(() => acts.value.decide({ calls: [call.key], ...body }));
+  const send = (event) => {
+    event.preventDefault();
+    say({ decision: "value", value: typed(text) });
+  };
+  return html`<form class="answer" onSubmit=${send}>
+    ${VERDICTS.map(
+      ([decision, label, meaning]) => html`<button type="button" class="plain" key=${decision} title=${meaning}
+        disabled=${isBusy} onClick=${() => say({ decision })}>${label}</button>`,
+    )}
+    <label>It took place, and gave <input value=${text} onInput=${(event) => setText(event.currentTarget.value)} /></label>
+    <button class="plain" disabled=${isBusy}>Go on with that</button>
+    <${Wrong} said=${wrong} />
+  </form>`;
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 @click.argument("seq", metavar="SEQ", type=int)
 @options.journal_path
 @options.as_json
+@collector_rests
 def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
     """Show RUN as it was after its event SEQ: variables, calls under way, where its plan stood.
 
@@ -67,8 +69,9 @@ def _print(run_id: str, events: int, event: Event, folded: Folded) -> None:
     print_text(f"used   {folded.usage().describe()}")
     for command in folded.waiting.values():
         print_text(f"open   {command.key}  {_what(command)}")
-    for name, value in folded.machine.variables().items():
-        print_text(f"${name} = {preview(value, 100)}")
+    said = [f"${name} = {preview(value, 100)}" for name, value in folded.machine.variables().items()]
+    if said:
+        print_text("\n".join(said))
     result = folded.machine.result
     if result is not None:
         print_text(f"{'answer' if result.error is None else 'error'}: {result.error or result.response}")

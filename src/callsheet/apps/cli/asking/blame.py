@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text
 
@@ -28,6 +29,7 @@ _WORDS = {
 @click.argument("run", metavar="RUN")
 @options.journal_path
 @options.as_json
+@collector_rests
 def blame(run: str, journal: Path | None, as_json: bool) -> int:
     """Say where RUN failed and, apart from that, what likely led to it, with the evidence.
 

@@ -11,6 +11,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.asking.noise import Noise
+from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.origin import Origin, origin_of
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text
@@ -18,8 +19,8 @@ from callsheet.apps.cli.output import may_stay_unread, preview, print_json, prin
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
     from callsheet.store.reader import RunInfo
-    from callsheet.trace.aligned import Pair, RunDiff
     from callsheet.trace.apart import Apart, Slower
+    from callsheet.trace.compared import Compared, Found
     from callsheet.trace.lineage.lineage import Lineage, Visit
 
 _MOST = 20
@@ -43,6 +44,7 @@ _MOST_PLACES = 3
 @click.option("--exit-code", is_flag=True, help="Exit 1 if the runs differ.")
 @options.journal_path
 @options.as_json
+@collector_rests
 def diff_of_runs(
     old: str,
     new: str,
@@ -62,15 +64,15 @@ def diff_of_runs(
 
     with options.open_to_read(journal) as opened:
         a, b = opened.find_run(old), opened.find_run(new)
-        found, one, other = compare_runs(opened, a, b, None if to_the_end or as_json else _MOST)
+        compared = compare_runs(opened, a, b, None if to_the_end or as_json else _MOST)
         origins = _origins(opened, a, b)
         apart = _times(opened, a, b, noise) if with_times else None
     is_same_plan = a.plan_hash == b.plan_hash
-    differs = bool(found.inputs or found.differing)
+    differs = bool(compared.inputs or compared.found)
     with may_stay_unread():
         if as_json:
             times = {} if apart is None else {"times": [one._asdict() for one in apart]}
-            print_json({**_head_json(a, b, origins, differs=differs), **times, **_json(one, other, found)})
+            print_json({**_head_json(a, b, origins, differs=differs), **times, **_json(compared)})
         else:
             print_text(
                 f"A {a.run_id}, B {b.run_id}, {'the same plan' if is_same_plan else 'different plans'}"
@@ -78,7 +80,7 @@ def diff_of_runs(
             for name, origin in zip("AB", origins, strict=True):
                 if origin is not None:
                     print_text(f"{name} is    {origin.describe()}")
-            _print(one, other, found)
+            _print(compared)
             if apart is not None:
                 _print_times(apart, noise)
     return Exit.FAILED if exit_code and differs else Exit.OK
@@ -88,9 +90,9 @@ def diff_json(journal: Journal, a: RunInfo, b: RunInfo) -> dict[str, Any]:
     """Where two runs part, to their ends, as a JSON object; raises JournalError for unreadable events."""
     from callsheet.trace.compared import compare_runs  # noqa: PLC0415 - brings the store
 
-    found, one, other = compare_runs(journal, a, b, None)
-    head = _head_json(a, b, _origins(journal, a, b), differs=bool(found.inputs or found.differing))
-    return {**head, **_json(one, other, found)}
+    compared = compare_runs(journal, a, b, None)
+    differs = bool(compared.inputs or compared.found)
+    return {**_head_json(a, b, _origins(journal, a, b), differs=differs), **_json(compared)}
 
 
 def _origins(journal: Journal, a: RunInfo, b: RunInfo) -> list[Origin | None]:
@@ -120,31 +122,30 @@ def _print_times(apart: list[Slower], noise: float) -> None:
     print_times(apart, noise)
 
 
-def _print(old: Lineage, new: Lineage, found: RunDiff) -> None:
-    for name, (mine, theirs) in found.inputs.items():
+def _print(compared: Compared) -> None:
+    for name, (mine, theirs) in compared.inputs.items():
         print_text(f"given   ${name}: A {preview(mine)}, B {preview(theirs)}")
-    first = found.first
-    if first is None:
-        print_text(f"alike   {found.alike} visits of steps did the same")
+    if not compared.found:
+        print_text(f"alike   {compared.alike} visits of steps did the same")
         return
-    _print_pair(old, new, first, "first")
-    rest = [pair for pair in found.differing if pair is not first]
-    for pair in rest[:_MOST]:
-        _print_pair(old, new, pair, "follows" if pair.follows else "apart")
-    if found.upto is not None:
-        print_text(
-            f"alike   {found.alike} visits of steps up to event {found.upto[0]} of A, {found.upto[1]} of B"
-        )
+    first, *rest = compared.found
+    _print_pair(first, "first")
+    for one in rest[:_MOST]:
+        _print_pair(one, "follows" if one.pair.follows else "apart")
+    if compared.upto is not None:
+        a, b = compared.upto
+        print_text(f"alike   {compared.alike} visits of steps up to event {a} of A, {b} of B")
         print_text("and more differs up to there or behind it; --all compares to the ends")
         return
     if len(rest) > _MOST:
         print_text(f"and {len(rest) - _MOST} more (--json has them all)")
-    print_text(f"alike   {found.alike} visits of steps")
+    print_text(f"alike   {compared.alike} visits of steps")
 
 
-def _print_pair(old: Lineage, new: Lineage, pair: Pair, head: str) -> None:
+def _print_pair(found: Found, head: str) -> None:
     from callsheet.views.lineage import visit_line  # noqa: PLC0415 - brings the views
 
+    pair, old, new = found
     line = visit_line(new, pair.new) if pair.old is None and pair.new is not None else ""
     line = visit_line(old, pair.old) if pair.old is not None else line
     print_text(f"{head:7} {line}: {', '.join(pair.what)}")
@@ -188,17 +189,18 @@ def _places(old: Lineage, one: Visit, new: Lineage, other: Visit) -> Iterator[st
         yield "and more places"
 
 
-def _json(old: Lineage, new: Lineage, found: RunDiff) -> dict[str, Any]:
-    first = found.first
+def _json(compared: Compared) -> dict[str, Any]:
+    pairs = [_pair_json(one) for one in compared.found]
     return {
-        "inputs": {name: {"a": mine, "b": theirs} for name, (mine, theirs) in found.inputs.items()},
-        "alike": found.alike,
-        "first": None if first is None else _pair_json(old, new, first),
-        "differing": [_pair_json(old, new, pair) for pair in found.differing],
+        "inputs": {name: {"a": mine, "b": theirs} for name, (mine, theirs) in compared.inputs.items()},
+        "alike": compared.alike,
+        "first": pairs[0] if pairs else None,
+        "differing": pairs,
     }
 
 
-def _pair_json(old: Lineage, new: Lineage, pair: Pair) -> dict[str, Any]:
+def _pair_json(found: Found) -> dict[str, Any]:
+    pair, old, new = found
     return {
         "what": list(pair.what),
         "follows": pair.follows,

@@ -32,7 +32,8 @@ def sliced(
 
     `bounds` are the most places, and the most steps from the first one. Raises JournalError as `node_named`.
     """
-    for lineage in lineages_in(journal, info):
+    name = "" if is_forward else variable.removeprefix("$").split(".")[0]
+    for lineage in lineages_in(journal, info, name):
         try:
             start = node_named(lineage, variable)
         except JournalError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text
 
@@ -30,6 +31,7 @@ _MOST_CALLS = 20
 )
 @options.journal_path
 @options.as_json
+@collector_rests
 def why(run: str, variable: str, is_forward: bool, depth: int, journal: Path | None, as_json: bool) -> int:
     """Say what a value of RUN was made of: inputs, literals of the plan, results of tools.
 

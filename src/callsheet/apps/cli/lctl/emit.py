@@ -23,6 +23,25 @@ def _moment_of(at: str | None, step: str | None) -> str | int | None:
     return int(at) if at.isascii() and at.isdigit() else at
 
 
+def _confidences(
+    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+) -> dict[str, float]:
+    """What `TOOL=NUMBER` says, by canonical name."""
+    from callsheet.ir import canonical_tool_name  # noqa: PLC0415 - not for --help
+
+    found: dict[str, float] = {}
+    for text in given:
+        tool, _, number = text.partition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = -1.0
+        if not tool or not 0 <= value <= 1:
+            raise click.BadParameter(f"{text}: write TOOL=NUMBER with a number from 0 to 1, as in price=0.9")
+        found[canonical_tool_name(tool)] = value
+    return found
+
+
 _moment = folded(
     "moment",
     _moment_of,
@@ -31,12 +50,33 @@ _moment = folded(
 )
 
 
+def _kind_of(debug: bool, handoff: bool) -> bool | None:
+    if debug and handoff:
+        raise click.UsageError("--debug and --handoff are two documents: leave one out")
+    return True if debug else False if handoff else None
+
+
+_kind = folded(
+    "is_debug",
+    _kind_of,
+    debug=click.option("--debug", is_flag=True, help="The post-mortem, also of a run that did not fail."),
+    handoff=click.option("--handoff", is_flag=True, help="The hand-off, also of a run that failed."),
+)
+
+
 @click.command()
 @click.argument("run", metavar="RUN")
 @_moment
-@click.option("--debug", is_flag=True, help="The post-mortem, also of a run that did not fail.")
-@click.option("--handoff", is_flag=True, help="The hand-off, also of a run that failed.")
+@_kind
 @click.option("--items", is_flag=True, help="A fact for each result of a FOREACH too: F5-0, F5-1, …")
+@click.option(
+    "--confidence",
+    "confidences",
+    metavar="TOOL=NUMBER",
+    multiple=True,
+    callback=_confidences,
+    help="How sure the results of a tool are, from 0 to 1; may be repeated.",
+)
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to FILE.", metavar="FILE"
 )
@@ -45,9 +85,9 @@ _moment = folded(
 def emit(
     run: str,
     moment: str | int | None,
-    debug: bool,
-    handoff: bool,
+    is_debug: bool | None,
     items: bool,
+    confidences: dict[str, float],
     output: Path | None,
     journal: Path | None,
     as_json: bool,
@@ -60,16 +100,15 @@ def emit(
     """
     from callsheet.runtime.telling import lctl_of  # noqa: PLC0415 - brings the runtime
 
-    if debug and (moment is not None or handoff):
-        raise click.UsageError("--debug tells the whole run: leave out --at, --step and --handoff")
+    if is_debug and moment is not None:
+        raise click.UsageError("--debug tells the whole run: leave out --at and --step")
     with options.open_to_read(journal) as opened:
         info = opened.find_run(run)
         bad = opened.verify(info.run_id)
         if bad is not None:
             say(f"run {info.run_id}: CHAIN BROKEN at event {bad.seq}: {bad.why}")
             return Exit.FAILED
-        is_debug = True if debug else False if handoff else None
-        document = lctl_of(opened, info.run_id, moment, debug=is_debug, with_items=items)
+        document = lctl_of(opened, info.run_id, moment, debug=is_debug, with_items=items, by_tool=confidences)
     text = write(document)
     with may_stay_unread():
         if output is not None:

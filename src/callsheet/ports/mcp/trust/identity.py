@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from callsheet.ir.canon import canonical_bytes
-from callsheet.ports.mcp.config import HttpServer, McpServerConfig, StdioServer
 from callsheet.ports.mcp.failures import shown_url
+from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, StdioServer
 
 
 class ServerIdentity(NamedTuple):

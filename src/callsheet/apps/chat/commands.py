@@ -1,0 +1,132 @@
+"""What a line of a conversation asks for: a message to the model, or a command behind `/`.
+
+In: a line. Out: a command as data, or what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.ir import JSON
+
+HELP = """\
+/plan create GOAL             have a model make a plan, check it and keep it; nothing is run
+/plan list                    the plans that are kept
+/plan show ID                 a plan as text and as a picture
+/plan run ID [NAME=VALUE …]   run a plan; --dry-run says what it would do
+/plan resume [RUN]            carry a run on that was stopped, waits or is in doubt
+/plan delete ID               take a plan away
+/tools                        what the model may call
+/usage                        what the conversation has used, and what is left
+/forget                       begin anew: what was said is told no more
+/help · /quit                 Ctrl-C stops what is under way, Ctrl-D leaves"""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something said to the model."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCommand:
+    """`/plan VERB …`."""
+
+    verb: str
+    subject: str = ""
+    variables: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A command that is one word."""
+
+    name: str
+
+
+Command: TypeAlias = Message | PlanCommand | Plain
+
+_PLAIN = ("help", "tools", "usage", "forget", "quit")
+_VERBS = ("create", "list", "show", "run", "resume", "delete")
+_NEEDS = {
+    "create": "a goal",
+    "show": "the id of a plan",
+    "run": "the id of a plan",
+    "delete": "the id of a plan",
+}
+
+
+def read_command(line: str) -> Command | None:
+    """The command of a line, None for an empty one; raises CallsheetError (CFG210) for one that is none.
+
+    >>> read_command('/plan run triage repo=demo limit=3')
+    PlanCommand(verb='run', subject='triage', variables={'repo': 'demo', 'limit': 3}, dry_run=False)
+    >>> read_command("What is in notes.txt?")
+    Message(text='What is in notes.txt?')
+    """
+    text = line.strip()
+    if not text:
+        return None
+    if not text.startswith("/"):
+        return Message(text)
+    word, _, rest = text[1:].partition(" ")
+    if word == "plan":
+        return _plan_command(rest.strip())
+    name = "quit" if word in ("exit", "q") else word
+    if name not in _PLAIN:
+        raise _unknown(f"/{word}", [f"/{name}" for name in (*_PLAIN, "plan")])
+    return Plain(name)
+
+
+def _plan_command(text: str) -> PlanCommand:
+    verb, _, rest = text.partition(" ")
+    rest = rest.strip()
+    if verb not in _VERBS:
+        raise _unknown(f"/plan {verb}".rstrip(), [f"/plan {name}" for name in _VERBS])
+    if verb in _NEEDS and not rest:
+        raise CallsheetError.single("CFG210", f"/plan {verb} needs {_NEEDS[verb]}", help="see /help")
+    if verb == "create":
+        return PlanCommand(verb, rest)
+    words = _words(rest)
+    if verb != "run":
+        if len(words) > 1:
+            raise CallsheetError.single("CFG210", f"/plan {verb} takes one name", help="see /help")
+        return PlanCommand(verb, words[0] if words else "")
+    is_dry = "--dry-run" in words
+    subject, *given = [word for word in words if word != "--dry-run"] or [""]
+    if not subject:
+        raise CallsheetError.single("CFG210", "/plan run needs the id of a plan", help="see /plan list")
+    return PlanCommand(verb, subject, dict(map(_variable, given)), is_dry)
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise CallsheetError.single("CFG210", f"a quote is not closed: {error}") from error
+
+
+def _variable(word: str) -> tuple[str, JSON]:
+    name, has_value, value = word.partition("=")
+    if not has_value:
+        raise CallsheetError.single("CFG210", f"{word!r} is no NAME=VALUE", help="as in repo=demo")
+    try:
+        return name.removeprefix("$"), json.loads(value)
+    except ValueError:
+        return name.removeprefix("$"), value
+
+
+def _unknown(given: str, there: Sequence[str]) -> CallsheetError:
+    near = did_you_mean(given, there)
+    return CallsheetError.single(
+        "CFG210",
+        f"there is no command {given[:60]}",
+        help=f"did you mean {' or '.join(near)}?" if near else "see /help",
+    )

@@ -1,0 +1,58 @@
+"""What was said so far, and the plan by which a model answers what is said next.
+
+In: exchanges, a message. Out: texts. A message is answered by a run of its own, whose one step is an agent:
+so its calls are counted, judged, recorded and explained as those of any plan.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+MAX_TURNS = 12
+"""How often a model is asked about one message, at most."""
+MAX_SAID = 8_000
+"""Characters of what was said before that a model is told; the oldest goes first."""
+
+
+class Exchange(NamedTuple):
+    """A message and what was answered."""
+
+    said: str
+    answered: str
+
+
+def told(exchanges: Sequence[Exchange], most: int = MAX_SAID) -> str:
+    """What was said before as one text, the newest exchanges that fit.
+
+    >>> print(told([Exchange("a" * 90, "b"), Exchange("who?", "Ada")], most=40))
+    User: who?
+    You: Ada
+    """
+    kept: list[str] = []
+    room = most
+    for exchange in reversed(exchanges):
+        text = f"User: {exchange.said}\nYou: {exchange.answered}"
+        if len(text) > room:
+            break
+        kept.append(text)
+        room -= len(text)
+    return "\n".join(reversed(kept))
+
+
+def answering_plan(tools: Iterable[str], turns: int = MAX_TURNS, *, has_past: bool) -> str:
+    """The plan that answers `$message`, with what `$said` tells of before where there is any.
+
+    >>> print(answering_plan(["READ_FILE"], has_past=False).splitlines()[2])
+    S1: @AGENT_SOLVE (goal=$message, tools=["read_file"], max_turns=12) > $answer
+    """
+    names = json.dumps([name.lower() for name in tools])
+    said = "$said, " if has_past else ""
+    return (
+        "# goal: Answer what is said in a conversation\n"
+        "PLAN_START\n"
+        f"S1: @AGENT_SOLVE ({said}goal=$message, tools={names}, max_turns={turns}) > $answer\n"
+        "S2: @RESPOND ($answer)\n"
+        "PLAN_END\n"
+    )

@@ -1,0 +1,331 @@
+"""The desk of a conversation: answers messages, makes and runs plans, within one budget and one policy.
+
+In: commands. Out: what is shown on a screen; every message and every plan is a run of the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from callsheet.api.budget import SharedBudget
+from callsheet.api.compiling import Compiled
+from callsheet.apps.chat.commands import HELP, Command, Message, Plain, PlanCommand
+from callsheet.apps.chat.conversation import MAX_TURNS, Exchange, answering_plan, told
+from callsheet.apps.chat.plan_tools import PLAN_TOOLS
+from callsheet.apps.chat.screen import Screen
+from callsheet.apps.cli.asks import lines_of
+from callsheet.apps.cli.dry_run import Assumptions, Rules, tell_dry_run
+from callsheet.apps.cli.plan.library import KeptPlan, text_of_stored
+from callsheet.apps.compiling import compiled_for
+from callsheet.apps.hosting.host import Host
+from callsheet.apps.hosting.orders import Ears, Order, Resumption
+from callsheet.apps.operations.reading import PlanText, text_of
+from callsheet.authoring.compiler.result import Accounting
+from callsheet.diagnostics import CallsheetError, Source
+from callsheet.frontends.spelling import Syntax
+from callsheet.ir import JSON, Call, CallKind, call_kind
+from callsheet.machine import Spent, Status, Usage
+from callsheet.machine.notes import Note
+from callsheet.policy.model import Policy
+from callsheet.ports.tools import Registry
+from callsheet.runtime.answers import Answer, PendingAsk
+from callsheet.runtime.asking import Respondents
+from callsheet.runtime.doubt import RunOutcome
+from callsheet.store.library import PlanLibrary, StoredPlan
+
+_BOUNDS = ("max_steps", "max_calls", "max_model_calls", "max_tokens", "max_cost", "max_seconds", "max_bytes")
+_STOPPED = "stopped in the conversation"
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a conversation is held: whether its model may make plans, whether nobody is asked before calls."""
+
+    plan_tools: bool = False
+    yes: bool = False
+
+
+class Desk:
+    """A conversation on a host. `take` carries out one command after another.
+
+    The conversation and its plans use up `budget` together. Before a call that may change something, and
+    before a plan of the model, the person is asked, unless `manner.yes`.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        library: PlanLibrary,
+        screen: Screen,
+        manner: Manner,
+        policy: Policy | None = None,
+        budget: SharedBudget | None = None,
+    ) -> None:
+        self._host = host
+        self._library = library
+        self._screen = screen
+        self._manner = manner
+        self._policy = policy
+        self.budget = budget or SharedBudget(host.house.limits)
+        self.exchanges: tuple[Exchange, ...] = ()
+        self._last_run = ""
+        self._saw_data = False
+        self._reserved: dict[str, float | int] = {}
+
+    async def take(self, command: Command) -> None:
+        """Carry out a command; raises CallsheetError for what cannot be."""
+        match command:
+            case Message(text):
+                await self._answer(text)
+            case PlanCommand():
+                await self._plan_command(command)
+            case Plain("tools"):
+                registry = await self._registry()
+                self._screen.say("\n".join(f"@{name.lower()}" for name in self._offered(registry)) or "none")
+            case Plain("usage"):
+                left = self._left()
+                more = ", ".join(f"{name} {value:,g}" for name, value in left.items())
+                self._screen.say(f"used {self.budget.used.describe()}\nleft {more}")
+            case Plain("forget"):
+                self.exchanges = ()
+                self._screen.say("what was said is told no more")
+            case _:
+                self._screen.say(HELP)
+
+    # ------------------------------------------------------------ messages
+
+    async def _answer(self, message: str) -> None:
+        registry = await self._registry()
+        tools = self._offered(registry)
+        past = told(self.exchanges)
+        turns = MAX_TURNS
+        if self._policy is not None:
+            turns = 1 if self._policy.agent is None else min(turns, self._policy.agent.max_turns)
+        text = _read(answering_plan(tools, turns, has_past=bool(past)), ("message", "said"))
+        inputs = {"message": message, **({"said": past} if past else {})}
+        self._saw_data = False
+        limits = self._half() if self._manner.plan_tools else self._left()
+        order = Order(
+            text=text,
+            inputs=inputs,
+            limits=limits,
+            approve=self._careful(registry, tools),
+            ears=self._ears(of_plan=False),
+        )
+        self._reserved = limits
+        try:
+            outcome = await self._carried(order)
+        finally:
+            self._reserved = {}
+        answer = self._shown(outcome)
+        if answer:
+            self.exchanges = (*self.exchanges, Exchange(message, answer))
+
+    def _offered(self, registry: Registry) -> tuple[str, ...]:
+        """The tools that the model may call by itself."""
+        names = [
+            name for name in registry.names() if call_kind(name) is CallKind.TOOL and name not in PLAN_TOOLS
+        ]
+        allowed = self._host.tools.setup.settings.agent_tools
+        if allowed is not None:
+            names = [name for name in names if name in {each.upper() for each in allowed}]
+        if self._policy is not None:
+            agent = self._policy.agent
+            names = (
+                [] if agent is None else [name for name in names if name in {t.upper() for t in agent.tools}]
+            )
+        return (*names, *(PLAN_TOOLS if self._manner.plan_tools else ()))
+
+    def _careful(self, registry: Registry, tools: Iterable[str]) -> tuple[str, ...]:
+        """The tools before whose calls the person is asked; plans ask by themselves."""
+        if self._manner.yes:
+            return ()
+        found = ((name, registry.get(name)) for name in tools if name not in PLAN_TOOLS)
+        return tuple(name for name, tool in found if tool is not None and not tool.spec.effect.only_reads)
+
+    # ------------------------------------------------------------ plans
+
+    async def made(self, goal: str) -> StoredPlan:
+        """A plan for a goal, kept in the library; raises CallsheetError where there is none."""
+        if any(
+            value == 0 for name, value in self._left().items() if name in ("max_model_calls", "max_tokens")
+        ):
+            raise CallsheetError.single("RUN061", "the budget of this conversation is spent", help="/usage")
+        setup = self._host.tools.setup
+        made = await compiled_for(
+            goal, "", setup, self._library, lambda _: False, self._policy, say=self._screen.say
+        )
+        if made.result is not None:
+            taken = made.result.accounting
+            self.budget.add(Usage.of(_spent(taken), taken.calls))
+            if not isinstance(made.result, Compiled):
+                findings = made.result.findings
+                raise CallsheetError(findings.errors, findings.source)
+        if made.kept is not None:
+            return self._library.load(made.kept.id)
+        plan = made.plan
+        assert plan is not None
+        return self._library.save(replace(plan, id=None), text=made.text, tools=made.tools, goal=goal)
+
+    async def proposed(self, plan_id: str, variables: Mapping[str, JSON]) -> RunOutcome | None:
+        """Run a plan that the model wants to be run, once the person has seen it and said yes."""
+        text = text_of_stored(self._library.load(plan_id), variables)
+        self._screen.draw(text.require())
+        may_be_talked_into = self._policy is not None and self._saw_data
+        if not self._manner.yes or may_be_talked_into:
+            said = await self._screen.ask(f"run {plan_id}? [y/N] ")
+            if not _is_yes(said):
+                return None
+        return await self._run(text, variables)
+
+    async def _run(self, text: PlanText, variables: Mapping[str, JSON]) -> RunOutcome:
+        plan = text.require()
+        registry = (await self._host.tools.for_plan(plan)).registry
+        called = dict.fromkeys(step.action.tool for step in plan.steps if isinstance(step.action, Call))
+        approve = self._careful(registry, called)
+        order = Order(
+            text=text, inputs=variables, limits=self._left(), approve=approve, ears=self._ears(of_plan=True)
+        )
+        return await self._carried(order)
+
+    async def _plan_command(self, command: PlanCommand) -> None:
+        match command.verb:
+            case "create":
+                stored = await self.made(command.subject)
+                self._screen.draw(stored.require())
+                self._screen.say(f"{stored.id} is kept; /plan run {stored.id} runs it")
+            case "list":
+                listed = [
+                    f"{each.id}  {each.goal or each.title or ''}".rstrip() for each in self._library.list()
+                ]
+                self._screen.say("\n".join(listed) or "no plan is kept")
+            case "show":
+                stored = self._library.load(command.subject)
+                self._screen.answer(stored.text)
+                self._screen.draw(stored.require())
+            case "run" if command.dry_run:
+                await asyncio.to_thread(self._dry_run, command)
+            case "run":
+                text = text_of_stored(self._library.load(command.subject), command.variables)
+                self._shown(await self._run(text, command.variables))
+            case "resume":
+                await self._resume(command.subject or self._last_run)
+            case _:
+                self._screen.say(f"{self._library.delete(command.subject)} is gone")
+
+    def _dry_run(self, command: PlanCommand) -> None:
+        given = [f"{name}={value}" for name, value in command.variables.items()]
+        plan = KeptPlan(command.subject, None, self._library.folder)
+        tell_dry_run(plan, self._host.tools.setup, given, Assumptions(), Rules(), as_json=False)
+
+    async def _resume(self, run_id: str) -> None:
+        if not run_id:
+            raise CallsheetError.single(
+                "CFG210", "nothing was run in this conversation", help="/plan resume RUN"
+            )
+        found = self._host.journal.find_run(run_id).run_id
+        await self._host.resume(found, Resumption(ears=self._ears(of_plan=True)))
+        self._shown(await self._followed(found))
+
+    # ------------------------------------------------------------ runs
+
+    async def _carried(self, order: Order) -> RunOutcome:
+        started = await self._host.start(order)
+        return await self._followed(started.run_id)
+
+    async def _followed(self, run_id: str) -> RunOutcome:
+        """Where the run stands when it goes on no more; who stops waiting for it ends it."""
+        self._last_run = run_id
+        try:
+            outcome = await self._host.outcome(run_id)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._host.cancel(run_id, _STOPPED))
+            raise
+        self.budget.add(outcome.usage)
+        return outcome
+
+    def _shown(self, outcome: RunOutcome) -> str:
+        """Show where a run stands; gives the answer, if there is one."""
+        result = outcome.result
+        if result is None:
+            for ask in outcome.waiting:
+                self._screen.say("\n".join(lines_of(ask)))
+            for call in outcome.in_doubt:
+                self._screen.say(
+                    f"in doubt: {call.key} @{call.tool}; callsheet decide {outcome.run_id} {call.key} …"
+                )
+            self._screen.say(f"{outcome.run_id} waits; /plan resume {outcome.run_id} carries it on")
+            return ""
+        if result.status is Status.DONE:
+            self._screen.answer(result.response or "")
+            return result.response or ""
+        self._screen.say(f"{result.status}: {result.error or result.response or ''}")
+        self._screen.say(f"callsheet show {outcome.run_id}")
+        return ""
+
+    def _ears(self, *, of_plan: bool) -> Ears:
+        return Ears(partial(self._heard, of_plan=of_plan), Respondents(self._asked))
+
+    def _heard(self, note: Note, *, of_plan: bool) -> None:
+        self._saw_data = True
+        self._screen.note(note, of_plan=of_plan)
+
+    async def _asked(self, ask: PendingAsk) -> Answer | bool | None:
+        """What the person says to a question of a run; None leaves it to the inbox."""
+        *lines, _ = lines_of(ask)
+        self._screen.say("\n".join(lines))
+        if ask.kind == "approval":
+            said = await self._screen.ask("allow this call? [y/N] ")
+            return None if said is None else _is_yes(said)
+        said = await self._screen.ask("your answer: ")
+        return None if said is None else Answer.of(said)
+
+    async def _registry(self) -> Registry:
+        return (await self._host.tools.for_plan(None)).registry
+
+    def _left(self) -> dict[str, float | int]:
+        """What a run that begins now may use: the budget, but for what is set aside for one that goes on."""
+        left = self.budget.left()
+        bounds = {name: getattr(left, name) for name in _BOUNDS}
+        return {
+            name: max(0, most - self._reserved.get(name, 0))
+            for name, most in bounds.items()
+            if most is not None
+        }
+
+    def _half(self) -> dict[str, float | int]:
+        """What a message may use itself where its model may make plans, which have the other half."""
+        return {name: half_of(most) for name, most in self._left().items()}
+
+
+def _read(text: str, variables: Iterable[str]) -> PlanText:
+    return text_of(None, Source("<conversation>", text), syntax=Syntax.LTP, variables=variables)
+
+
+def _spent(taken: Accounting) -> Spent:
+    used = taken.usage
+    return Spent(
+        used.input_tokens,
+        used.output_tokens,
+        used.cost or 0.0,
+        used.cached_tokens,
+        used.tries,
+        int(used.cost is None),
+        used.seconds,
+    )
+
+
+def half_of(most: float) -> float | int:
+    """Half of a bound, a whole number of what is counted in whole numbers.
+
+    >>> half_of(5), half_of(1), half_of(0.5)
+    (2, 1, 0.25)
+    """
+    return max(most // 2, min(most, 1)) if isinstance(most, int) else most / 2
+
+
+def _is_yes(said: str | None) -> bool:
+    return (said or "").strip().lower() in ("y", "yes")

@@ -1,0 +1,112 @@
+"""The plan tools as the model of a conversation calls them: a goal becomes a plan, a plan is run.
+
+In: arguments of a call. Out: a reply as JSON of bounded length. A plan is proved and run by the
+conversation's own host; it is no part of the run in which the model asks for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from callsheet.api.plan_tools.definitions import NAMES, description_of, schema_of
+from callsheet.api.plan_tools.replies import MAX_CHARACTERS, error_reply, reply_text
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON, Effect, canonical_tool_name
+from callsheet.machine import Status
+from callsheet.policy.model import AgentRule, Policy, ToolRule
+from callsheet.ports.calls import CallContext
+from callsheet.ports.tools import Tool, ToolSpec
+from callsheet.runtime.doubt import RunOutcome
+from callsheet.store.library import StoredPlan
+
+PLAN_TOOLS = tuple(map(canonical_tool_name, NAMES))
+"""The canonical names."""
+
+
+class Planning(Protocol):
+    """Makes and runs plans for a model."""
+
+    async def made(self, goal: str) -> StoredPlan:
+        """A plan for a goal, kept; raises CallsheetError where there is none."""
+        ...
+
+    async def proposed(self, plan_id: str, variables: Mapping[str, JSON]) -> RunOutcome | None:
+        """How a plan's run went, None where the person did not want it; raises CallsheetError."""
+        ...
+
+
+def plan_tools(planning: Callable[[], Planning]) -> list[Tool]:
+    """The three tools; `planning` gives who carries them out when one is called."""
+    handlers: dict[str, Callable[[Planning, Mapping[str, Any]], Awaitable[dict[str, Any]]]] = {
+        "plan_create": _create,
+        "plan_execute": _execute,
+        "plan_create_and_execute": _create_and_execute,
+    }
+
+    def tool(name: str) -> Tool:
+        async def call(arguments: dict[str, Any], context: CallContext) -> JSON:
+            try:
+                reply = await handlers[name](planning(), arguments)
+            except CallsheetError as error:
+                reply = error_reply(str(error), code=error.diagnostics[0].code)
+            return json.loads(reply_text(reply, MAX_CHARACTERS))
+
+        effect = Effect.LLM if name == "plan_create" else Effect.UNSAFE
+        spec = ToolSpec(
+            canonical_tool_name(name),
+            name,
+            description_of(name),
+            schema_of(name),
+            effect,
+            origin="conversation",
+            is_declared=True,
+        )
+        return Tool(spec, call)
+
+    return [tool(name) for name in NAMES]
+
+
+def with_plan_tools(policy: Policy) -> Policy:
+    """The policy of a conversation whose model may make plans: each of these is proved by itself.
+
+    What a plan gave counts as untrusted and private, as what any tool gives of which nothing is known.
+    """
+    rule = ToolRule(egress=False, destructive=False)
+    agent = policy.agent or AgentRule()
+    return replace(
+        policy,
+        tools={**policy.tools, **dict.fromkeys(PLAN_TOOLS, rule)},
+        allowed_tools=None if policy.allowed_tools is None else policy.allowed_tools | {*PLAN_TOOLS},
+        agent=replace(agent, tools=(*agent.tools, *PLAN_TOOLS)),
+    )
+
+
+async def _create(planning: Planning, given: Mapping[str, Any]) -> dict[str, Any]:
+    stored = await planning.made(str(given["goal"]))
+    steps = [{"index": step.id, "title": step.title or ""} for step in stored.require().steps]
+    return {"success": True, "plan_id": stored.id, "steps": steps}
+
+
+async def _execute(planning: Planning, given: Mapping[str, Any]) -> dict[str, Any]:
+    return await _run(planning, str(given["plan_id"]), given)
+
+
+async def _create_and_execute(planning: Planning, given: Mapping[str, Any]) -> dict[str, Any]:
+    stored = await planning.made(str(given["goal"]))
+    return await _run(planning, stored.id, given)
+
+
+async def _run(planning: Planning, plan_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    outcome = await planning.proposed(plan_id, given.get("variables") or {})
+    if outcome is None:
+        return error_reply("the person did not want this plan to be run", plan_id=plan_id)
+    result = outcome.result
+    if result is None:
+        return error_reply("the run waits for a person and goes on later", plan_id=plan_id)
+    told = {"plan_id": plan_id, "run_id": outcome.run_id, "status": str(result.status)}
+    if result.status is not Status.DONE:
+        return error_reply(result.error or result.response or str(result.status), **told)
+    return {"success": True, **told, "response": result.response or "", "variables": dict(result.variables)}

@@ -1,0 +1,32 @@
+"""What a conversation needs of the place where it is held: something to print on, somebody to ask."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Plan
+from callsheet.machine.notes import Note
+
+
+class Screen(Protocol):
+    """Where a conversation is shown."""
+
+    def answer(self, text: str) -> None:
+        """Show what was answered."""
+
+    def say(self, text: str) -> None:
+        """Show anything else: what goes on, what is there, what is left to do."""
+
+    def trouble(self, error: CallsheetError) -> None:
+        """Show what is wrong."""
+
+    def draw(self, plan: Plan) -> None:
+        """Show a plan."""
+
+    def note(self, note: Note, *, of_plan: bool) -> None:
+        """Show what happens in a run: of a plan that was made, or of the conversation itself."""
+
+    async def ask(self, question: str) -> str | None:
+        """Ask the person; None where nobody is there to answer."""
+        ...

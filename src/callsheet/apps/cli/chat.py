@@ -1,0 +1,239 @@
+"""`callsheet chat`: a conversation with a model and the tools that are there.
+
+What is answered goes to standard output, everything else to standard error. Lines come from the terminal,
+with a history, or from standard input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from callsheet.apps.cli import limiting, options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import print_diagnostics, print_text, say
+from callsheet.apps.cli.progress.lines import WORDS, PlainLines, said_of
+from callsheet.diagnostics import CallsheetError
+from callsheet.machine.notes import Note, NoteKind
+
+if TYPE_CHECKING:
+    from callsheet.apps.chat.desk import Manner
+    from callsheet.apps.session import Setup
+    from callsheet.ir import Plan
+    from callsheet.machine.limits import Limits
+    from callsheet.policy.model import Policy
+    from callsheet.store.journal import Journal
+
+_TOLD = (NoteKind.TURN, NoteKind.ASKED, NoteKind.RETRYING, NoteKind.CUT)
+_PROMPT = "> "
+
+
+@click.command()
+@options.tool_sources
+@options.plans_folder
+@options.recording
+@limiting.limits
+@click.option(
+    "--plan-tools", is_flag=True, help="Let the model make plans and run them, beside single calls."
+)
+@click.option(
+    "--yes", "-y", is_flag=True, help="Ask nobody before calls that may change something, and plans."
+)
+@options.policy_if_any
+def chat(
+    setup: Setup,
+    plans_folder: Path | None,
+    recording: options.Recording,
+    limits: Limits,
+    plan_tools: bool,
+    yes: bool,
+    policy: str,
+) -> int:
+    """Talk with a model that calls the tools that are there.
+
+    Each message is answered by a run of the journal: `callsheet show last` tells what happened. `/help` lists
+    the commands, among them /plan create, list, show, run, resume and delete. Ctrl-C stops what is under way
+    and not the conversation; Ctrl-D, or the end of standard input, ends it.
+    """
+    from callsheet.apps.chat.desk import Manner  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.compiling import no_model  # noqa: PLC0415 - as above
+    from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
+
+    if recording.no_journal:
+        raise click.UsageError("a conversation is recorded: leave --no-journal out")
+    setup = with_fetched(setup, say)
+    if not setup.names_model:
+        raise no_model()
+    journal = recording.open(setup.settings.secrets.shapes)
+    assert journal is not None
+    held = options.policy_named(policy, setup)
+    try:
+        run_to_end(_held(setup, plans_folder, journal, limits, Manner(plan_tools, yes), held))
+    finally:
+        journal.close()
+    return Exit.OK
+
+
+async def _held(
+    setup: Setup,
+    plans_folder: Path | None,
+    journal: Journal,
+    limits: Limits,
+    manner: Manner,
+    policy: Policy | None,
+) -> None:
+    from callsheet.apps.chat.desk import Desk  # noqa: PLC0415 - as above
+    from callsheet.apps.chat.plan_tools import plan_tools, with_plan_tools  # noqa: PLC0415
+    from callsheet.apps.cli.plan.library import open_library  # noqa: PLC0415
+    from callsheet.apps.hosting.host import Host  # noqa: PLC0415
+
+    desks: list[Desk] = []
+    tools = plan_tools(lambda: desks[0]) if manner.plan_tools else []
+    if policy is not None and manner.plan_tools:
+        policy = with_plan_tools(policy)
+    reader = _reader(setup)
+    async with Host(setup, journal, limits=limits, policy=policy, more_tools=tools) as host:
+        desks.append(Desk(host, open_library(plans_folder), _Terminal(reader), manner, policy))
+        await _converse(desks[0].take, reader)
+
+
+async def _converse(take: Callable[[Any], Coroutine[Any, Any, None]], reader: Reader) -> None:
+    """Read and carry out commands until there are no more."""
+    from callsheet.apps.chat.commands import Plain, read_command  # noqa: PLC0415 - as above
+
+    while (line := await reader.read(_PROMPT)) is not None:
+        try:
+            command = read_command(line)
+            if command == Plain("quit"):
+                return
+            if command is not None:
+                work = asyncio.create_task(take(command))
+                with _stopping(work):
+                    await asyncio.wait({work})
+                if work.cancelled():
+                    say("stopped")
+                else:
+                    work.result()
+        except CallsheetError as error:
+            print_diagnostics(error.diagnostics, error.source)
+
+
+@contextmanager
+def _stopping(work: asyncio.Task[None]) -> Generator[None]:
+    """Ctrl-C ends this work, and not the program."""
+    loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
+    with suppress(ValueError, RuntimeError):
+        loop.add_signal_handler(signal.SIGINT, work.cancel)
+    try:
+        yield
+    finally:
+        with suppress(ValueError, RuntimeError):
+            loop.remove_signal_handler(signal.SIGINT)
+            signal.signal(signal.SIGINT, before)
+
+
+# ---------------------------------------------------------------- the terminal
+
+
+class Reader(Protocol):
+    """Where lines come from."""
+
+    async def read(self, prompt: str) -> str | None:
+        """The next line, None at the end."""
+        ...
+
+
+class _Lines:
+    """Lines of standard input, one after another."""
+
+    def __init__(self, *, is_terminal: bool = False) -> None:
+        self._is_terminal = is_terminal
+
+    async def read(self, prompt: str) -> str | None:
+        """The next line; a question is shown, so that a log tells what was answered."""
+        if self._is_terminal:
+            click.echo(prompt, nl=False, err=True)
+        elif prompt != _PROMPT:
+            say(prompt.rstrip())
+        line = await asyncio.to_thread(sys.stdin.readline)
+        return line.rstrip("\n") if line else None
+
+
+class _Keys:
+    """Lines that somebody types, with a history that is kept."""
+
+    def __init__(self, history: Path) -> None:
+        from prompt_toolkit import PromptSession  # noqa: PLC0415 - only on a terminal
+        from prompt_toolkit.history import FileHistory  # noqa: PLC0415 - as above
+
+        history.parent.mkdir(parents=True, exist_ok=True)
+        self._session: PromptSession[str] = PromptSession(history=FileHistory(str(history)))
+        self._asking: PromptSession[str] = PromptSession()
+
+    async def read(self, prompt: str) -> str | None:
+        """The next line; Ctrl-C empties it, Ctrl-D ends."""
+        session = self._session if prompt == _PROMPT else self._asking
+        while True:
+            try:
+                return await session.prompt_async(prompt, handle_sigint=False)
+            except KeyboardInterrupt:
+                if session is self._asking:
+                    return ""
+            except EOFError:
+                return None
+
+
+def _reader(setup: Setup) -> Reader:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return _Lines()
+    try:
+        return _Keys(setup.data / "chat-history")
+    except ImportError:
+        say("arrow keys and a history come with: pip install 'callsheet[chat]'")
+        return _Lines(is_terminal=True)
+
+
+class _Terminal:
+    """The screen of a terminal, or of a pipe."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._lines: PlainLines | None = None
+
+    def answer(self, text: str) -> None:
+        """Print an answer."""
+        print_text(text)
+
+    def say(self, text: str) -> None:
+        """Print beside it."""
+        say(text)
+
+    def trouble(self, error: CallsheetError) -> None:
+        """Print diagnostics."""
+        print_diagnostics(error.diagnostics, error.source)
+
+    def draw(self, plan: Plan) -> None:
+        """Draw a plan; its steps are then told with what they do."""
+        from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - only where plans are drawn
+
+        self._lines = PlainLines(plan)
+        say(terminal_graph(plan).rstrip())
+
+    def note(self, note: Note, *, of_plan: bool) -> None:
+        """One line for what happens."""
+        if of_plan and self._lines is not None:
+            self._lines.show(note, None)
+        elif note.kind in _TOLD:
+            say(f"  {WORDS.get(note.kind, '')}  {said_of(note)}".rstrip())
+
+    async def ask(self, question: str) -> str | None:
+        """Ask, where somebody is there."""
+        return await self._reader.read(question)

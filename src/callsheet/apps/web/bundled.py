@@ -1,0 +1,61 @@
+"""The web viewer as a browser loads it: one page, one script, one style, made from the modules as they are.
+
+In: the modules and styles of this package and of the viewer of runs. Out: texts; the same ones each time.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from callsheet.runtime.reporting import viewer_modules, viewer_style
+from callsheet.views.report.bundle import bundle
+
+_ENTRY = "web/pages/app.js"
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark">
+<title>callsheet</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/assets/app.css">
+<script src="/assets/app.js" defer></script>
+</head>
+<body>
+<div id="callsheet"><noscript>A script draws these pages; it comes from this server.</noscript></div>
+</body>
+</html>
+"""
+
+
+class Asset(NamedTuple):
+    """A file for a browser: its media type and its bytes."""
+
+    media_type: str
+    data: bytes
+
+
+@cache
+def assets() -> dict[str, Asset]:
+    """The files of the web viewer, by name; `index.html` is the page.
+
+    >>> sorted(assets())
+    ['app.css', 'app.js', 'index.html']
+    """
+    folder = files("callsheet.apps.web")
+    pages = {
+        f"web/pages/{file.name}": file.read_text(encoding="utf-8")
+        for file in sorted(folder.joinpath("pages").iterdir(), key=lambda file: file.name)
+        if file.name.endswith(".js")
+    }
+    script = bundle(viewer_modules() | pages, _ENTRY)
+    style = viewer_style() + "\n" + folder.joinpath("styles", "pages.css").read_text(encoding="utf-8")
+    return {
+        "index.html": Asset("text/html; charset=utf-8", _PAGE.encode()),
+        "app.js": Asset("text/javascript; charset=utf-8", script.encode()),
+        "app.css": Asset("text/css; charset=utf-8", style.encode()),
+    }

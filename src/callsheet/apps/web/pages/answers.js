@@ -1,0 +1,69 @@
+// What the server tells of a plan without running it: a picture, a dry run, a proof, whose data goes where.
+import { useState } from "preact/hooks";
+import { html } from "../../viewer/ui.js";
+import { preview } from "../../viewer/model.js";
+import { Wrong, useDoing } from "../../viewer/doing.js";
+import { ask } from "./session.js";
+import { Findings } from "./diagnostics.js";
+
+export function Picture({ told }) {
+  if (!told) return html`<p class="quiet pad">“Picture” draws the plan here.</p>`;
+  return html`<pre class="picture">${told.graph}</pre>`;
+}
+
+const times = ({ least, most }) => (least === most ? `${least}` : `${least} to ${most ?? "any number"}`);
+
+export function Dry({ told }) {
+  if (!told) return html`<p class="quiet pad">“Dry run” tells here what each step would do. Nothing is called.</p>`;
+  return html`<div class="pad">
+    <p><b>${times(told.totals.calls)} calls</b>, ${times(told.totals.writes)} of them change something;
+      ${" "}${times(told.totals.model_calls)} model calls</p>
+    ${told.unforeseen.map((each) => html`<p class="quiet" key=${each}>not foreseen: ${each}</p>`)}
+    <ol class="steps-told">${told.steps.map(
+      (step) => html`<li key=${step.id}>
+        <p><b>${step.id}</b> ${step.action} <span class="quiet">${step.when}, ${times(step.total)} times${step.effect ? `, ${step.effect}` : ""}</span>
+          ${step.needs_approval ? html` <span class="warn">asks a person</span>` : ""}</p>
+        ${step.why_not ? html`<p class="quiet">${step.why_not}</p>` : ""}
+        ${step.result ? html`<p class="quiet">gives ${step.result.is} <code>${foreseen(step.result)}</code></p>` : ""}
+      </li>`,
+    )}</ol>
+  </div>`;
+}
+
+// A value of a dry run: what is known, and names for what is not.
+function foreseen(value) {
+  if ("value" in value) return preview(value.value, 160);
+  if (value.unknown) return value.unknown.name;
+  if (value.text) return value.text.map((part) => (typeof part === "string" ? part : part.unknown.name)).join("");
+  if (value.list) return `[${value.list.slice(0, 5).map(foreseen).join(", ")}${value.list.length > 5 ? ", …" : ""}]`;
+  if (value.dict) return `{${Object.entries(value.dict).map(([key, part]) => `${key}: ${foreseen(part)}`).join(", ")}}`;
+  return "";
+}
+
+export function Proof({ told, text, box }) {
+  if (!told) return html`<p class="quiet pad">“Verify” says here whether the plan may run under a policy, and why.</p>`;
+  return html`<div>
+    <p class="pad"><b class=${`status is-${told.ok ? "ok" : "failed"}`}>${told.ok ? "✓ it may run" : "✗ it is refused"}</b>
+      ${told.policy ? html` <span class="quiet">under ${told.policy.name || told.policy}</span>` : ""}</p>
+    <${Findings} rows=${told.diagnostics || []} text=${text} box=${box} />
+  </div>`;
+}
+
+// Whose data each step takes and gives, under the policy in force.
+export function Whose({ text, inputs }) {
+  const [rows, setRows] = useState(null);
+  const [wrong, isBusy, act] = useDoing();
+  const look = () => act(async () => setRows((await ask("/v1/explain-policy", { body: { plan: text, inputs } })).steps));
+  return html`<div class="pad">
+    <button class="plain" disabled=${isBusy || !text.trim()} onClick=${look}>Whose data goes where</button>
+    <${Wrong} said=${wrong} />
+    ${rows ? html`<${Labels} rows=${rows} />` : ""}
+  </div>`;
+}
+
+function Labels({ rows }) {
+  return html`<ol class="steps-told">${rows.map(
+    (row, n) => html`<li key=${n}><p><b>${row.id || row.step}</b></p>
+      <pre class="caret">${JSON.stringify(row, null, 1)}</pre></li>`,
+  )}</ol>`;
+}

@@ -1,0 +1,132 @@
+// The web viewer: sign-in, the way from page to page, keys.
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Dialog, html } from "../../viewer/ui.js";
+import { listen as listenForRun } from "../../viewer/keys.js";
+import { keepAddress, keepTheme, model, nextTheme, theme } from "../../viewer/state.js";
+import { begin, isSignedIn, signIn, signOut } from "./session.js";
+import { go, route, watch } from "./route.js";
+import { Runs } from "./runs.js";
+import { Run } from "./run.js";
+import { Plans } from "./plans.js";
+import { Editor } from "./editor.js";
+import { Policy } from "./policy.js";
+
+const PLACES = [
+  ["runs", "Runs", "r"],
+  ["plan", "New plan", "e"],
+  ["plans", "Saved plans", "s"],
+  ["policy", "Policy", "p"],
+];
+const KEYS = [
+  ...PLACES.map(([, text, key]) => [key, text.toLowerCase()]),
+  ["/", "search the list of runs"],
+  ["j k", "next, previous row"],
+  ["Enter", "open it"],
+  ["Ctrl Enter", "in the editor: run the plan"],
+  ["Ctrl S", "in the editor: save it"],
+  ["t", "light, dark, auto"],
+  ["?", "this; on the page of a run, its own keys"],
+];
+
+function App() {
+  const { page, id, other } = route.value;
+  const [isHelping, setHelping] = useState(false);
+  useEffect(() => listen(() => setHelping(true)), []);
+  if (isSignedIn.value === null) return html`<main class="nothing"><p role="status">One moment …</p></main>`;
+  if (!isSignedIn.value) return html`<${SignIn} />`;
+  return html`<div class="page is-${page}">
+    <${Bar} page=${page} onHelp=${() => setHelping(true)} />
+    ${page === "run" ? html`<${Run} key=${`${id} ${other}`} id=${id} other=${other} />` : ""}
+    ${page === "runs" ? html`<${Runs} />` : ""}
+    ${page === "plans" ? html`<${Plans} />` : ""}
+    ${page === "plan" ? html`<${Editor} key=${id} id=${id} />` : ""}
+    ${page === "policy" ? html`<${Policy} />` : ""}
+    ${isHelping ? html`<${Help} onClose=${() => setHelping(false)} />` : ""}
+  </div>`;
+}
+
+function Bar({ page, onHelp }) {
+  const words = { auto: "◐ auto", light: "○ light", dark: "● dark" };
+  return html`<header class="bar top">
+    <a class="home" href="#runs">callsheet</a>
+    <nav aria-label="Pages">
+      ${PLACES.map(
+        ([name, text]) => html`<a key=${name} href=${`#${name}`} aria-current=${name === page ? "page" : undefined}>${text}</a>`,
+      )}
+    </nav>
+    <span class="acts">
+      ${page === "run"
+        ? ""
+        : html`<button class="plain" onClick=${nextTheme} title="Light, dark, or as the system says (t)">${words[theme.value]}</button>
+            <button class="plain" onClick=${onHelp} title="Keys (?)">? help</button>`}
+      <button class="plain" onClick=${signOut}>Sign out</button>
+    </span>
+  </header>`;
+}
+
+function SignIn() {
+  const [secret, setSecret] = useState("");
+  const [wrong, setWrong] = useState("");
+  const send = async (event) => {
+    event.preventDefault();
+    try {
+      await signIn(secret.trim());
+    } catch (error) {
+      setWrong(error.message);
+    }
+  };
+  return html`<main class="nothing sign-in">
+    <h1>callsheet</h1>
+    <p>Open the address that <code>callsheet serve</code> printed, or give its token.</p>
+    <form onSubmit=${send}>
+      <label for="secret">Token</label>
+      <input id="secret" type="password" autocomplete="current-password" required value=${secret}
+        onInput=${(event) => setSecret(event.currentTarget.value)} />
+      <button class="plain strong">Sign in</button>
+    </form>
+    ${wrong ? html`<p class="why is-failed" role="alert">${wrong}</p>` : ""}
+  </main>`;
+}
+
+function Help({ onClose }) {
+  return html`<${Dialog} title="Keys" onClose=${onClose}>
+    <dl class="keys">${KEYS.map(
+      ([key, text]) => html`<div key=${key}><dt>${key.split(" ").map((each) => html`<kbd>${each}</kbd> `)}</dt><dd>${text}</dd></div>`,
+    )}</dl>
+  <//>`;
+}
+
+// Single keys that lead from page to page, but for when something is typed. The keys of a run are the viewer's.
+function listen(onHelp) {
+  const places = Object.fromEntries(PLACES.map(([name, , key]) => [key, name]));
+  const onKey = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !isSignedIn.value || document.querySelector("dialog[open]")) return;
+    if (event.target.closest("input, textarea, select") || event.defaultPrevented) return;
+    const hasRun = model.value !== null; // then most keys are its own
+    if (places[event.key] && !(hasRun && event.key !== "r")) go(places[event.key]);
+    else if (hasRun) return;
+    else if (event.key === "?") onHelp();
+    else if (event.key === "t") nextTheme();
+    else if (event.key === "/") document.getElementById("filter")?.focus();
+    else if (event.key === "j" || event.key === "k") move(event.key === "j" ? 1 : -1);
+    else return;
+    event.preventDefault();
+  };
+  addEventListener("keydown", onKey);
+  return () => removeEventListener("keydown", onKey);
+}
+
+// To the next row of a list, or the one before.
+function move(by) {
+  const rows = [...document.querySelectorAll("[data-row]")];
+  const at = rows.indexOf(document.activeElement);
+  rows[Math.max(0, Math.min(rows.length - 1, at + by))]?.focus();
+}
+
+keepTheme();
+keepAddress();
+listenForRun();
+watch();
+render(html`<${App} />`, document.getElementById("callsheet"));
+begin();

@@ -1,0 +1,115 @@
+// All runs, the newest first, as they stand now; what waits for people is told above them.
+import { useEffect, useState } from "preact/hooks";
+import { Status, html } from "../../viewer/ui.js";
+import { ask } from "./session.js";
+import { EXAMPLE } from "./example.js";
+import { draft } from "./draft.js";
+import { go } from "./route.js";
+
+const EVERY = 1500; // milliseconds from one look to the next
+const STATUSES = ["running", "waiting", "in_doubt", "interrupted", "done", "failed", "refused", "cancelled", "queued", "corrupt"];
+const SHAPES = {
+  done: "ok",
+  failed: "failed",
+  refused: "failed",
+  corrupt: "failed",
+  cancelled: "stopped",
+  interrupted: "stopped",
+  running: "open",
+  queued: "pending",
+  waiting: "open",
+  in_doubt: "stopped",
+};
+const WORDS = { in_doubt: "in doubt", waiting: "waits for a person" };
+const said = (status) => WORDS[status] || status;
+
+export function Runs() {
+  const [rows, setRows] = useState(null);
+  const [asks, setAsks] = useState([]);
+  const [status, setStatus] = useState("");
+  const [text, setText] = useState("");
+  const [wrong, setWrong] = useState("");
+  useEffect(() => {
+    let timer = 0;
+    let isGone = false;
+    const look = async () => {
+      if (!document.hidden) {
+        try {
+          const [{ runs }, inbox] = await Promise.all([ask(`/v1/runs?limit=500${status ? `&status=${status}` : ""}`), ask("/v1/inbox")]);
+          if (isGone) return;
+          setRows(runs);
+          setAsks(inbox.asks);
+          setWrong("");
+        } catch (error) {
+          if (!isGone) setWrong(error.message);
+        }
+      }
+      if (!isGone) timer = setTimeout(look, EVERY);
+    };
+    look();
+    return () => {
+      isGone = true;
+      clearTimeout(timer);
+    };
+  }, [status]);
+  const wanted = text.trim().toLowerCase();
+  const shown = (rows || []).filter((run) => !wanted || `${run.run_id} ${run.plan} ${run.status}`.toLowerCase().includes(wanted));
+  if (rows && !rows.length && !status) return html`<${Empty} />`;
+  return html`<main class="sheet">
+    <div class="head-line">
+      <h1>Runs</h1>
+      <label class="only-read" for="filter">Filter by text</label>
+      <input id="filter" type="search" placeholder="filter  /" value=${text} onInput=${(event) => setText(event.currentTarget.value)} />
+      <label>status <select value=${status} onChange=${(event) => setStatus(event.currentTarget.value)}>
+        <option value="">all</option>
+        ${STATUSES.map((name) => html`<option key=${name} value=${name}>${said(name)}</option>`)}
+      </select></label>
+      <span class="quiet" role="status">${rows ? `${shown.length} of ${rows.length}` : "looking …"}</span>
+    </div>
+    ${wrong ? html`<p class="why is-failed" role="alert">${wrong}</p>` : ""}
+    ${asks.length ? html`<${Asks} asks=${asks} />` : ""}
+    <ul class="runs">${shown.slice(0, 200).map((run) => html`<${Row} key=${run.run_id} run=${run} />`)}</ul>
+    ${shown.length > 200 ? html`<p class="quiet pad">and ${shown.length - 200} more: filter them</p>` : ""}
+    ${rows && !shown.length ? html`<p class="quiet pad">No run is like that.</p>` : ""}
+  </main>`;
+}
+
+function Row({ run }) {
+  return html`<li>
+    <a class="run" data-row href=${`#run=${run.run_id}`}>
+      <span class="state is-${SHAPES[run.status]}"><${Status} of=${SHAPES[run.status] || "open"} words=${false} /> ${said(run.status)}</span>
+      <b>${run.plan}</b>
+      <code>${run.run_id}</code>
+      <span class="quiet">${run.events} events${run.parent ? ` · from ${run.parent}` : ""}</span>
+      <time class="quiet" datetime=${run.created}>${run.created.replace("T", " ").slice(0, 19)}</time>
+    </a>
+  </li>`;
+}
+
+function Asks({ asks }) {
+  return html`<section class="asks" aria-label="What waits for people">
+    ${asks.slice(0, 5).map(
+      (each) => html`<p key=${each.run_id + each.key}>
+        <span class="warn" aria-hidden="true">◔</span> ${each.kind === "approval" ? `May @${each.tool} be called?` : each.prompt}
+        ${" "}<a href=${`#run=${each.run_id}&below=waits`}>${each.run_id}</a>
+      </p>`,
+    )}
+    ${asks.length > 5 ? html`<p class="quiet">and ${asks.length - 5} more</p>` : ""}
+  </section>`;
+}
+
+// The first page of somebody who has run nothing yet.
+function Empty() {
+  const open = () => {
+    draft.value = { text: EXAMPLE, inputs: {} };
+    go("plan");
+  };
+  return html`<main class="sheet empty">
+    <h1>Nothing has run yet</h1>
+    <p>A plan is a text of steps: which tool, with what, and where its result goes. It is checked before it runs, and its
+    journal tells afterwards where every value came from.</p>
+    <p><button class="plain strong" onClick=${open}>Open the example plan</button>
+      ${" "}<a href="#plan">or write your own</a></p>
+    <pre class="sample">${EXAMPLE}</pre>
+  </main>`;
+}

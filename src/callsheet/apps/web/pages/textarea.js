@@ -1,0 +1,68 @@
+// A text that is edited, with its lines numbered and what is wrong underlined where it stands.
+import { useRef } from "preact/hooks";
+import { html } from "../../viewer/ui.js";
+
+const MOST_MARKS = 200;
+
+export function TextWithMarks({ box, text, marks, onText }) {
+  const behind = useRef(null);
+  const gutter = useRef(null);
+  const follow = () => {
+    behind.current.scrollTop = gutter.current.scrollTop = box.current.scrollTop;
+    behind.current.scrollLeft = box.current.scrollLeft;
+  };
+  const lines = text.split("\n");
+  const worst = new Map();
+  for (const { line, severity } of marks) {
+    if (line && (severity === "error" || !worst.has(line))) worst.set(line, severity);
+  }
+  return html`<div class="text panel">
+    <div class="gutter" ref=${gutter} aria-hidden="true">
+      ${lines.map((_, n) => html`<div key=${n} class=${worst.has(n + 1) ? `is-${worst.get(n + 1)}` : ""}>${n + 1}</div>`)}
+    </div>
+    <pre class="behind" ref=${behind} aria-hidden="true">${marked(text, marks)}${"\n"}</pre>
+    <label class="only-read" for="plan-text">The text of the plan</label>
+    <textarea id="plan-text" ref=${box} value=${text} spellcheck=${false} autocomplete="off" autocapitalize="off" wrap="off"
+      placeholder=${'S1: @CALC ("6 * 7") > $answer\nS2: @RESPOND ("$answer")'}
+      onInput=${(event) => onText(event.currentTarget.value)} onScroll=${follow}></textarea>
+  </div>`;
+}
+
+// The text in parts, those with something wrong marked; where two overlap, the first one counts.
+function marked(text, marks) {
+  const starts = lineStarts(text);
+  const places = marks
+    .filter((mark) => mark.line && mark.severity !== "hint")
+    .map((mark) => [offset(text, starts, mark.line, mark.column), offset(text, starts, mark.end_line, mark.end_column), mark.severity])
+    .map(([from, to, severity]) => [from, Math.max(to, from + 1), severity])
+    .sort((one, other) => one[0] - other[0])
+    .slice(0, MOST_MARKS);
+  const parts = [];
+  let at = 0;
+  for (const [from, to, severity] of places) {
+    if (from < at) continue;
+    parts.push(text.slice(at, from), html`<mark key=${from} class=${`is-${severity}`}>${text.slice(from, to)}</mark>`);
+    at = to;
+  }
+  return [...parts, text.slice(at)];
+}
+
+export function lineStarts(text) {
+  const found = [0];
+  for (let n = text.indexOf("\n"); n >= 0; n = text.indexOf("\n", n + 1)) found.push(n + 1);
+  return found;
+}
+
+// A place in the text, for a line and a column from 1; columns count characters, not the units of a browser.
+export function offset(text, starts, line, column) {
+  const from = starts[Math.min(line, starts.length) - 1];
+  const rest = text.slice(from, starts[line] ?? text.length + 1);
+  return Math.min(text.length, from + [...rest].slice(0, column - 1).join("").length);
+}
+
+// Put the cursor there.
+export function point(box, text, line, column) {
+  const at = offset(text, lineStarts(text), line, column);
+  box.current.focus();
+  box.current.setSelectionRange(at, at);
+}

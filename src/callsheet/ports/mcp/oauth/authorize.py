@@ -1,0 +1,171 @@
+"""A person's login: an address to open, and what comes back from it made into a login.
+
+In: a server, and the parameters that the browser comes back with. Out: the address (with PKCE, a state, and
+the resource that the token is to count for), then the login. Who opens the address, and how the parameters
+come here, is somebody else's matter.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+import httpx2
+from mcp.client.auth import OAuthFlowError, PKCEParameters
+from mcp.client.auth.utils import validate_authorization_response_iss
+from mcp_types import LATEST_PROTOCOL_VERSION
+
+from callsheet.ports.mcp.oauth.clients import client_for
+from callsheet.ports.mcp.oauth.discovery import Found, discover
+from callsheet.ports.mcp.oauth.grants import Denied, tokens_for
+from callsheet.ports.mcp.oauth.guard import Guard
+from callsheet.ports.mcp.oauth.records import Client, Login
+from callsheet.ports.mcp.oauth.troubles import (
+    no_login,
+    not_safe,
+    other_issuer,
+    plain,
+    refused,
+    unusable,
+    wrong_answer,
+)
+from callsheet.ports.mcp.servers import HttpServer, is_safe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A login that waits for its answer. `address` is what a browser is to open."""
+
+    name: str
+    url: str
+    address: str = field(repr=False)
+    state: str = field(repr=False)
+    verifier: str = field(repr=False)
+    redirect_uri: str
+    found: Found
+    client: Client
+    scope: str
+
+    @property
+    def issuer(self) -> str:
+        """Where the person logs in."""
+        return self.found.issuer
+
+
+async def begin(
+    name: str, server: HttpServer, guard: Guard, redirect_uri: str, *, before: str = "", scope: str = ""
+) -> Begun:
+    """Find out where to log in, and make the address for it.
+
+    `before` is the issuer of the login that there is: another one is refused (TOL040). `scope` is what is
+    asked for in the place of what the server says. Raises CallsheetError (TOL032 to TOL034, TOL038 to
+    TOL041).
+    """
+    if not is_safe(server.url):
+        raise not_safe(name)
+    rules = server.oauth
+    refusal = await guard.send(_knock(server))
+    if refusal.is_success:
+        raise no_login(name, "asks for no login", "it is used as it is")
+    found = await discover(name, server.url, guard, refusal, rules.issuer)
+    if found is None:
+        raise no_login(
+            name,
+            f"says nothing of a login: it answers with status {refusal.status_code}",
+            "look whether the address is right; a key that it takes is a header in its configuration",
+        )
+    if before and before != found.issuer:
+        raise other_issuer(name, before, found.issuer)
+    if "S256" not in (found.metadata.code_challenge_methods_supported or ()):
+        raise unusable(name, f"its authorization server {plain(found.issuer)} does not support PKCE (S256)")
+    wanted = scope or rules.scope or found.scope
+    client = await client_for(name, rules, found, guard, redirect_uri, wanted)
+    pair, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
+    asked = {
+        "response_type": "code",
+        "client_id": client.id,
+        "redirect_uri": redirect_uri,
+        "state": state,
+        "code_challenge": pair.code_challenge,
+        "code_challenge_method": "S256",
+        "resource": found.resource,
+        **({"scope": wanted} if wanted else {}),
+        **({"prompt": "consent"} if "offline_access" in wanted.split() else {}),
+    }
+    return Begun(
+        name=name,
+        url=server.url,
+        address=_with_query(str(found.metadata.authorization_endpoint), asked),
+        state=state,
+        verifier=pair.code_verifier,
+        redirect_uri=redirect_uri,
+        found=found,
+        client=client,
+        scope=wanted,
+    )
+
+
+async def finish(begun: Begun, guard: Guard, given: Mapping[str, str]) -> Login:
+    """Make what the browser came back with into a login.
+
+    Raises CallsheetError: TOL035 for an answer that does not belong to this login or comes from another
+    issuer, TOL034 for a no.
+    """
+    name, found = begun.name, begun.found
+    if not secrets.compare_digest(given.get("state", "").encode(), begun.state.encode()):
+        raise wrong_answer(name, "belongs to another login (its state is another one)")
+    try:
+        validate_authorization_response_iss(given.get("iss"), found.metadata)
+    except OAuthFlowError:
+        raise wrong_answer(name, "is not from the authorization server that was asked (its iss)") from None
+    if "error" in given:
+        denied = Denied(plain(given["error"])[:60], plain(given.get("error_description", "")))
+        raise refused(name, found.issuer, str(denied))
+    if not given.get("code"):
+        raise wrong_answer(name, "has no code in it")
+    form = {
+        "grant_type": "authorization_code",
+        "code": given["code"],
+        "redirect_uri": begun.redirect_uri,
+        "code_verifier": begun.verifier,
+        "resource": found.resource,
+    }
+    endpoint = str(found.metadata.token_endpoint)
+    try:
+        tokens = await tokens_for(guard, name, found.issuer, endpoint, begun.client, form)
+    except Denied as error:
+        raise refused(name, found.issuer, str(error)) from None
+    revocation = found.metadata.revocation_endpoint
+    return Login(
+        server=name,
+        url=begun.url,
+        resource=found.resource,
+        issuer=found.issuer,
+        token_endpoint=endpoint,
+        revocation_endpoint="" if revocation is None else str(revocation),
+        client=begun.client,
+        tokens=tokens,
+    )
+
+
+def _knock(server: HttpServer) -> httpx2.Request:
+    """A request that a server answers by saying how one logs in."""
+    headers = {
+        **server.headers,
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": LATEST_PROTOCOL_VERSION,
+    }
+    if server.sse:
+        return httpx2.Request("GET", server.url, headers=headers)
+    return httpx2.Request(
+        "POST", server.url, headers=headers, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    )
+
+
+def _with_query(endpoint: str, asked: Mapping[str, str]) -> str:
+    """An address with parameters beside those that it has; what it has of ours is not taken twice."""
+    parts = urlsplit(endpoint)
+    query = f"{parts.query}&{urlencode(asked)}" if parts.query else urlencode(asked)
+    return urlunsplit(parts._replace(query=query, fragment=""))

@@ -1,0 +1,94 @@
+"""Whom an authorization server knows us as: by hand, by a document that describes us, or by registering now.
+
+In: what the operator says and what metadata says. Out: a client; or CallsheetError (TOL032, TOL034, TOL038).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from mcp.client.auth import OAuthFlowError
+from mcp.client.auth.oauth2 import check_registration_usable
+from mcp.client.auth.utils import (
+    create_client_registration_request,
+    handle_registration_response,
+    should_use_client_metadata_url,
+)
+from mcp.shared.auth import OAuthClientMetadata, OAuthMetadata
+from pydantic import AnyUrl
+
+from callsheet.ports.mcp.oauth.discovery import Found
+from callsheet.ports.mcp.oauth.grants import denial
+from callsheet.ports.mcp.oauth.guard import Guard
+from callsheet.ports.mcp.oauth.records import Client
+from callsheet.ports.mcp.oauth.troubles import no_secret, refused, unusable
+from callsheet.ports.mcp.servers import OAuthRules
+
+_MOST_BYTES = 10_000
+_BASIC, _POST = "client_secret_basic", "client_secret_post"
+_BY_HAND = 'register callsheet there by hand, and put its "client_id" into the configuration of the server'
+
+
+def registered_by_hand(name: str, rules: OAuthRules, metadata: OAuthMetadata) -> Client | None:
+    """The client of the configuration; None where it has none. Raises CallsheetError (TOL038)."""
+    if not rules.client_id:
+        return None
+    if not rules.client_secret:
+        return Client(id=rules.client_id)
+    methods: Sequence[str] = metadata.token_endpoint_auth_methods_supported or (_BASIC,)
+    method = _BASIC if _BASIC in methods or _POST not in methods else _POST
+    return Client(id=rules.client_id, secret=client_secret(name, rules.client_secret), method=method)
+
+
+async def client_for(
+    name: str, rules: OAuthRules, found: Found, guard: Guard, redirect_uri: str, scope: str
+) -> Client:
+    """The client for a person's login, who comes back to `redirect_uri`."""
+    by_hand = registered_by_hand(name, rules, found.metadata)
+    if by_hand is not None:
+        return by_hand
+    if should_use_client_metadata_url(found.metadata, rules.client_metadata_url or None):
+        return Client(id=rules.client_metadata_url)
+    if found.metadata.registration_endpoint is None:
+        raise unusable(name, "its authorization server registers nobody by itself", _BY_HAND)
+    wanted = OAuthClientMetadata(
+        redirect_uris=[AnyUrl(redirect_uri)],
+        client_name="callsheet",
+        token_endpoint_auth_method="none",
+        scope=scope or None,
+    )
+    request = create_client_registration_request(found.metadata, wanted, found.issuer)
+    response = await guard.send(request)
+    if response.status_code not in (200, 201):
+        raise refused(name, found.issuer, f"does not register callsheet: it {denial(response)}", _BY_HAND)
+    try:
+        told = await handle_registration_response(response)
+        check_registration_usable(told)
+    except OAuthFlowError:
+        told = None  # its words hold the whole answer, a secret perhaps
+    if told is None:
+        raise refused(name, found.issuer, "registers callsheet in a way that it cannot use", _BY_HAND)
+    return Client(
+        id=told.client_id, secret=told.client_secret or "", method=told.token_endpoint_auth_method or "none"
+    )
+
+
+def client_secret(name: str, where: str) -> str:
+    """The secret that lies at `env:VARIABLE` or `file:PATH`; raises CallsheetError (TOL038)."""
+    kind, _, what = where.partition(":")
+    if kind == "env":
+        secret = os.environ.get(what, "")
+        if not secret:
+            raise no_secret(name, f"the environment variable {what} is not set")
+        return secret
+    try:
+        with Path(what).expanduser().open("rb") as file:
+            secret = file.read(_MOST_BYTES).decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise no_secret(name, f"{what} cannot be read: {reason}") from None
+    if not secret:
+        raise no_secret(name, f"{what} is empty")
+    return secret

@@ -1,0 +1,146 @@
+"""Who gives tokens for a server, as the server and that authorization server say: metadata, held together.
+
+In: the address of a server and how it refused. Out: the resource, the issuer, its endpoints and the scope to
+ask for; None where the server speaks of no authorization; CallsheetError (TOL032, TOL033) for what does not
+fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+from mcp.client.auth import OAuthFlowError
+from mcp.client.auth.utils import (
+    build_oauth_authorization_server_metadata_discovery_urls,
+    build_protected_resource_metadata_discovery_urls,
+    create_oauth_metadata_request,
+    extract_resource_metadata_from_www_auth,
+    extract_scope_from_www_auth,
+    handle_auth_metadata_response,
+    handle_protected_resource_response,
+    issuers_match,
+    validate_metadata_issuer,
+)
+from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
+from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
+
+from callsheet.ports.mcp.oauth.guard import Guard
+from callsheet.ports.mcp.oauth.troubles import plain, unusable
+
+_SERVER_ERRORS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where tokens for a server come from. `scope` is what the server wants, empty where it does not say."""
+
+    resource: str
+    issuer: str
+    metadata: OAuthMetadata
+    scope: str = ""
+
+
+async def discover(
+    name: str, url: str, guard: Guard, challenge: httpx2.Response | None, issuer: str = ""
+) -> Found | None:
+    """Ask a server, then the authorization server that it names, or that the operator has named as `issuer`.
+
+    `challenge` is the answer with which the server has refused a request.
+    """
+    told = await _protected_resource(name, url, guard, challenge)
+    chosen = _issuer(name, told, issuer)
+    metadata = await _authorization_server(name, url, guard, chosen)
+    if metadata is None:
+        if told is None and not issuer:
+            return None
+        raise unusable(name, f"its authorization server {plain(chosen or url)} gives no metadata")
+    for endpoint in _endpoints(metadata):
+        await guard.judge(endpoint)
+    resource = resource_url_from_server_url(url) if told is None else str(told.resource)
+    return Found(resource, str(metadata.issuer), metadata, _scope(challenge, told, metadata))
+
+
+async def _protected_resource(
+    name: str, url: str, guard: Guard, challenge: httpx2.Response | None
+) -> ProtectedResourceMetadata | None:
+    named = None
+    if challenge is not None and challenge.status_code in (401, 403):
+        named = extract_resource_metadata_from_www_auth(challenge)
+    for place in build_protected_resource_metadata_discovery_urls(named, url):
+        response = await guard.send(create_oauth_metadata_request(place))
+        if response.status_code >= _SERVER_ERRORS:
+            raise unusable(name, f"it answers {plain(place)} with status {response.status_code}", "try later")
+        told = await handle_protected_resource_response(response)
+        if told is None:
+            continue
+        if not check_resource_allowed(resource_url_from_server_url(url), str(told.resource)):
+            raise unusable(name, f"its metadata is that of another server, {plain(str(told.resource))}")
+        return told
+    return None
+
+
+def _issuer(name: str, told: ProtectedResourceMetadata | None, wanted: str) -> str:
+    """The issuer to ask: the wanted one where it is named, else the first; empty for the server itself."""
+    if told is None:
+        return wanted
+    named = [str(place) for place in told.authorization_servers]
+    if not wanted:
+        return named[0]
+    for place in named:
+        if issuers_match(place, wanted):
+            return place
+    raise unusable(
+        name,
+        f"it names the authorization server {plain(named[0])}, and the configuration {plain(wanted)}",
+        "nothing was sent; correct `issuer` if the server is right",
+    )
+
+
+async def _authorization_server(name: str, url: str, guard: Guard, issuer: str) -> OAuthMetadata | None:
+    parts = urlsplit(url)
+    expected = issuer or f"{parts.scheme}://{parts.netloc}"
+    for place in build_oauth_authorization_server_metadata_discovery_urls(issuer or None, url):
+        response = await guard.send(create_oauth_metadata_request(place))
+        goes_on, metadata = await handle_auth_metadata_response(response)
+        if metadata is not None:
+            said = str(metadata.issuer)
+            try:
+                validate_metadata_issuer(metadata, said if issuers_match(said, expected) else expected)
+            except OAuthFlowError:
+                raise unusable(
+                    name, f"the metadata of {plain(expected)} is that of another issuer, {plain(said)}"
+                ) from None
+            return metadata
+        if not goes_on:
+            raise unusable(name, f"{plain(place)} answers with status {response.status_code}", "try later")
+    return None
+
+
+def _endpoints(metadata: OAuthMetadata) -> list[str]:
+    """The addresses in metadata that are asked, or shown to a person."""
+    named: tuple[Any, ...] = (
+        metadata.authorization_endpoint,
+        metadata.token_endpoint,
+        metadata.registration_endpoint,
+        metadata.revocation_endpoint,
+    )
+    return [str(place) for place in named if place is not None]
+
+
+def _scope(
+    challenge: httpx2.Response | None, told: ProtectedResourceMetadata | None, metadata: OAuthMetadata
+) -> str:
+    """What to ask for: what the server says, never all that its authorization server could give."""
+    scope = None if challenge is None else extract_scope_from_www_auth(challenge)
+    if scope is None and told is not None and told.scopes_supported:
+        scope = " ".join(told.scopes_supported)
+    if (
+        scope
+        and "offline_access" in (metadata.scopes_supported or ())
+        and "offline_access" not in scope.split()
+    ):
+        return f"{scope} offline_access"
+    return scope or ""

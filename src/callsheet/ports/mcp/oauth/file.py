@@ -1,0 +1,166 @@
+"""The file of logins: outside of every journal, its owner's alone, each login in a box of the seal key.
+
+In: a path, and whoever has the keys. Out: logins by the name of their server; CallsheetError (TOL037) for a
+file that cannot be used. It is changed in one step, under a lock that other processes wait for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import stat
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from callsheet.ir.strict_json import NotJson, read_json
+from callsheet.ports.mcp.oauth.records import Login, WrongLogin
+from callsheet.ports.mcp.oauth.troubles import bad_file
+from callsheet.sealing.keys import KeyRing, NotOpened
+
+VARIABLE = "CALLSHEET_LOGINS"
+"""Names the file of logins in place of the one in the user's configuration folder."""
+_MOST_BYTES = 5_000_000
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_PATIENCE = 0.05
+
+
+class KeyHolder(Protocol):
+    """Whoever has the keys that things are sealed with."""
+
+    def sealing(self) -> KeyRing:
+        """The keys to seal with; one is made where there is none."""
+        ...
+
+    def opening(self) -> KeyRing:
+        """The keys to open with; raises CallsheetError where there is none."""
+        ...
+
+
+def default_logins(environ: Mapping[str, str] | None = None) -> Path:
+    """Where the file of logins is, or would be: beside the seal key."""
+    named = (os.environ if environ is None else environ).get(VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    from platformdirs import user_config_path  # noqa: PLC0415 - only where no file is named
+
+    return user_config_path("callsheet", appauthor=False) / "mcp-logins.json"
+
+
+class LoginFile:
+    """A file of logins, which need not be there yet."""
+
+    def __init__(self, path: Path, keys: KeyHolder) -> None:
+        self.path = path
+        self._keys = keys
+
+    def names(self) -> tuple[str, ...]:
+        """The servers that somebody has logged in to."""
+        return tuple(self._boxes())
+
+    def get(self, server: str) -> Login | None:
+        """The login with a server; raises CallsheetError (TOL037, or what is wrong with the key)."""
+        entry = self._boxes().get(server)
+        if entry is None:
+            return None
+        key = self._keys.opening().opening.get(entry["key"])
+        if key is None:
+            raise bad_file(self.path, f"it was sealed with the key {entry['key'][:16]}, which is not here")
+        try:
+            return Login.from_json(read_json(key.open(entry["box"]).decode()))
+        except (NotOpened, NotJson, WrongLogin, UnicodeDecodeError):
+            raise bad_file(self.path, f"the login with {server!r} cannot be opened") from None
+
+    def put(self, login: Login) -> None:
+        """Keep a login in the place of any other with its server; to be called within `held`."""
+        key = self._keys.sealing().sealing
+        box = key.seal(json.dumps(login.to_json()).encode())
+        self._write({**self._boxes(), login.server: {"key": key.name, "box": box}})
+
+    def remove(self, server: str) -> bool:
+        """Forget the login with a server, and say whether there was one; to be called within `held`."""
+        boxes = self._boxes()
+        if server not in boxes:
+            return False
+        self._write({name: entry for name, entry in boxes.items() if name != server})
+        return True
+
+    @asynccontextmanager
+    async def held(self) -> AsyncGenerator[None]:
+        """Keep other processes from changing the file meanwhile; raises CallsheetError (TOL037)."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = self.path.with_name(f"{self.path.name}.lock")
+            fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise bad_file(
+                self.path, f"it cannot be locked: {error.strerror}", "give the right to write"
+            ) from None
+        try:
+            while not _is_taken(fd):  # noqa: ASYNC110 - another process lets go of it, in silence
+                await asyncio.sleep(_PATIENCE)
+            yield
+        finally:
+            os.close(fd)
+
+    def _boxes(self) -> dict[str, dict[str, str]]:
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise bad_file(self.path, f"it cannot be read: {error.strerror}") from None
+        with os.fdopen(fd, "rb") as file:
+            mode = os.fstat(fd).st_mode
+            if not stat.S_ISREG(mode):
+                raise bad_file(self.path, "it is not a plain file")
+            if mode & _OTHERS:
+                raise bad_file(self.path, "others than its owner may use it", f"chmod 600 {self.path}")
+            data = file.read(_MOST_BYTES)
+        try:
+            return _checked(read_json(data.decode()))
+        except (NotJson, UnicodeDecodeError, ValueError):
+            raise bad_file(self.path, "it is damaged") from None
+
+    def _write(self, boxes: Mapping[str, Mapping[str, str]]) -> None:
+        text = json.dumps({"schema": 1, "logins": boxes}, indent=1)
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.new")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+                file.write(f"{text}\n".encode())
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise bad_file(
+                self.path, f"it cannot be written: {error.strerror}", "make room or give the right to write"
+            ) from None
+
+
+def _is_taken(fd: int) -> bool:
+    """Whether the lock is ours now."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _checked(data: Any) -> dict[str, dict[str, str]]:
+    """The boxes in the data of a file; raises ValueError."""
+    if not isinstance(data, dict) or cast("dict[str, Any]", data).get("schema") != 1:
+        raise ValueError("it has another schema")
+    boxes = cast("dict[str, Any]", data).get("logins")
+    if not isinstance(boxes, dict):
+        raise ValueError("it has no logins")
+    for entry in cast("dict[str, Any]", boxes).values():
+        if not isinstance(entry, dict) or not all(
+            isinstance(cast("dict[str, Any]", entry).get(k), str) for k in ("key", "box")
+        ):
+            raise ValueError("a login in it is none")
+    return cast("dict[str, dict[str, str]]", boxes)

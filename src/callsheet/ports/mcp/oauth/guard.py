@@ -1,0 +1,138 @@
+"""The only way to what a server's metadata names: judged addresses, small answers, little time, no redirects.
+
+In: requests of a login. Out: answers that were read whole; or CallsheetError (TOL033) for an address that is
+not reached. A server on the internet leads nobody into a private network, not by a name either: each name is
+resolved once, judged, and exactly that address is reached. A server on this machine, or in a private network,
+may name addresses of the same kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from ipaddress import IPv4Address, ip_address, ip_network
+from types import TracebackType
+from typing import NamedTuple
+
+import httpx2
+
+from callsheet.policy.addresses import IP, AddressRefused, AllowedHosts, Target, checked, is_public, parse_url
+from callsheet.ports.mcp.oauth.troubles import not_reached
+from callsheet.ports.reaching import UnknownHost, resolve, send_to
+
+MOST_BYTES = 256 * 1024
+"""Bytes of an answer; metadata has a few thousand."""
+SECONDS = 15.0
+"""Seconds that an answer may take, whole."""
+_LOOPBACK = ("127.0.0.0/8", "::1/128")
+_PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
+
+
+class Allowed(NamedTuple):
+    """What may be reached, beside the internet, in the course of one login."""
+
+    hosts: AllowedHosts
+
+    @classmethod
+    async def by(cls, server_url: str, issuer: str = "") -> Allowed:
+        """What a server may lead to, by where it is itself; the configured issuer may be anywhere.
+
+        Raises AddressRefused or UnknownHost for a server that cannot be.
+        """
+        entries: list[str] = []
+        for text in await resolve(parse_url(server_url)):
+            address = ip_address(text.partition("%")[0])
+            if not is_public(address):
+                entries += (str(address), *_kin_of(address))
+        if issuer:
+            entries.append(parse_url(issuer).host)
+        return cls(AllowedHosts.parse(entries))
+
+
+def _kin_of(address: IP) -> tuple[str, ...]:
+    """The networks that are as private as an address: none for those that are of a special kind."""
+    for networks in (_LOOPBACK, _PRIVATE):
+        if any(address in ip_network(network) for network in networks):
+            return networks
+    return ()
+
+
+class Guard:
+    """Sends the requests of a login with one server, as an async context manager."""
+
+    def __init__(self, name: str, allowed: Allowed) -> None:
+        self._name = name
+        self._allowed = allowed.hosts
+        self._client = httpx2.AsyncClient(trust_env=False, timeout=SECONDS, follow_redirects=False)
+
+    @classmethod
+    async def of(cls, name: str, server_url: str, issuer: str = "") -> Guard:
+        """The guard of logins with the server of this name and address; raises CallsheetError (TOL033)."""
+        try:
+            return cls(name, await Allowed.by(server_url, issuer))
+        except (AddressRefused, UnknownHost) as error:
+            raise not_reached(name, server_url, str(error)) from None
+
+    async def __aenter__(self) -> Guard:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.aclose()
+
+    async def judge(self, url: str) -> tuple[Target, list[IP]]:
+        """Where an address leads; raises CallsheetError (TOL033) for one that is not to be reached."""
+        try:
+            target = parse_url(url)
+            addresses = checked(target, await resolve(target), self._allowed)
+        except (AddressRefused, UnknownHost) as error:
+            why = str(error).partition(";")[0]  # the rest names a setting of the web tools
+            raise not_reached(self._name, url, why) from None
+        if target.scheme != "https" and not all(_is_loopback(address) for address in addresses):
+            raise not_reached(self._name, url, "it is not encrypted")
+        return target, addresses
+
+    async def send(self, request: httpx2.Request) -> httpx2.Response:
+        """The answer to a request, read whole; raises CallsheetError (TOL033) where there is none."""
+        url = str(request.url)
+        target, addresses = await self.judge(url)
+        headers = {
+            name: value for name, value in request.headers.items() if name not in ("host", "content-length")
+        }
+        headers["Accept-Encoding"] = "identity"
+        try:
+            async with asyncio.timeout(SECONDS):
+                response = await send_to(
+                    self._client, request.method, target, addresses, headers, await request.aread()
+                )
+                try:
+                    body = await _body(response)
+                finally:
+                    await response.aclose()
+        except TimeoutError:
+            raise not_reached(self._name, target.url, f"it took longer than {SECONDS:g} s") from None
+        except _TooMuch as error:
+            raise not_reached(self._name, target.url, str(error)) from None
+        except httpx2.HTTPError as error:
+            raise not_reached(self._name, target.url, str(error) or type(error).__name__) from None
+        return httpx2.Response(response.status_code, headers=response.headers, content=body, request=request)
+
+
+class _TooMuch(Exception):
+    """An answer that is too long or packed."""
+
+
+async def _body(response: httpx2.Response) -> bytes:
+    if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise _TooMuch("its answer is compressed, which nobody asked for")
+    body = bytearray()
+    async for part in response.aiter_raw(16_384):
+        body += part
+        if len(body) > MOST_BYTES:
+            raise _TooMuch(f"its answer is longer than {MOST_BYTES >> 10} KiB")
+    return bytes(body)
+
+
+def _is_loopback(address: IP) -> bool:
+    mapped = None if isinstance(address, IPv4Address) else address.ipv4_mapped
+    return (mapped or address).is_loopback

@@ -1,0 +1,108 @@
+"""Where a browser comes back to after a login: one port of this machine, one address, for one answer.
+
+In: requests of anybody on this machine. Out: the parameters of the one that has the right state. Everything
+else gets a short no, and the login goes on: only who knows the state can end it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from urllib.parse import parse_qs, urlsplit
+
+HOST = "127.0.0.1"
+PATH = "/callback"
+_MOST_BYTES = 16 * 1024
+_SECONDS = 10.0
+_MOST_AT_ONCE = 20
+_HEADERS = (
+    "Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n"
+    "Content-Security-Policy: default-src 'none'\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n"
+)
+_DONE = "You can close this page: callsheet has its answer, and says on its terminal how it went.\n"
+_NO = "This is not the answer that callsheet waits for.\n"
+
+
+def redirect_uri(port: int) -> str:
+    """The address that a browser is sent back to."""
+    return f"http://{HOST}:{port}{PATH}"
+
+
+def bound(port: int = 0) -> socket.socket:
+    """A socket on this machine alone, on any free port or this one; raises OSError."""
+    return socket.create_server((HOST, port), reuse_port=False)
+
+
+def parameters(url: str) -> dict[str, str]:
+    """The parameters of an address that a browser was sent back to; what stands there twice is left out."""
+    found = parse_qs(urlsplit(url).query, keep_blank_values=True, max_num_fields=50)
+    return {name: values[0] for name, values in found.items() if len(values) == 1}
+
+
+class Waiting:
+    """Waits for the browser with this state."""
+
+    def __init__(self, state: str, port: int) -> None:
+        self._state = state
+        self._hosts = {f"{HOST}:{port}", f"localhost:{port}"}
+        self._busy = 0
+        self._answer: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
+
+    async def answer(self, seconds: float) -> Mapping[str, str]:
+        """The parameters that came back; raises TimeoutError."""
+        async with asyncio.timeout(seconds):
+            return await asyncio.shield(self._answer)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request."""
+        self._busy += 1
+        try:
+            if self._busy <= _MOST_AT_ONCE:
+                async with asyncio.timeout(_SECONDS):
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    status, text = self._judge(head.decode("latin-1"))
+                    body = text.encode()
+                    line = f"HTTP/1.1 {status}\r\n{_HEADERS}Content-Length: {len(body)}\r\n\r\n"
+                    writer.write(line.encode() + body)
+                    await writer.drain()
+        except (TimeoutError, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # whoever does not ask gets no answer
+        finally:
+            self._busy -= 1
+            writer.close()
+
+    def _judge(self, head: str) -> tuple[str, str]:
+        """The status and the text for a request."""
+        first, *lines = head.split("\r\n")
+        method, _, rest = first.partition(" ")
+        target = rest.rpartition(" ")[0]
+        hosts = [line.partition(":")[2].strip().lower() for line in lines if line[:5].lower() == "host:"]
+        if len(hosts) != 1 or hosts[0] not in self._hosts:
+            return "421 Misdirected Request", _NO
+        if method != "GET":
+            return "405 Method Not Allowed", _NO
+        try:
+            given = parameters(target)
+        except ValueError:
+            return "400 Bad Request", _NO
+        if target.partition("?")[0] != PATH:
+            return "404 Not Found", _NO
+        if not secrets.compare_digest(given.get("state", "").encode(), self._state.encode()):
+            return "400 Bad Request", _NO
+        if not self._answer.done():
+            self._answer.set_result(given)
+        return "200 OK", _DONE
+
+
+@asynccontextmanager
+async def listening(listener: socket.socket, state: str) -> AsyncGenerator[Waiting]:
+    """Wait at a socket, which is closed in the end, for the browser with this state."""
+    waiting = Waiting(state, listener.getsockname()[1])
+    server = await asyncio.start_server(waiting.serve, sock=listener, limit=_MOST_BYTES)
+    try:
+        yield waiting
+    finally:
+        server.close()

@@ -1,0 +1,207 @@
+"""Where the token of a run comes from: the login that is kept, renewed when it ends, or a machine's own.
+
+In: a server, and how it refused a request. Out: a token; or CallsheetError that says what a person has to do.
+A run asks nobody and opens nothing. Of several requests that are refused at once one renews the token, also
+where they belong to several processes: a refresh token may count only once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Protocol
+
+import httpx2
+
+from callsheet.ports.mcp.oauth.clients import registered_by_hand
+from callsheet.ports.mcp.oauth.discovery import discover
+from callsheet.ports.mcp.oauth.file import LoginFile
+from callsheet.ports.mcp.oauth.grants import Denied, refreshed, tokens_for
+from callsheet.ports.mcp.oauth.guard import Guard
+from callsheet.ports.mcp.oauth.records import Login, Tokens
+from callsheet.ports.mcp.oauth.troubles import login_needed, login_over, not_safe, refused, unusable
+from callsheet.ports.mcp.servers import Grant, HttpServer, OAuthRules, is_safe
+
+
+class TokenSource(Protocol):
+    """Gives the tokens for one server."""
+
+    async def token(self) -> str | None:
+        """The token to begin with; None where there is none before the server asks for one."""
+        ...
+
+    async def renewed(self, worthless: str | None, refusal: httpx2.Response) -> str:
+        """Another token than the one that the server has refused; raises CallsheetError."""
+        ...
+
+    def secrets(self) -> Iterator[str]:
+        """All that was given out here, and whatever it was got with."""
+        ...
+
+
+def source_for(name: str, server: HttpServer, logins: LoginFile | None) -> TokenSource | None:
+    """Where tokens for a server come from; None where a configured header says who asks."""
+    if any(header.lower() == "authorization" for header in server.headers):
+        return None
+    if not is_safe(server.url):
+        return NoTokens(name)
+    if server.oauth.grant is Grant.CLIENT_CREDENTIALS:
+        return MachineTokens(name, server.url, server.oauth)
+    return KeptTokens(name, server.url, server.oauth, logins)
+
+
+class NoTokens:
+    """For a server at an address where a token could be read on the way."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    async def token(self) -> str | None:
+        """As TokenSource has it."""
+        return None
+
+    async def renewed(self, worthless: str | None, refusal: httpx2.Response) -> str:
+        """As TokenSource has it."""
+        raise not_safe(self._name)
+
+    def secrets(self) -> Iterator[str]:
+        """As TokenSource has it."""
+        return iter(())
+
+
+class KeptTokens:
+    """The tokens of a person's login, from the file of logins."""
+
+    def __init__(self, name: str, url: str, rules: OAuthRules, logins: LoginFile | None) -> None:
+        self._name = name
+        self._url = url
+        self._rules = rules
+        self._logins = logins
+        self._login: Login | None = None
+        self._was_read = False
+        self._lock = asyncio.Lock()
+        self._given: dict[str, None] = {}
+
+    async def token(self) -> str | None:
+        """As TokenSource has it."""
+        login = self._login
+        if login is None and self._was_read:
+            return None
+        if login is None or login.tokens.is_over(time.time()):
+            async with self._lock:
+                login = await self._usable(None)
+        return None if login is None else login.tokens.access
+
+    async def renewed(self, worthless: str | None, refusal: httpx2.Response) -> str:
+        """As TokenSource has it."""
+        async with self._lock:
+            login = await self._usable(worthless)
+        if login is None:
+            raise login_needed(self._name)
+        return login.tokens.access
+
+    def secrets(self) -> Iterator[str]:
+        """As TokenSource has it."""
+        return iter(tuple(self._given))
+
+    async def _usable(self, worthless: str | None) -> Login | None:
+        """The login with a token that has not ended and is not the worthless one; None without a login."""
+        if self._logins is None:
+            return None
+        login = self._login
+        if login is None or not _is_good(login.tokens, worthless):
+            login = await self._kept(self._logins)
+        if login is not None and not _is_good(login.tokens, worthless):
+            async with self._logins.held():
+                login = await self._kept(self._logins)  # another process may have renewed it
+                if login is not None and not _is_good(login.tokens, worthless):
+                    login = await self._refreshed(login)
+                    self._logins.put(login)
+        self._login = login
+        return login
+
+    async def _kept(self, logins: LoginFile) -> Login | None:
+        login = await asyncio.to_thread(logins.get, self._name)
+        self._was_read = True
+        if login is None or login.url != self._url:
+            return None  # a token for another address is none for this one
+        self._know(login)
+        return login
+
+    async def _refreshed(self, login: Login) -> Login:
+        if not login.tokens.refresh:
+            raise login_over(self._name, "it has ended")
+        async with await Guard.of(self._name, self._url, self._rules.issuer) as guard:
+            try:
+                tokens = await refreshed(guard, login)
+            except Denied as error:
+                if error.is_final:
+                    raise login_over(self._name, f"its authorization server {error}") from None
+                raise refused(self._name, login.issuer, str(error)) from None
+        renewed = replace(login, tokens=tokens)
+        self._know(renewed)
+        return renewed
+
+    def _know(self, login: Login) -> None:
+        self._given |= dict.fromkeys(login.secrets())
+
+
+class MachineTokens:
+    """Tokens for credentials of a machine's own; they live in this process alone."""
+
+    def __init__(self, name: str, url: str, rules: OAuthRules) -> None:
+        self._name = name
+        self._url = url
+        self._rules = rules
+        self._tokens: Tokens | None = None
+        self._lock = asyncio.Lock()
+        self._given: dict[str, None] = {}
+
+    async def token(self) -> str | None:
+        """As TokenSource has it."""
+        tokens = self._tokens
+        if tokens is None:
+            return None
+        if tokens.is_over(time.time()):
+            return await self._new(tokens.access, None)
+        return tokens.access
+
+    async def renewed(self, worthless: str | None, refusal: httpx2.Response) -> str:
+        """As TokenSource has it."""
+        return await self._new(worthless, refusal)
+
+    def secrets(self) -> Iterator[str]:
+        """As TokenSource has it."""
+        return iter(tuple(self._given))
+
+    async def _new(self, worthless: str | None, refusal: httpx2.Response | None) -> str:
+        async with self._lock:
+            if self._tokens is None or not _is_good(self._tokens, worthless):
+                self._tokens = await self._asked_for(refusal)
+            return self._tokens.access
+
+    async def _asked_for(self, refusal: httpx2.Response | None) -> Tokens:
+        rules = self._rules
+        async with await Guard.of(self._name, self._url, rules.issuer) as guard:
+            found = await discover(self._name, self._url, guard, refusal, rules.issuer)
+            client = None if found is None else registered_by_hand(self._name, rules, found.metadata)
+            if found is None or client is None:
+                raise unusable(self._name, "it names no authorization server")
+            self._given[client.secret] = None
+            form = {"grant_type": "client_credentials", "resource": found.resource}
+            if scope := rules.scope or found.scope:
+                form["scope"] = scope
+            endpoint = str(found.metadata.token_endpoint)
+            try:
+                tokens = await tokens_for(guard, self._name, found.issuer, endpoint, client, form)
+            except Denied as error:
+                way_out = "look whether client_id, client_secret and scope are those that it knows"
+                raise refused(self._name, found.issuer, str(error), way_out) from None
+        self._given[tokens.access] = None
+        return tokens
+
+
+def _is_good(tokens: Tokens, worthless: str | None) -> bool:
+    return tokens.access != worthless and not tokens.is_over(time.time())

@@ -1,0 +1,155 @@
+"""What can be wrong with a login, in the words of a diagnostic (TOL030 to TOL041).
+
+In: the name of a server and what happened. Out: CallsheetError. No token, code, state or secret is said, and
+of what an authorization server says only short plain texts.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from callsheet.diagnostics import CallsheetError
+
+_UNPLAIN = re.compile(r"[^\x20-\x7e]+")
+_MOST = 200
+
+
+def plain(text: str) -> str:
+    """What a stranger says, as one short line without anything that a terminal would obey."""
+    line = _UNPLAIN.sub(" ", text).strip()
+    return line if len(line) <= _MOST else f"{line[:_MOST]}…"
+
+
+def command(name: str, verb: str = "login") -> str:
+    """The command line that logs in to a server, or out."""
+    return f"`callsheet {verb} {shlex.quote(name)}`"
+
+
+def login_needed(name: str) -> CallsheetError:
+    """Nobody has logged in to the server on this machine."""
+    return _trouble("TOL030", name, "asks for a login, and there is none here", f"{command(name)} logs in")
+
+
+def login_over(name: str, why: str) -> CallsheetError:
+    """There is a login, and it is worth nothing any more."""
+    return _trouble(
+        "TOL031", name, f"does not take the login that is kept: {why}", f"{command(name)} renews it"
+    )
+
+
+def scope_missing(name: str, scope: str) -> CallsheetError:
+    """The login is good, and not for what was asked of the server."""
+    wanted = plain(scope)
+    way_out = (
+        f"`callsheet login {shlex.quote(name)} --scope {shlex.quote(wanted)}` asks for it"
+        if wanted
+        else (f"{command(name)} asks for what it wants now")
+    )
+    what = f"the scope {wanted!r}" if wanted else "a larger scope"
+    return _trouble("TOL031", name, f"asks for {what}, which the login does not have", way_out)
+
+
+def unusable(name: str, why: str, way_out: str | None = None) -> CallsheetError:
+    """What a server says of its authorization cannot be used."""
+    return _trouble(
+        "TOL032",
+        name,
+        f"cannot be logged in to: {why}",
+        way_out or "whoever runs the server has to repair this",
+    )
+
+
+def not_reached(name: str, place: str, why: str) -> CallsheetError:
+    """An address that stands in metadata is not asked."""
+    return _trouble(
+        "TOL033",
+        name,
+        f"leads a login to {plain(place)}, which is not reached: {plain(why)}",
+        "authorization is at https:// addresses of the internet; an authorization server within your own "
+        "network is named as `issuer` in the configuration of the server",
+    )
+
+
+def refused(name: str, issuer: str, why: str, way_out: str | None = None) -> CallsheetError:
+    """The authorization server says no."""
+    return _trouble(
+        "TOL034",
+        name,
+        f"has no login for you: its authorization server {plain(issuer)} {why}",
+        way_out or f"{command(name)} tries again",
+    )
+
+
+def wrong_answer(name: str, why: str) -> CallsheetError:
+    """What came back from the browser does not belong to the login that was begun."""
+    return _trouble(
+        "TOL035", name, f"was not logged in to: what came back {why}", f"begin anew with {command(name)}"
+    )
+
+
+def nobody_came(name: str, seconds: float) -> CallsheetError:
+    """The browser did not come back in time."""
+    return _trouble(
+        "TOL036",
+        name,
+        f"was not logged in to: nothing came back within {seconds:g} s",
+        f"begin anew with {command(name)}; where the browser is on another machine: --no-browser",
+    )
+
+
+def bad_port(name: str, port: int, why: str) -> CallsheetError:
+    """Nobody can come back to this machine."""
+    where = f"port {port}" if port else "a port of this machine"
+    return _trouble(
+        "TOL036",
+        name,
+        f"was not logged in to: nothing can come back to {where}: {why}",
+        "end what uses the port, or leave `redirect_port` out",
+    )
+
+
+def bad_file(path: object, why: str, way_out: str | None = None) -> CallsheetError:
+    """The file of logins cannot be used."""
+    return CallsheetError.single(
+        "TOL037",
+        f"the file of logins {path} cannot be used: {why}",
+        help=way_out or "move it away, and log in again",
+    )
+
+
+def no_secret(name: str, why: str) -> CallsheetError:
+    """The client secret is not where the configuration says."""
+    return _trouble(
+        "TOL038", name, f"is logged in to with a client secret that cannot be had: {why}",
+        "the configuration says where it is: env:VARIABLE or file:PATH",
+    )  # fmt: skip
+
+
+def no_login(name: str, why: str, way_out: str) -> CallsheetError:
+    """There is nothing to log in to."""
+    return _trouble("TOL039", name, why, way_out)
+
+
+def other_issuer(name: str, before: str, now: str) -> CallsheetError:
+    """The server sends people to another authorization server than before."""
+    return _trouble(
+        "TOL040",
+        name,
+        f"sends you to {plain(now)} for the login, and sent you to {plain(before)} before",
+        f"if that is right, forget the old login with {command(name, 'logout')}, then log in",
+    )
+
+
+def not_safe(name: str) -> CallsheetError:
+    """A token would be read by everybody on the way."""
+    return _trouble(
+        "TOL041",
+        name,
+        "asks for a login at an http:// address, where a token could be read on the way; it is not sent",
+        "reach the server by https://",
+    )
+
+
+def _trouble(code: str, name: str, what: str, way_out: str) -> CallsheetError:
+    return CallsheetError.single(code, f"the MCP server {name!r} {what}", help=way_out)

@@ -1,0 +1,33 @@
+// What people do with a run where a server does it: buttons that say what came of it.
+import { useState } from "preact/hooks";
+import { html } from "./ui.js";
+
+// A way to do things, one at a time: [what went wrong, whether something is being done, do(something)].
+export function useDoing() {
+  const [wrong, setWrong] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const act = async (something) => {
+    setBusy(true);
+    setWrong("");
+    try {
+      await something();
+    } catch (error) {
+      setWrong(error.message);
+    }
+    setBusy(false);
+  };
+  return [wrong, isBusy, act];
+}
+
+export function Wrong({ said }) {
+  return said ? html`<p class="why is-failed" role="alert">${said}</p>` : "";
+}
+
+// What somebody has typed as a value: JSON where it is some, else the text itself.
+export function typed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,61 @@
+// What may be done from a step or an event on: run again, or fork. Where no server does it, as commands.
+import { useState } from "preact/hooks";
+import { CopyButton, html } from "./ui.js";
+import { Wrong, typed, useDoing } from "./doing.js";
+import { acts, model } from "./state.js";
+
+export function Onwards({ at, label }) {
+  return html`<details class="onwards">
+    <summary>From here</summary>
+    ${acts.value ? html`<${Deeds} at=${at} label=${label} />` : html`<${Commands} at=${at} label=${label} />`}
+  </details>`;
+}
+
+function Commands({ at, label }) {
+  const { id } = model.value.run;
+  const commands = [
+    ["Run again from this step", `callsheet rerun ${id} --from ${label}`],
+    ["Go on from this event, edited", `callsheet fork ${id} --at ${at} --set VAR=JSON`],
+  ];
+  return commands.map(
+    ([text, command]) => html`<p key=${text}>
+      <span>${text}</span><code>${command}</code><${CopyButton} text=${command} />
+    </p>`,
+  );
+}
+
+function Deeds({ at, label }) {
+  const made = model.value;
+  const [wrong, isBusy, act] = useDoing();
+  const [effects, setEffects] = useState(null); // what would change something outside, and { go } with a yes
+  const [name, setName] = useState("");
+  const [value, setValue] = useState("");
+  const go = (deed, body) =>
+    act(async () => {
+      const refused = await acts.value[deed](body);
+      setEffects(refused ? { list: refused, go: () => go(deed, { ...body, effects: true }) } : null);
+    });
+  const fork = (event) => {
+    event.preventDefault();
+    go("fork", { at, variables: name ? { [name]: typed(value) } : {} });
+  };
+  const names = made.variablesAt(at).map((write) => write.name);
+  return html`<div class="deeds">
+    <p><button class="plain" disabled=${isBusy} onClick=${() => go("rerun", { step: label })}>Run again from ${label}</button>
+      <small class="quiet">what came before it keeps its results</small></p>
+    <form onSubmit=${fork}>
+      <label>Fork after event ${at}, with <select value=${name} onChange=${(event) => setName(event.currentTarget.value)}>
+        <option value="">nothing changed</option>
+        ${names.map((each) => html`<option key=${each} value=${each}>$${each}</option>`)}
+      </select></label>
+      ${name ? html`<label>= <input value=${value} placeholder="a text, or JSON"
+        onInput=${(event) => setValue(event.currentTarget.value)} /></label>` : ""}
+      <button class="plain" disabled=${isBusy}>Fork</button>
+    </form>
+    ${effects ? html`<div class="notice"><p>This may change something outside:</p>
+      <ul>${effects.list.map((each, n) => html`<li key=${n}><b>${each.step}</b> @${each.tool} <span
+        class="quiet">${each.why || each.reason || ""}</span></li>`)}</ul>
+      <button class="plain strong" disabled=${isBusy} onClick=${effects.go}>Do it all the same</button></div>` : ""}
+    <${Wrong} said=${wrong} />
+  </div>`;
+}

@@ -1,0 +1,176 @@
+"""A conversation calls tools, makes plans and runs them, within one budget and one policy."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+
+import pytest
+
+POLICY = """
+schema = 1
+extends = "workspace"
+[defaults]
+deny = ["@WRITE_FILE"]
+"""
+
+
+def test_a_message_is_answered_by_a_model_that_calls_a_tool(talk):
+    answers, rest = talk("read them")
+    assert "came: " in answers
+    assert "noon" in answers
+    assert "calls READ_FILE (path=notes.txt)" in rest
+
+
+def test_what_was_said_before_is_told(talk):
+    answers, _ = talk("I am Ada", "and you?", "/forget", "who?")
+    second, last = answers.splitlines()[1], answers.splitlines()[-1]
+    assert "I am Ada" in second
+    assert "I am Ada" not in last
+
+
+def test_a_call_that_may_change_something_is_asked_about(talk, machine):
+    _, rest = talk("note it", "n")
+    assert "may @NOTE be called with exactly this?" in rest
+    assert "denied" in rest
+    assert not (machine.folder / "seen.txt").exists()
+    talk("note it", "y")
+    assert (machine.folder / "seen.txt").read_text() == "hello\n"
+
+
+def test_nobody_is_asked_with_yes(talk, machine):
+    talk("note it", options=("--yes",))
+    assert (machine.folder / "seen.txt").exists()
+
+
+def test_where_nobody_can_be_asked_the_run_waits_and_is_carried_on(talk, machine):
+    _, rest = talk("note it")
+    assert "/plan resume" in rest
+    assert not (machine.folder / "seen.txt").exists()
+    assert machine("approve", "last").exit_code == 0
+    run = machine.json("runs")[0]["run_id"]
+    answers, _ = talk(f"/plan resume {run}")
+    assert "came: " in answers
+    assert (machine.folder / "seen.txt").exists()
+
+
+def test_a_model_makes_a_plan_shows_it_and_runs_it_after_a_yes(talk, machine):
+    answers, rest = talk("report it", "y", "y", options=("--plan-tools",))
+    assert "run report-the-notes? [y/N]" in rest
+    assert "○ S2  @WRITE_FILE" in rest
+    assert '"status":"done"' in answers
+    assert (machine.folder / "report.md").read_text() == "noon"
+    assert [run["plan"] for run in machine.json("runs")] == ["report-the-notes", "<conversation>"]
+
+
+def test_a_plan_that_is_not_wanted_is_not_run(talk, machine):
+    answers, _ = talk("report it", "n", options=("--plan-tools",))
+    assert "did not want this plan" in answers
+    assert not (machine.folder / "report.md").exists()
+
+
+def test_without_plan_tools_the_model_cannot_make_plans(talk):
+    answers, _ = talk("report it", "/plan list")
+    assert "no plan is kept" in _
+    assert "plan_create_and_execute" not in answers.split("came:")[0]
+
+
+def test_plans_are_made_listed_shown_tried_run_and_deleted(talk, machine):
+    answers, rest = talk(
+        "/plan create report the notes",
+        "/plan list",
+        "/plan show report-the-notes",
+        "/plan run report-the-notes --dry-run",
+        "/plan run report-the-notes",
+        "y",
+        "/plan delete report-the-notes",
+        "/plan list",
+    )
+    assert "report-the-notes  report the notes" in rest
+    assert '@READ_FILE (path="notes.txt")' in answers
+    assert "dry run of" in answers
+    assert "written: noon" in answers
+    assert "report-the-notes is gone\nno plan is kept" in rest
+
+
+def test_messages_and_plans_use_up_one_budget(talk):
+    _, rest = talk("read them", "/usage", "read them", "read them", options=("--max-calls", "3"))
+    assert "left" in rest
+    assert "max_calls 0" in rest
+    assert "failed: " in rest
+
+
+def test_a_plan_is_proved_against_the_policy_of_the_conversation(talk, machine):
+    machine.write("policy.toml", POLICY)
+    _, rest = talk("/plan create report the notes", options=("--policy", "policy.toml"))
+    assert "POL1" in rest
+    assert not (machine.folder / "report.md").exists()
+
+
+def test_a_wrong_command_is_told_and_the_conversation_goes_on(talk):
+    answers, rest = talk("/plan rnu x", "/plan run nothing-of-this-name", "hello")
+    assert "CFG210" in rest
+    assert "error PLN" in rest
+    assert "you said" in answers
+
+
+def test_without_a_model_the_way_out_is_told(machine):
+    result = machine("chat")
+    assert result.exit_code == 2
+    assert "CMP001" in result.output
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_stops_what_is_under_way_and_not_the_program(machine, talk, wait_for, times):
+    line = ("chat", "--model", "model.py:model", "--tools", "tools.py", "--yes")
+    with machine.spawn(*line, stdin=subprocess.PIPE) as process:
+        for _ in range(times):
+            (machine.folder / "asleep.txt").unlink(missing_ok=True)
+            process.stdin.write("sleep\n")
+            process.stdin.flush()
+            wait_for(machine.folder / "asleep.txt")
+            process.send_signal(signal.SIGINT)
+        answers, rest = process.communicate("hello\n", timeout=60)
+    assert process.returncode == 0, rest
+    assert rest.count("stopped") >= times
+    assert "you said" in answers
+    runs = machine.json("runs")
+    assert [run["status"] for run in runs] == ["done", *["cancelled"] * times]
+
+
+def test_a_terminal_has_a_prompt_and_a_history(machine, talk):
+    ours, theirs = pty.openpty()
+    line = ("chat", "--model", "model.py:model", "--tools", "tools.py")
+    with machine.spawn(*line, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        _until(ours, b"\x1b[?2004h")
+        os.write(ours, b"\x03hello\r")
+        _until(ours, b"you said")
+        os.write(ours, b"\x04")
+        _until(ours, None)
+    os.close(ours)
+    assert process.returncode == 0
+    kept = list((machine.folder / "home").rglob("chat-history"))
+    assert "hello" in kept[0].read_text()
+
+
+def _until(terminal, mark):
+    """Read what is written to a terminal until a mark comes, or to its end."""
+    said, deadline = b"", time.monotonic() + 30
+    while mark is None or mark not in said:
+        assert time.monotonic() < deadline, said
+        if not select.select([terminal], [], [], 0.5)[0]:
+            continue
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:
+            return
+        if not piece:
+            return
+        said += piece
+        if b"\x1b[6n" in piece:  # the program asks where the cursor is, as on any terminal
+            os.write(terminal, b"\x1b[1;1R")

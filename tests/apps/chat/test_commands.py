@@ -1,0 +1,87 @@
+"""A line of a conversation is a message, a command, or told why it is none."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callsheet.apps.chat.commands import Message, Plain, PlanCommand, read_command
+from callsheet.apps.chat.conversation import Exchange, answering_plan, told
+from callsheet.apps.chat.desk import half_of
+from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.ltp import parse
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("", None),
+        ("  hello ", Message("hello")),
+        ("/plan create sum up the notes", PlanCommand("create", "sum up the notes")),
+        ("/plan list", PlanCommand("list")),
+        (
+            "/plan run a n=3 s='two words' --dry-run",
+            PlanCommand("run", "a", {"n": 3, "s": "two words"}, True),
+        ),
+        ("/plan resume", PlanCommand("resume")),
+        ("/exit", Plain("quit")),
+        ("/usage", Plain("usage")),
+    ],
+)
+def test_lines_are_read(line, command):
+    assert read_command(line) == command
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("/plan rnu a", "did you mean /plan run"),
+        ("/hlep", "did you mean /help"),
+        ("/plan show", "needs the id of a plan"),
+        ("/plan run a b", "no NAME=VALUE"),
+        ("/plan run --dry-run", "needs the id of a plan"),
+        ("/plan show a b", "takes one name"),
+        ("/plan show 'a", "a quote is not closed"),
+    ],
+)
+def test_what_is_no_command_is_told_with_the_way_out(line, told):
+    with pytest.raises(CallsheetError) as error:
+        read_command(line)
+    said = error.value.diagnostics[0]
+    assert said.code == "CFG210"
+    assert told in f"{said.message} {said.help}"
+
+
+@given(st.text(max_size=60))
+def test_no_line_is_a_bug(line):
+    try:
+        read_command(line)
+    except CallsheetError as error:
+        codes = [said.code for said in error.diagnostics]
+    else:
+        codes = ["CFG210"]
+    assert codes == ["CFG210"]
+
+
+@given(
+    st.lists(st.builds(Exchange, st.text(max_size=30), st.text(max_size=30)), max_size=8), st.integers(0, 200)
+)
+def test_the_newest_exchanges_are_told_and_no_more_than_fit(exchanges, most):
+    text = told(exchanges, most)
+    kept = [f"User: {said}\nYou: {answered}" for said, answered in exchanges]
+    assert any(text == "\n".join(kept[first:]) for first in range(len(kept) + 1))
+    assert sum(map(len, kept[len(kept) - 1 :])) > most or not kept or text
+
+
+@given(st.lists(st.from_regex(r"[A-Z][A-Z0-9_]{0,20}", fullmatch=True), max_size=5), st.booleans())
+def test_the_plan_of_a_message_parses_whatever_the_tools_are(tools, has_past):
+    result = parse(answering_plan(tools, has_past=has_past), "<conversation>")
+    assert result.plan is not None
+    assert not [d for d in result.diagnostics if d.is_error]
+
+
+@given(st.integers(0, 10**9))
+def test_a_half_is_never_more_than_the_whole_and_never_nothing_of_something(most):
+    assert 0 <= half_of(most) <= most
+    assert bool(half_of(most)) == bool(most)

@@ -1,0 +1,320 @@
+"""Servers that ask for a login: a person logs in once, runs use and renew it, machines have credentials."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+
+import httpx2
+import pytest
+from tests.logins import User, authority, user, wiki
+from tests.oauth_servers import Authority, Protected
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.mcp import McpPool, McpServerConfig
+from callsheet.ports.mcp.oauth.file import LoginFile
+from callsheet.ports.mcp.oauth.loopback import bound, listening
+
+CONTEXT = CallContext("run", "S1", "k")
+__all__ = ["authority", "user", "wiki"]
+
+
+async def look(config: McpServerConfig, logins: LoginFile | None, times: int = 1) -> list[object]:
+    """Open the server, and call its tool so often, one call after another."""
+    async with McpPool([config], logins=logins) as pool:
+        await pool.connect()
+        [(tool, _)] = pool.tools()
+        return [await tool.handler({}, CONTEXT) for _ in range(times)]
+
+
+async def trouble(config: McpServerConfig, logins: LoginFile | None) -> str:
+    with pytest.raises(CallsheetError) as caught:
+        await look(config, logins)
+    return caught.value.diagnostics[0].code
+
+
+def kinds(authority: Authority) -> list[str]:
+    """The grants that were asked for, in their order."""
+    return [a.form["grant_type"] for a in authority.asked if a.path == "/token"]
+
+
+async def test_who_has_logged_in_once_uses_the_server(user: User, wiki: Protected, authority: Authority):
+    assert await trouble(user.server, user.file) == "TOL030"
+    assert await trouble(user.server, None) == "TOL030"
+    login = await user.log_in()
+    assert (login.url, login.resource, login.issuer) == (wiki.url, wiki.url, authority.origin)
+    assert await look(user.server, user.file) == ["ok"]
+    assert kinds(authority) == ["authorization_code"]
+
+
+async def test_who_logs_in_later_is_let_in_by_a_pool_that_has_waited(user: User):
+    async with McpPool([user.server], logins=user.file) as pool:
+        assert [d.code for d in await pool.connect(keep_going=True)] == ["TOL030"]
+        await user.log_in()
+        assert await pool.connect() == ()
+        assert len(pool.tools()) == 1
+
+
+async def test_what_is_asked_for_names_the_resource_the_scope_and_a_challenge(
+    user: User, authority: Authority
+):
+    await user.log_in()
+    [at] = [a for a in authority.asked if a.path.startswith("/authorize")]
+    asked = dict(httpx2.QueryParams(at.path.partition("?")[2]))
+    assert (asked["resource"], asked["scope"], asked["code_challenge_method"]) == (user.url, "read", "S256")
+    [token] = [a.form for a in authority.asked if a.path == "/token"]
+    assert token["resource"] == user.url
+    await user.log_in(scope="read write")
+    assert "scope=read+write" in authority.asked[-2].path
+
+
+async def test_a_token_that_has_ended_is_renewed_and_the_new_one_kept(user: User, authority: Authority):
+    authority.expires_in = 0
+    await user.log_in()
+    authority.expires_in = 3600
+    before = user.file.get("wiki")
+    assert await look(user.server, user.file) == ["ok"]
+    after = user.file.get("wiki")
+    assert before is not None
+    assert after is not None
+    assert after.tokens.access != before.tokens.access
+    assert after.tokens.refresh != before.tokens.refresh
+    assert await look(user.server, user.file) == ["ok"]
+    assert kinds(authority) == ["authorization_code", "refresh_token"]
+
+
+async def test_a_token_that_the_server_refuses_is_renewed(user: User, authority: Authority):
+    await user.log_in()
+    authority.given.clear()
+    assert await look(user.server, user.file) == ["ok"]
+    assert kinds(authority) == ["authorization_code", "refresh_token"]
+
+
+async def test_of_many_requests_and_processes_one_renews_the_token(user: User, authority: Authority):
+    await user.log_in()
+    authority.given.clear()  # and each refresh token counts once
+    found = await asyncio.gather(*(look(user.server, user.file, 3) for _ in range(4)))
+    assert found == [["ok"] * 3] * 4
+    assert kinds(authority) == ["authorization_code", "refresh_token"]
+
+
+async def test_a_login_that_is_taken_back_is_said_and_not_asked_for_again(user: User, authority: Authority):
+    await user.log_in()
+    authority.given.clear()
+    authority.refreshing.clear()
+    assert await trouble(user.server, user.file) == "TOL031"
+
+
+async def test_a_server_that_refuses_every_token_is_asked_twice(user: User, wiki: Protected):
+    await user.log_in()
+    wiki.is_fed_up = True
+    seen = len(wiki.asked)
+    assert await trouble(user.server, user.file) == "TOL031"
+    assert wiki.paths("POST")[seen:].count("/mcp") <= 4  # the handshake of 2026, then that of before
+
+
+@pytest.mark.parametrize("refreshes", [True, False])
+async def test_a_login_that_ends_during_a_run_fails_the_call_which_was_not_made(
+    user: User, wiki: Protected, authority: Authority, refreshes: bool
+):
+    await user.log_in()
+    async with McpPool([user.server], logins=user.file) as pool:
+        await pool.connect()
+        [(tool, _)] = pool.tools()
+        assert await tool.handler({}, CONTEXT) == "ok"
+        authority.given.clear()
+        if refreshes:
+            assert await tool.handler({}, CONTEXT) == "ok"
+            authority.given.clear()
+        authority.refreshing.clear()
+        with pytest.raises(ToolFailed, match="`callsheet login wiki`") as caught:
+            await tool.handler({}, CONTEXT)
+        assert not caught.value.in_doubt
+        await user.log_in()
+        assert await tool.handler({}, CONTEXT) == "ok"
+
+
+async def test_a_scope_that_is_missing_is_named(user: User, wiki: Protected):
+    await user.log_in()
+    wiki.needs = "write"
+    with pytest.raises(ToolFailed, match="--scope write") as caught:
+        await look(user.server, user.file)
+    assert not caught.value.in_doubt
+
+
+async def test_a_machine_logs_in_by_itself_and_keeps_nothing(
+    user: User, authority: Authority, monkeypatch: pytest.MonkeyPatch
+):
+    authority.clients["robot"] = "s3cret/with+signs"
+    monkeypatch.setenv("WIKI_SECRET", "s3cret/with+signs")
+    config = user.configure(
+        grant="client_credentials",
+        client_id="robot",
+        client_secret="env:WIKI_SECRET",
+        issuer=authority.origin,
+    )
+    assert await look(config, user.file, 2) == ["ok", "ok"]
+    assert kinds(authority) == ["client_credentials"]
+    assert not user.logins.exists()
+    monkeypatch.delenv("WIKI_SECRET")
+    assert await trouble(config, user.file) == "TOL038"
+    (user.folder / "secret").write_text("s3cret/with+signs\n")
+    file = f"file:{user.folder / 'secret'}"
+    config = user.configure(
+        grant="client_credentials", client_id="robot", client_secret=file, issuer=authority.origin
+    )
+    authority.changes = {"token_endpoint_auth_methods_supported": ["client_secret_post"]}
+    assert await look(config, user.file) == ["ok"]
+
+
+async def test_a_machines_token_that_has_ended_is_asked_for_again(
+    user: User, authority: Authority, monkeypatch: pytest.MonkeyPatch
+):
+    authority.clients["robot"] = "hush-hush"
+    monkeypatch.setenv("WIKI_SECRET", "hush-hush")
+    authority.expires_in = 0
+    config = user.configure(
+        grant="client_credentials",
+        client_id="robot",
+        client_secret="env:WIKI_SECRET",
+        issuer=authority.origin,
+    )
+    assert await look(config, None, 2) == ["ok", "ok"]
+    assert len(kinds(authority)) > 2
+    monkeypatch.setenv("WIKI_SECRET", "wrong-one")
+    assert await trouble(config, None) == "TOL034"
+
+
+async def test_a_client_that_was_registered_by_hand_is_not_registered_again(
+    user: User, authority: Authority, monkeypatch: pytest.MonkeyPatch
+):
+    authority.clients["by-hand"] = "known-secret"
+    authority.changes = {"registration_endpoint": None}
+    with pytest.raises(CallsheetError) as caught:
+        await user.log_in()
+    assert caught.value.diagnostics[0].code == "TOL032"
+    monkeypatch.setenv("OURS", "known-secret")
+    user.configure(client_id="by-hand", client_secret="env:OURS", issuer=authority.origin)
+    assert (await user.log_in()).client.id == "by-hand"
+    assert await look(user.server, user.file) == ["ok"]
+
+
+async def test_a_document_that_describes_the_client_takes_the_place_of_a_registration(
+    user: User, authority: Authority
+):
+    document = "https://client.example/callsheet.json"
+    authority.clients[document] = ""
+    user.configure(client_metadata_url=document)
+    assert (await user.log_in()).client.id == "client-1"
+    authority.changes = {"client_id_metadata_document_supported": True}
+    assert (await user.log_in()).client.id == document
+
+
+async def test_the_file_is_its_owners_and_holds_nothing_in_the_clear(user: User, authority: Authority):
+    login = await user.log_in()
+    assert stat.S_IMODE(user.logins.stat().st_mode) == 0o600
+    text = user.logins.read_text()
+    assert not any(secret in text for secret in (*login.secrets(), authority.origin))
+    assert user.file.get("wiki") == login
+    assert not any(secret in repr(login) for secret in login.secrets())
+    user.logins.chmod(0o644)
+    assert await trouble(user.server, user.file) == "TOL037"
+    user.logins.chmod(0o600)
+    (user.folder / "seal.key").write_text("00" * 32)
+    assert await trouble(user.server, user.file) == "TOL037"
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"schema": 1}', '{"schema": 1, "logins": {"wiki": {}}}'])
+async def test_a_damaged_file_is_said(user: User, damage: str):
+    await user.log_in()
+    user.logins.write_text(damage)
+    assert await trouble(user.server, user.file) == "TOL037"
+
+
+async def test_a_box_of_another_login_opens_under_no_other_name_and_address(user: User, wiki: Protected):
+    await user.log_in()
+    data = json.loads(user.logins.read_text())
+    data["logins"]["other"] = data["logins"]["wiki"]
+    user.logins.write_text(json.dumps(data))
+    user.config.write_text(json.dumps({"mcpServers": {"other": {"url": f"{wiki.origin}/else"}}}))
+    seen = len(wiki.asked)
+    with pytest.raises(CallsheetError):
+        await look(user.server, user.file)
+    assert not any("Authorization" in asked.headers for asked in wiki.asked[seen:])
+
+
+async def test_a_header_of_the_configuration_says_who_asks_and_no_login_does(user: User, wiki: Protected):
+    login = await user.log_in()
+    entry = {"url": wiki.url, "headers": {"Authorization": f"Bearer {login.tokens.access}"}}
+    user.config.write_text(json.dumps({"mcpServers": {"wiki": entry}}))
+    assert await look(user.server, None) == ["ok"]
+    wiki.is_fed_up = True
+    assert await trouble(user.server, user.file) == "TOL013"
+
+
+# ---------------------------------------------------------------- where the browser comes back to
+
+
+async def reply(port: int, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+async def test_only_who_knows_the_state_ends_a_login():
+    listener = bound()
+    port = listener.getsockname()[1]
+    host = f"Host: 127.0.0.1:{port}\r\n\r\n"
+    wrong = {
+        f"GET /callback?state=right&code=a HTTP/1.1\r\nHost: evil.example:{port}\r\n\r\n": b"421",
+        f"POST /callback?state=right&code=a HTTP/1.1\r\n{host}": b"405",
+        f"GET /callback?state=wrong&code=a HTTP/1.1\r\n{host}": b"400",
+        f"GET /callback?state=right&state=right HTTP/1.1\r\n{host}": b"400",
+        f"GET /callback?code=a HTTP/1.1\r\n{host}": b"400",
+        f"GET /?state=right HTTP/1.1\r\n{host}": b"404",
+        f"GET /callback?{'a=1&' * 99}state=right HTTP/1.1\r\n{host}": b"400",
+        f"GET /callback?state=right HTTP/1.1\r\nX: {'x' * 20_000}\r\n{host}": b"",
+        "\r\n\r\n": b"421",
+    }
+    async with listening(listener, "right") as waiting:
+        for request, status in wrong.items():
+            assert (await reply(port, request.encode()))[9:12] == status, request
+        good = await reply(port, f"GET /callback?state=right&code=b HTTP/1.1\r\n{host}".encode())
+        assert good.startswith(b"HTTP/1.1 200")
+        assert b"no-referrer" in good
+        assert b"default-src 'none'" in good
+        await reply(port, f"GET /callback?state=right&code=late HTTP/1.1\r\n{host}".encode())
+        assert dict(await waiting.answer(5)) == {"state": "right", "code": "b"}
+    with pytest.raises(OSError, match="111"):
+        await reply(port, b"")
+
+
+async def test_nobody_comes_back(user: User, monkeypatch: pytest.MonkeyPatch):
+    from callsheet.apps import login
+
+    monkeypatch.setattr(login, "PATIENCE", 0.05)
+    with pytest.raises(CallsheetError) as caught:
+        await user.log_in(opens=False)
+    assert caught.value.diagnostics[0].code == "TOL036"
+
+
+async def test_an_address_is_handed_over_where_the_browser_is_elsewhere(user: User, authority: Authority):
+    async def elsewhere(begun) -> str:
+        return (await asyncio.to_thread(_leads_to, begun.address)) + "\n"
+
+    assert (await user.log_in(hand_over=elsewhere)).issuer == authority.origin
+
+    async def typed_wrong(begun) -> str:
+        return "https://example.org/callback?code=1"
+
+    with pytest.raises(CallsheetError) as caught:
+        await user.log_in(hand_over=typed_wrong)
+    assert caught.value.diagnostics[0].code == "TOL035"
+
+
+def _leads_to(address: str) -> str:
+    return httpx2.get(address, follow_redirects=False, trust_env=False).headers["Location"]

@@ -1,0 +1,193 @@
+"""The web viewer in a browser, at a real server: signing in, to a first run, what may be done with one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser
+from tests.apps.http.conftest import TOKEN, TOOLS, Api, running
+from tests.viewer.web import Web, browse
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+Browse = Callable[..., Awaitable[Web]]
+
+
+@pytest.fixture
+def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
+    monkeypatch.chdir(tmp_path)
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    (tmp_path / "tools.py").write_text(TOOLS)
+    with running(tmp_path) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def web(browser: Browser, api: Api) -> AsyncIterator[Web]:
+    made = await browse(browser, api)
+    yield made
+    said = list(made.said)
+    await made.page.context.close()
+    assert said == []
+
+
+async def test_from_nothing_to_a_finished_run_in_two_clicks(web: Web):
+    await web.sign_in()
+    assert "Nothing has run yet" in await web.text("main")
+    await web.page.click("text=Open the example plan")
+    await web.page.click("button:has-text('Run')")
+    await web.page.locator("h1 .words", has_text="Done").wait_for()
+    assert "call Ada about 120" in await web.text("#below-panel")
+    assert "#run=" in web.page.url
+
+
+async def test_the_code_of_the_address_is_good_once_and_leaves_it(browser: Browser, api: Api):
+    first = await browse(browser, api)
+    await first.sign_in()
+    assert "code" not in first.page.url
+    cookies = await first.page.context.cookies()
+    assert [(each["httpOnly"], each["sameSite"]) for each in cookies] == [(True, "Strict")]
+    assert await first.page.evaluate("document.cookie") == ""
+    second = await browse(browser, api)
+    await second.go(f"#code={api.code}")
+    await second.page.wait_for_selector(".sign-in")
+    await second.page.fill("#secret", "wrong" * 10)
+    await second.page.click("text=Sign in")
+    assert "neither the token nor a code" in await second.text("[role=alert]")
+    await second.page.fill("#secret", TOKEN)
+    await second.page.click("text=Sign in")
+    await second.page.wait_for_selector(".page")
+    await second.page.click("text=Sign out")
+    await second.page.wait_for_selector(".sign-in")
+    for each in (first, second):
+        await each.page.context.close()
+
+
+async def test_a_run_is_shown_as_it_goes_and_can_be_cancelled(web: Web):
+    await web.sign_in()
+    run = web.api.start('S1: @HOLD (name="gate") > $a', 'S2: @HOLD (name="never") > $b')
+    await web.page.evaluate("(run) => { location.hash = `run=${run}`; }", run)
+    await web.page.locator("h1 .words", has_text="Running").wait_for()
+    await web.page.wait_for_selector(".live")
+    (web.api.folder / "gate").touch()
+    await web.page.locator(".steps .step.is-ok:has-text('S1')").wait_for()
+    await web.page.click("text=Cancel")
+    await web.page.locator("h1 .words", has_text="Cancelled").wait_for()
+    assert await web.page.locator(".live").count() == 0
+
+
+async def test_the_list_tells_how_runs_stand_and_is_filtered(web: Web):
+    await web.sign_in()
+    done = web.api.start("S1: @ADD (a=1) > $a", name="sums")
+    web.api.ended(done)
+    held = web.api.start('S1: @HOLD (name="gate") > $a', name="held")
+    await web.page.evaluate("location.hash = 'runs'")
+    row = web.page.locator(f".run:has-text('{held}')")
+    await row.locator(".state.is-open", has_text="running").wait_for()
+    (web.api.folder / "gate").touch()
+    await row.locator(".state.is-ok", has_text="done").wait_for()  # without being asked for
+    await web.page.keyboard.press("/")
+    await web.page.keyboard.type("sums")
+    await web.wait_for(lambda: web.page.evaluate("document.querySelectorAll('.run').length === 1"))
+    assert done in await web.text(".runs")
+    await web.page.fill("#filter", "")
+    await web.page.select_option(".head-line select", "failed")
+    await web.page.wait_for_selector("text=No run is like that")
+    await web.page.select_option(".head-line select", "")
+    await web.page.wait_for_selector(".run")
+    await web.page.evaluate("document.activeElement.blur()")
+    await web.page.keyboard.press("j")
+    await web.page.keyboard.press("Enter")
+    await web.page.wait_for_selector(".app")
+    assert f"#run={held}" in web.page.url
+    await web.page.keyboard.press("r")
+    await web.page.wait_for_selector(".runs")
+
+
+async def test_what_a_run_asks_is_answered_on_its_page(web: Web):
+    await web.sign_in()
+    run = web.api.start(
+        'S1: @ASK_HUMAN (prompt="Which colour?", options=["red", "blue"]) > $colour',
+        'S2: @NOTE (line="$colour") > $noted',
+        approve=["NOTE"],
+    )
+    web.api.until(run, "waiting")
+    await web.page.evaluate("location.hash = 'runs'")
+    await web.page.click(".asks a")
+    await web.page.locator(".waits", has_text="Which colour?").wait_for()
+    await web.page.click(".waits button:has-text('blue')")
+    await web.page.locator(".waits", has_text="May @NOTE be called with exactly this?").wait_for()
+    assert '"blue"' in await web.text(".waits .value")
+    await web.page.click(".waits button:has-text('Yes, call it')")
+    await web.page.locator("h1 .words", has_text="Done").wait_for()
+    assert (web.api.folder / "notes.txt").read_text() == "blue\n"
+
+
+async def test_a_link_to_a_run_shows_another_the_same(web: Web):
+    run = web.api.start("S1: @ADD (a=1) > $a", "S2: @ADD (a=$a) > $b")
+    web.api.ended(run)
+    await web.sign_in(f"run={run}&seq=3&step=S2&tab=waterfall&below=lineage&var=a")
+    await web.page.wait_for_selector(".waterfall")
+    assert (await web.text(".now")).startswith("event 3/")
+    assert (await web.text(".lineage h3")).startswith("$a")
+    await web.page.keyboard.press("l")
+    await web.wait_for(lambda: web.page.evaluate("location.hash.includes('seq=4')"))
+    assert f"run={run}" in web.page.url
+
+
+async def test_a_run_is_compared_with_another_one(web: Web):
+    runs = [web.api.start(f"S1: @ADD (a={n}) > $a", name=f"n{n}") for n in (1, 2)]
+    for run in runs:
+        web.api.ended(run)
+    await web.sign_in(f"run={runs[0]}&below=diff")
+    await web.page.wait_for_selector("#below-panel select")
+    await web.page.locator(f"#below-panel option[value='{runs[1]}']").wait_for(state="attached")
+    await web.page.select_option("#below-panel select", runs[1])
+    await web.page.locator(".pair", has_text="S1").wait_for()
+    assert f"other={runs[1]}" in web.page.url
+
+
+async def test_a_run_that_is_not_there_says_so(web: Web):
+    await web.sign_in("run=nothing-here")
+    await web.page.wait_for_selector(".nothing h1")
+    assert "nothing-here" in await web.text(".nothing")
+    web.said.clear()  # the browser's own word on the 404
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 400)])
+async def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_window(
+    browser: Browser, api: Api, scheme: str, width: int
+):
+    run = api.start('S1: @ASK_HUMAN (prompt="Which colour?") > $colour', name="a name that is quite long" * 3)
+    api.until(run, "waiting")
+    web = await browse(browser, api, (width, 850), scheme)
+    await web.go()
+    await web.page.wait_for_selector(".sign-in")
+    assert await web.grave() == []
+    await web.sign_in()
+    for address, shown in (
+        ("runs", ".run"),
+        ("plan", ".text"),
+        ("plans", "main"),
+        ("policy", ".policy, .sheet p"),
+        (f"run={run}", ".waits"),
+    ):
+        await web.page.evaluate("(address) => { location.hash = address; }", address)
+        await web.page.wait_for_selector(shown)
+        assert await web.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, address
+        assert await web.grave() == [], address
+    await web.page.context.close()
+
+
+async def test_a_key_shows_the_keys(web: Web):
+    await web.sign_in()
+    await web.page.keyboard.press("?")
+    assert "saved plans" in await web.text("dialog")
+    await web.page.keyboard.press("Escape")
+    await web.page.locator("dialog").wait_for(state="detached")
+    await web.page.keyboard.press("p")
+    await web.page.wait_for_selector(".is-policy")
