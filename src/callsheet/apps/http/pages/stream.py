@@ -14,6 +14,7 @@ from callsheet.apps.http import bodies
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page
 from callsheet.apps.http.problems import Problem, json_bytes, problem_json, status_of
 from callsheet.apps.http.state import State
+from callsheet.apps.operations.schemas import Schema
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.events import Event
 
@@ -100,6 +101,17 @@ def _message(data: Any, *, name: str = "", number: int | None = None) -> bytes:
     return head + b"data: " + json_bytes(data) + b"\n\n"
 
 
+_SENT: Schema = {
+    "type": "object",
+    "description": "a message of the stream",
+    "properties": {
+        "event": {"type": "string", "enum": ["message", "standing", "end", "problem"]},
+        "id": {"type": "string", "pattern": "^[0-9]+$"},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+        "retry": {},
+    },
+}
+
 PAGES = (
     Page(
         method="GET",
@@ -112,7 +124,7 @@ PAGES = (
                 200,
                 "Server-sent events: those of the journal without a name, with their number as the id; "
                 "`standing`, `end` and `problem` beside them.",
-                {"type": "string"},
+                _SENT,
                 MEDIA_TYPE,
             ),
         ),
