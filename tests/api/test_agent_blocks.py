@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet import AgentAnswer, AgentTask, ChatModel, RunStatus, Runtime, tool
+from callsheet import AgentAnswer, AgentTask, Answer, ChatModel, RunStatus, Runtime, tool
 from callsheet.lctl import Fact, Handoff, Work, receive, write
 from callsheet.store import Journal
 
@@ -97,32 +97,102 @@ def test_a_block_in_the_text_of_an_answer_is_taken_out_of_it(tmp_path: Path) -> 
         assert runtime.lctl_sync("r").facts["F3"].confidence == 0.8
 
 
+DOUBTED = """lctl: "3.0"
+chain: {id: r, step: 9, from: "S3:@AGENT_SOLVE", to: caller}
+facts: {A1: {text: it is a door, confidence: %s}}
+instruction: go on
+"""
+HEEDED = PLAN.replace("> $found", '> $found ON_FAIL TERMINATE ("no")')
+
+
+def doubting(path: Path, rule: str, stated: float) -> Runtime:
+    return Runtime(
+        [look, fetch_news],
+        agent=lambda task: AgentAnswer("a door", DOUBTED % stated),
+        journal=path,
+        agent_blocks=rule,  # type: ignore[arg-type]
+    )
+
+
 @pytest.mark.parametrize(
     ("rule", "stated", "status"),
     [
         ("flag", 0.3, RunStatus.DONE),
         ("block", 0.5, RunStatus.DONE),
         ("block", 0.3, RunStatus.FAILED),
-        ("review", 0.5, RunStatus.FAILED),
+        ("review", 0.5, RunStatus.WAITING),
+        ("review", 0.3, RunStatus.WAITING),
         ("review", 0.7, RunStatus.DONE),
     ],
 )
 def test_the_rule_says_what_becomes_of_doubts(
     tmp_path: Path, rule: str, stated: float, status: RunStatus
 ) -> None:
-    text = """lctl: "3.0"
-chain: {id: r, step: 9, from: "S3:@AGENT_SOLVE", to: caller}
-facts: {A1: {text: it is a door, confidence: %s}}
-instruction: go on
-"""
-    with Runtime(
-        [look, fetch_news],
-        agent=lambda task: AgentAnswer("a door", text % stated),
-        journal=tmp_path / "j.db",
-        agent_blocks=rule,  # type: ignore[arg-type]
-    ) as runtime:
-        result = runtime.run_sync(PLAN.replace("> $found", '> $found ON_FAIL TERMINATE ("no")'), run_id="r")
-    assert (result.status is RunStatus.DONE) == (status is RunStatus.DONE), result.error
+    with doubting(tmp_path / "j.db", rule, stated) as runtime:
+        result = runtime.run_sync(HEEDED, run_id="r")
+    failed = RunStatus.DONE if result.terminated else result.status
+    assert (RunStatus.FAILED if failed is not result.status else result.status) is status, result.error
+
+
+@pytest.mark.parametrize("is_driven", [False, True])
+def test_an_answer_that_a_person_has_to_look_at_waits_for_a_yes_and_counts_then(
+    tmp_path: Path, is_driven: bool
+) -> None:
+    path = tmp_path / "j.db"
+
+    def model(messages: list[dict[str, str]]) -> str:
+        return json.dumps({"finish": "a door", "lctl": DOUBTED % 0.5})
+
+    def runtime() -> Runtime:
+        if not is_driven:
+            return doubting(path, "review", 0.5)
+        return Runtime([look, fetch_news], model=ChatModel(model), journal=path, agent_blocks="review")
+
+    with runtime() as first:
+        waits = first.run_sync(PLAN, run_id="r")
+    (ask,) = waits.waiting
+    assert (waits.status, ask.kind, ask.key, ask.tool) == (
+        RunStatus.WAITING,
+        "approval",
+        "S3.0.1",
+        "AGENT_SOLVE",
+    )
+    assert ask.answer == ("a door",)
+    assert ask.why == ("the agent is not sure enough of its answer: A1 below 0.60",)
+    with runtime() as second:
+        second.answer_sync("r", "S3", Answer.approve(by="Ada"), digest=ask.digest)
+        done = second.resume_sync("r")
+        document = second.lctl_sync("r")
+    assert (done.status, done.response) == (RunStatus.DONE, "a door")
+    assert document.facts["F3"].confidence == 0.5
+    with Journal.open_to_read(path) as journal:
+        assert journal.verify("r") is None
+        types = [(row.type, row.key) for row in journal.events("r") if row.step == "S3"]
+    assert [str(kind) for kind, _ in types] == ["intent", "ok", "ask", "signal"]
+
+
+def test_an_answer_that_a_person_denies_has_failed_and_is_not_asked_for_again(tmp_path: Path) -> None:
+    with doubting(tmp_path / "j.db", "review", 0.5) as runtime:
+        runtime.run_sync(HEEDED, run_id="r")
+        runtime.answer_sync("r", "S3", Answer.deny(by="Ada", note="it is a gate"))
+        result = runtime.resume_sync("r")
+    assert result.terminated
+    assert result.variables["found"] == "denied by Ada: it is a gate"
+
+
+def test_items_of_a_foreach_are_looked_at_one_by_one(tmp_path: Path) -> None:
+    plan = """S1: ?FOREACH ($i IN [1, 2]) THEN @AGENT_SOLVE ($i, goal="what is it?") > $all
+S2: @RESPOND ($all)"""
+    with doubting(tmp_path / "j.db", "review", 0.5) as runtime:
+        keys: list[str] = []
+        result = runtime.run_sync(plan, run_id="r")
+        while result.waiting:
+            keys += [ask.key for ask in result.waiting]
+            for ask in result.waiting:
+                runtime.answer_sync("r", ask.key, Answer.approve() if ask.key == "S1.0.1" else Answer.deny())
+            result = runtime.resume_sync("r")
+    assert keys == ["S1.0.1", "S1.1.1"]
+    assert result.variables["all"] == ["a door", "denied"]
 
 
 def test_a_block_that_breaks_a_rule_says_nothing(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ class Runtime(Traveling):
       (`Limits(replans_on_failure=…)`); without them the model is asked. All may be async or not.
     - `agent_blocks` hands `@AGENT_SOLVE` an LCTL block that says how sure its inputs are, and checks one
       that it returns: `flag` tells doubts beside the answer, `block` fails the step for a fact below 0.40 or
-      a block that breaks a rule, `review` also for one below 0.60. It needs a journal.
+      a block that breaks a rule, `review` asks a person then, also for one below 0.60. It needs a journal.
     - `share_values` names the variables whose values a model that plans anew may be told, or is a function
       that says it of a name; of all others it is told names, kinds and sizes.
     - `journal`: the path of a journal, or an open `Journal`. Without one nothing is recorded,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from callsheet.machine.agents.conversation import Came
-from callsheet.machine.asking import Approval, Question, said_by, unanswered
+from callsheet.machine.asking import Approval, Asked, Question, said_by, unanswered
 from callsheet.machine.calls import deliver_again, give_back, launch
 from callsheet.machine.commands import Command, Probe
 from callsheet.machine.doubt import FAILED_BY_A_PERSON, FAILED_BY_POLICY, may_redeliver, next_about
-from callsheet.machine.endings import fail, failed, succeeded
+from callsheet.machine.endings import fail, failed, reviewed, succeeded
 from callsheet.machine.events import (
     Answered,
     Decided,
@@ -74,6 +74,9 @@ def answered(run: Run, event: Answered, out: list[Command]) -> None:
     verdict = event.verdict
     if run.observer is not None:
         run.tell(NoteKind.ANSWERED, attempt.code.id, said_by(verdict, event.by, event.note))
+    if attempt.held is not None:
+        _reviewed(run, attempt, event, asked, out)
+        return
     if isinstance(asked, Approval) and verdict in (Verdict.DENY, Verdict.EXPIRE):
         give_back(run, attempt)
     if verdict is Verdict.DENY:
@@ -85,6 +88,16 @@ def answered(run: Run, event: Answered, out: list[Command]) -> None:
     else:
         run.put(attempt)
         _take_answer(run, event, asked, out)
+
+
+def _reviewed(run: Run, attempt: Attempt, event: Answered, asked: Asked, out: list[Command]) -> None:
+    """A person has looked at what a call gave, or nobody has in time."""
+    refusal = ""
+    if event.verdict is Verdict.DENY:
+        refusal = said_by("denied", event.by, event.note)
+    elif event.verdict is Verdict.EXPIRE:
+        refusal = unanswered(asked)
+    reviewed(run, attempt, refusal, out)
 
 
 def _take_answer(run: Run, event: Answered, asked: Question, out: list[Command]) -> None:

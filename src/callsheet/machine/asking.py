@@ -30,6 +30,8 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _DURATION = re.compile(r"(?:\s*\d+(?:\.\d+)?\s*[smhdw])+\s*", re.ASCII)
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.ASCII)
 _CALLS = frozenset({Kind.TOOL, Kind.MODEL, Kind.AGENT})
+_MAY_BE_LEFT_OUT: tuple[tuple[str, JSON | tuple[()]], ...] = (("timeout", None), ("why", ()), ("answer", ()))
+"""Of an approval: what is no part of its digest where it says nothing."""
 _KNOWN = ("prompt", "options", "schema", "timeout", "default")
 
 
@@ -56,7 +58,7 @@ class Approval(NamedTuple):
     `inputs` are those of a model or agent operation, `plan` is the hash of the plan that makes
     the call, `labels` what is known of where its arguments come from: of each that is not plain its label
     and the steps it was made by. `why` are the reasons for which the policy asks. After `timeout` seconds
-    (None: never) it is denied.
+    (None: never) it is denied. Where `answer` has one, the call was made, and the yes is to what it gave.
     """
 
     tool: str
@@ -67,6 +69,7 @@ class Approval(NamedTuple):
     digest: str = ""
     timeout: float | None = None
     why: tuple[str, ...] = ()
+    answer: tuple[JSON, ...] = ()
 
 
 Asked: TypeAlias = "Question | Approval"
@@ -115,6 +118,9 @@ class Asking:
         if code.kind is not Kind.ASK:
             plan, timeout = self._hash_of(program), timeout_of(self._timeouts, code.tool)
             call = code.tool, attempt.args, tuple(attempt.inputs), plan
+            if attempt.held is not None:
+                value, why = attempt.held
+                return Approval(*call, {}, timeout=timeout, why=(why,), answer=(value,))
             if admitted is None:
                 return Approval(*call, {}, timeout=timeout)
             return Approval(*call, dict(admitted.shown), timeout=timeout, why=admitted.reasons)
@@ -221,7 +227,7 @@ def _is_same(rule: str, tool: str) -> bool:
 def _digest(key: str, count: int, plan: str, asked: Asked, pepper: str) -> str:
     """A hash of all that is shown to who answers, and of which asking of this key it is."""
     told = asked._asdict()
-    for name, default in (("timeout", None), ("why", ())) if isinstance(asked, Approval) else ():
+    for name, default in _MAY_BE_LEFT_OUT if isinstance(asked, Approval) else ():
         if told[name] == default:
             del told[name]
     shown = {"key": key, "count": count, "plan": plan, "asked": told}
@@ -339,7 +345,11 @@ def in_words(seconds: float) -> str:
 
 def headline(asked: Asked) -> str:
     """What is asked, in one text."""
-    return asked.prompt if isinstance(asked, Question) else f"may @{asked.tool} be called?"
+    if isinstance(asked, Question):
+        return asked.prompt
+    if asked.answer:
+        return f"may the answer of @{asked.tool} be used? {'; '.join(asked.why)}"
+    return f"may @{asked.tool} be called?"
 
 
 def said_by(what: str, by: str, note: str) -> str:
@@ -355,7 +365,8 @@ def unanswered(asked: Asked) -> str:
     """The failure of a question whose time is over, or of a call that nobody has approved."""
     within = "in time" if asked.timeout is None else f"within {in_words(asked.timeout)}"
     if isinstance(asked, Approval):
-        return f"denied: nobody approved the call of @{asked.tool} {within}"
+        what = "answer" if asked.answer else "call"
+        return f"denied: nobody approved the {what} of @{asked.tool} {within}"
     return f"nobody answered {within}"
 
 
@@ -373,6 +384,7 @@ def asked_to_json(asked: Asked) -> dict[str, JSON]:
             data |= {"inputs": list(asked.inputs)} if asked.inputs else {}
             data |= {} if asked.timeout is None else {"timeout": asked.timeout}
             data |= {"why": list(asked.why)} if asked.why else {}
+            data |= {"answer": asked.answer[0]} if asked.answer else {}
             return data | {"plan": asked.plan, "labels": dict(asked.labels)}
 
 
@@ -381,7 +393,8 @@ def asked_from_json(data: Mapping[str, Any]) -> Asked:
     if data["kind"] == "approval":
         inputs = tuple(cast("list[JSON]", data.get("inputs", [])))
         bound = data["plan"], data["labels"], data["digest"], data.get("timeout"), tuple(data.get("why", ()))
-        return Approval(data["tool"], data["args"], inputs, *bound)
+        answer = (data["answer"],) if "answer" in data else ()
+        return Approval(data["tool"], data["args"], inputs, *bound, answer)
     return Question(
         data["prompt"],
         tuple(cast("list[JSON]", data.get("options", []))),

@@ -27,10 +27,11 @@ _ASKING_MODELS = frozenset({Kind.MODEL, Kind.AGENT, Kind.REPLAN})
 
 
 def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
-    """Make the call of an attempt, or ask a person first."""
+    """Make the call of an attempt, or ask a person first: about the call, or about what it gave."""
     code = attempt.code
     admitted = None if run.monitor is None else run.monitor.calls.get(attempt.key)
-    if code.kind is Kind.ASK or code.number in run.gated or (admitted is not None and admitted.reasons):
+    has_reasons = attempt.held is not None or (admitted is not None and bool(admitted.reasons))
+    if code.kind is Kind.ASK or has_reasons or code.number in run.gated:
         asked = run.asking.ask(attempt, run.program, admitted)
         if asked is not None:
             run.drop(attempt)  # a call in doubt that is to be made again

@@ -6,10 +6,10 @@ from callsheet.machine.agents.conversation import Came
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk
 from callsheet.machine.agents.turns import Ended, Solved, heard, observed
 from callsheet.machine.budget import SIZED
-from callsheet.machine.calls import may_retry, retry
+from callsheet.machine.calls import emit, may_retry, retry
 from callsheet.machine.commands import Command
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
-from callsheet.machine.frames import Attempt
+from callsheet.machine.frames import Attempt, Held
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.order import advance, complete, settle
 from callsheet.machine.outcomes import store
@@ -20,10 +20,14 @@ from callsheet.machine.run import Run, failure
 
 def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     """A call has given its value."""
-    key, value, remarks, spent, label = event  # in less time than one field after the other
+    key, value, remarks, spent, label, review = event  # in less time than one field after the other
     attempt = run.attempts.pop(key, None)
     if attempt is None:
         _heard(run, event, out)
+        return
+    if review:
+        note_beside(run, attempt, event)
+        _hold(run, attempt, Held(value, review), out)
         return
     if run.monitor is not None:
         run.monitor.came(attempt, label)
@@ -43,6 +47,26 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     store(run, frame)
     run.pc = frame.code.number + 1
     advance(run, out)
+
+
+def _hold(run: Run, attempt: Attempt, held: Held, out: list[Command]) -> None:
+    """A person has to say yes to what a call gave before it counts."""
+    if type(held.value) in SIZED:
+        run.budget.measure(held.value)
+    attempt.held = held
+    emit(run, attempt, out)
+
+
+def reviewed(run: Run, attempt: Attempt, refusal: str, out: list[Command]) -> None:
+    """A person has looked at what a call gave: it counts, or has failed with the `refusal`."""
+    held, attempt.held = attempt.held, None
+    assert held is not None
+    if refusal:
+        fail(run, attempt, refusal, out, Came.REFUSED)
+        return
+    if run.monitor is not None:
+        run.monitor.came(attempt)
+    settle(run, attempt, held.value, out)
 
 
 def failed(run: Run, event: Failed, out: list[Command]) -> None:
@@ -101,7 +125,11 @@ def _heard(run: Run, event: Succeeded, out: list[Command]) -> None:
         run.budget.measure(event.value)
     note_beside(run, call, event)
     if call.place == QUESTION:
-        _go_on(run, call.talk, heard(run, call.talk, event.value, out), out)
+        ended = heard(run, call.talk, event.value, out)
+        if event.review and isinstance(ended, Solved):
+            _hold(run, call.talk, Held(ended.value, event.review), out)
+        else:
+            _go_on(run, call.talk, ended, out)
     else:
         if run.monitor is not None:
             run.monitor.came(call, event.label)

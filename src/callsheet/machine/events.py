@@ -26,6 +26,7 @@ class Succeeded(NamedTuple):
 
     `remarks` say what is to be known beside it, `spent` what it took, where that is known. `label` is that of
     the value where the world knows more of it than the policy says, as of a file that an earlier run wrote.
+    `review` says why a person has to say yes to the value before it counts; "" where nobody has to.
     """
 
     key: str
@@ -33,6 +34,7 @@ class Succeeded(NamedTuple):
     remarks: tuple[Remark, ...] = ()
     spent: Spent | None = None
     label: Label | None = None
+    review: str = ""
 
 
 class Failed(NamedTuple):

@@ -96,17 +96,26 @@ class Frame:
         return self
 
 
+class Held(NamedTuple):
+    """An answer that counts only when a person has said yes to it, and why."""
+
+    value: JSON
+    why: str
+
+
 class Attempt:
     """One call under way: of which frame and item, the how manieth, and with what arguments.
 
     `delivery` is the key of the attempt whose answer was lost, "" where none was; `redelivered`
-    counts how often this attempt was made again, `is_probing` says that a probe looks for it.
+    counts how often this attempt was made again, `is_probing` says that a probe looks for it. `held` is its
+    answer while a person is asked about it.
     """
 
     __slots__ = (
         "args",
         "delivery",
         "frame",
+        "held",
         "index",
         "inputs",
         "is_probing",
@@ -126,6 +135,7 @@ class Attempt:
         self.delivery = ""
         self.redelivered = 0
         self.is_probing = False
+        self.held: Held | None = None
         return self
 
     @property

@@ -301,7 +301,7 @@ class Machine(Run):
             give_back(self, attempt)
             self.budget.retries -= 1
         for attempt, asked in self.asking.open():
-            if isinstance(asked, Approval):
+            if isinstance(asked, Approval) and not asked.answer:
                 give_back(self, attempt)
         self.asking.clear()
         self.attempts.clear()

@@ -35,7 +35,7 @@ class CallContext:
     `remark`, `spent` what was reported with `spend`. `shown` is the label of the data that a planner was
     shown for this call, None where nobody has said it. `on_late` hears of an answer that comes after
     the call was given up. `handed` is the LCTL block for an agent, empty where it gets none, and `returned`
-    the one that it gives back beside its answer.
+    the one that it gives back beside its answer. `review` says why a person has to look at the answer.
     """
 
     __slots__ = (
@@ -46,6 +46,7 @@ class CallContext:
         "on_late",
         "remarks",
         "returned",
+        "review",
         "run_id",
         "shown",
         "spent",
@@ -78,6 +79,7 @@ class CallContext:
         self.shown: Label | None = None
         self.handed = ""
         self.returned = ""
+        self.review = ""
         self._delivery = delivery
         self._idempotency_key: str | None = None
         self.on_late = on_late

@@ -61,6 +61,7 @@ class PendingAsk:
     Of a question: `prompt`, `options` (the only answers, if any) and `schema`. Of a call: `tool`,
     `args` (exactly those that it is made with), `inputs` of a model operation, and `plan_hash`; under a
     policy `why` it asks, and the `labels` of the arguments that are not plain, with the steps they come from.
+    Where `answer` has one, the call was made, and the yes is to what it gave.
     `since` and `until` are wall times in seconds since 1970; `until` is None for what waits for
     ever. `digest` is a hash of all that is asked: an answer is bound to it. `is_answered` says
     that an answer lies in the inbox and that the run has not gone on with it yet.
@@ -83,6 +84,7 @@ class PendingAsk:
     is_answered: bool = False
     why: tuple[str, ...] = ()
     labels: Mapping[str, JSON] | None = None
+    answer: tuple[JSON, ...] = ()
 
 
 def readable(asked: Asked) -> Asked:
@@ -111,7 +113,7 @@ def pending(
             return PendingAsk(
                 run_id, key, step, "approval", a.digest, posed.since, posed.due, tool=a.tool,
                 args=a.args, inputs=a.inputs, plan_hash=a.plan, is_answered=is_answered,
-                why=a.why, labels=a.labels,
+                why=a.why, labels=a.labels, answer=a.answer,
             )  # fmt: skip
 
 

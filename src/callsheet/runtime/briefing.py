@@ -34,7 +34,7 @@ class BlockRule(StrEnum):
     BLOCK = "block"
     """A fact below 0.40, or a block that breaks a rule, fails the step."""
     REVIEW = "review"
-    """So does a fact below 0.60."""
+    """A person is asked whether the answer may be used: for those, and for a fact below 0.60."""
 
 
 def with_blocks(ports: Ports, journal: Journal) -> Ports:
@@ -107,7 +107,9 @@ class _Desk:
         if reply.confidence is not None:
             context.remark(Fact(STATED, f"{reply.confidence:g}"))
         why = self._objection(reply)
-        if why:
+        if why and self._rule is BlockRule.REVIEW:
+            context.review = why
+        elif why:
             raise ToolFailed(why)
 
     def _objection(self, reply: Reply) -> str:
@@ -120,5 +122,5 @@ class _Desk:
                 f"the agent's answer rests on what it is not sure of: {', '.join(reply.blocked)} below 0.40"
             )
         if reply.review and self._rule is BlockRule.REVIEW:
-            return f"a person has to look at the agent's answer: {', '.join(reply.review)} below 0.60"
+            return f"the agent is not sure enough of its answer: {', '.join(reply.review)} below 0.60"
         return ""

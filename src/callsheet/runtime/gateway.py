@@ -149,7 +149,7 @@ class Gateway:
                 value = await as_json_in_turns(value) if type(value) is list else as_json(value)
                 if type(value) is dict and value.get("success") is False:
                     raise ToolFailed(failure_text(value))
-            return _succeeded((key, value, context.remarks, context.spent, None))
+            return _succeeded((key, value, context.remarks, context.spent, None, ""))
         except ToolFailed as error:
             reason = str(error) or "the tool failed without saying why"
             if error.in_doubt and isinstance(command, CallTool):
@@ -248,14 +248,14 @@ class Gateway:
                 if ports.agent is None:
                     raise ToolFailed(f"@{command.tool} needs an agent, and this run was given none")
                 value = as_json(await ports.agent(_own_inputs(command), context))
-                return Succeeded(key, value, context.remarks, context.spent)
+                return Succeeded(key, value, context.remarks, context.spent, None, context.review)
             case AgentTurn(allowed=allowed):
                 if allowed.fault:
                     raise ToolFailed(f"@{command.tool}: {allowed.fault}")
                 if ports.turn is None:
                     raise ToolFailed(f"@{command.tool} asks a language model, and this run was given none")
                 value = as_json(await ports.turn(_own_inputs(command), context))
-                return Succeeded(key, value, context.remarks, context.spent)
+                return Succeeded(key, value, context.remarks, context.spent, None, context.review)
             case Probe():
                 return await self._look(command)
             case Compile():

@@ -180,7 +180,8 @@ def _name(usual: str, letters: list[Letter]) -> str:
 
 def _asked(ask: PendingAsk) -> Asked:
     if ask.kind == "approval":
-        return Approval(ask.tool, ask.args or {}, ask.inputs, ask.plan_hash, {}, ask.digest)
+        call = ask.tool, ask.args or {}, ask.inputs, ask.plan_hash
+        return Approval(*call, {}, ask.digest, answer=ask.answer)
     return Question(ask.prompt, ask.options, ask.schema, digest=ask.digest)
 
 

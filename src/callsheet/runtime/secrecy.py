@@ -63,6 +63,8 @@ class Secrecy:
             label = cast("Mapping[str, Any]", told).get("label") if isinstance(told, dict) else None
             if label is not None and read_label(str(label)).is_secret:
                 found[("args", name) if name in ask.asked.args else ("inputs",)] = LABEL
+        if ask.asked.answer and self._gives_secrets(ask.key):
+            found[("answer",)] = LABEL
         return found | {("why",): LABEL} if found else found
 
     def of_end(self, result: Result, *, has_sealed: bool) -> Mapping[Path, str]:
@@ -82,6 +84,9 @@ class Secrecy:
     def _gives_secrets(self, key: str, label: Label | None = None) -> bool:
         admitted = self._monitor.calls.get(key)
         if label is not None and label.is_secret:
+            return True
+        talk = self._monitor.talks.get(key)
+        if talk is not None and talk[0].is_secret:
             return True
         return admitted is not None and (admitted.result.is_secret or admitted.sent.is_secret)
 

@@ -3,7 +3,8 @@
 The bodies: start {inputs, facts, limits, pins, launch, approve and approval_timeout where they name tools,
 ranks where an earlier run tells which steps are long, policy and policy_hash under a policy, secret and
 pepper where inputs were declared to be}, intent {tool}
-or none, ok {value}, err {error, unsettled where that is so}, late {outcome: ok or err, and what that has},
+or none, ok {value, review where a person has to look at it}, err {error, unsettled where that is so},
+late {outcome: ok or err, and what that has},
 timer {due}, ask {what is asked, due}, signal {digest, verdict, value, by, note, msg_id}, plan {plan,
 facts}, each of ok, err and plan with {remarks} where there are any: {cut, kept, whole, unit} or {fact,
 text}, and with {spent} where that is known: tokens in, out, cost, and what `Spent` has beside them unless
@@ -183,8 +184,8 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
     if isinstance(event, Succeeded) and event[2:] == _NOTHING_BESIDE:
         return EventType.OK, event.key, {"value": event.value}  # most of all there are
     match event:
-        case Succeeded(key=key, value=value, remarks=remarks, spent=spent, label=label):
-            body: dict[str, Any] = {"value": value}
+        case Succeeded(key=key, value=value, remarks=remarks, spent=spent, label=label, review=review):
+            body: dict[str, Any] = {"value": value, "review": review} if review else {"value": value}
             if label is not None:
                 body["label"] = str(label)
             return EventType.OK, key, _with(body, remarks, spent) if remarks or spent else body
@@ -293,7 +294,8 @@ def event_of(kind: str, key: str, body: Mapping[str, Any], plan_of: PlanOf) -> E
         case EventType.START:
             return Started(Start.from_json(body).inputs)
         case EventType.OK:
-            return Succeeded(key, body["value"], _remarks(body), _spent(body), _label(body, "label"))
+            beside = _remarks(body), _spent(body), _label(body, "label"), body.get("review", "")
+            return Succeeded(key, body["value"], *beside)
         case EventType.ERR:
             return Failed(key, body["error"], _remarks(body), _spent(body), bool(body.get("unsettled")))
         case EventType.FIRED:

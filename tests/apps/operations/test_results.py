@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from jsonschema import Draft202012Validator
 
 from callsheet.api.policies import load_policy
@@ -75,7 +75,7 @@ def test_what_a_text_gives_is_as_its_schema_says(text: str, shelf: Shelf) -> Non
             holds(draw(read, shape).to_json(), schemas.PICTURE)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plan_texts())
 def test_a_plan_that_is_printed_is_the_same_plan(text: str) -> None:
     """parse(format(text)) and parse(text) have one hash."""

@@ -17,6 +17,9 @@ from tests.plans import INPUTS, LIMITS, duration, outcome, plan_of, plan_texts
 from callsheet.ir import JSON, Effect
 from callsheet.machine import (
     AgentTurn,
+    Answered,
+    Approval,
+    Ask,
     Awaited,
     CallModel,
     CallTool,
@@ -30,6 +33,7 @@ from callsheet.machine import (
     Result,
     Succeeded,
     ToolFacts,
+    Verdict,
     compile_plan,
 )
 from callsheet.machine.keys import parse_key
@@ -76,7 +80,13 @@ def responded(world: int, command: Awaited) -> Event:
     if isinstance(command, AgentTurn):
         if crc32(f"{world}!{command.key}".encode()) % 12 == 0:
             return Failed(command.key, "the model is gone")
-        return Succeeded(command.key, answer(world, command.key))
+        doubt = "a person has to look" if crc32(f"{world}~{command.key}".encode()) % 3 == 0 else ""
+        return Succeeded(command.key, answer(world, command.key), review=doubt)
+    if isinstance(command, Ask):
+        assert isinstance(command.asked, Approval)
+        assert command.asked.answer
+        verdict = (Verdict.APPROVE, Verdict.DENY)[crc32(f"{world}%{command.key}".encode()) % 2]
+        return Answered(command.key, command.asked.digest, verdict)
     return outcome(world, command)
 
 

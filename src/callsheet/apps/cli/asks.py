@@ -17,7 +17,12 @@ def lines_of(ask: PendingAsk, hint: str = "") -> Iterator[str]:
     until = "" if ask.until is None else f", until {iso(ask.until)}"
     yield f"{ask.run_id}  {ask.key}  since {iso(ask.since)}{until}"
     if ask.kind == "approval":
-        yield f"  may @{ask.tool} be called with exactly this?"
+        if ask.answer:
+            yield f"  may the answer of @{ask.tool} be used?"
+            yield f"    {exact(ask.answer[0])}"
+            yield "  it was called with"
+        else:
+            yield f"  may @{ask.tool} be called with exactly this?"
         for number, value in enumerate(ask.inputs, start=1):
             yield f"    ({number}) {exact(value)}"
         for name, value in (ask.args or {}).items():

@@ -149,6 +149,7 @@ class Veil:
             options=tuple(self._value(option) for option in ask.options),
             args=None if ask.args is None else self._value(ask.args),
             inputs=tuple(self._value(value) for value in ask.inputs),
+            answer=tuple(self._value(value) for value in ask.answer),
         )
 
     def _value(self, value: Any) -> Any:

@@ -77,6 +77,7 @@ def ask_json(ask: PendingAsk) -> dict[str, Any]:
             "plan_hash": ask.plan_hash,
             "why": list(ask.why),
             "labels": dict(ask.labels or {}),
+            **({"answer": ask.answer[0]} if ask.answer else {}),
         }
     schema = None if ask.schema is None else dict(ask.schema)
     return data | {"prompt": ask.prompt, "options": list(ask.options), "schema": schema}

@@ -13,7 +13,7 @@ from callsheet.ir import JSON
 from callsheet.machine.agents.actions import Action
 from callsheet.machine.agents.conversation import Came, Seen, Turn
 from callsheet.machine.agents.talk import InnerCall, Talk, read_actions
-from callsheet.machine.frames import Attempt, Frame
+from callsheet.machine.frames import Attempt, Frame, Held
 
 Keep: TypeAlias = "Callable[[JSON], JSON]"
 Give: TypeAlias = "Callable[[Any], JSON]"
@@ -62,7 +62,7 @@ def talk_from_json(data: Mapping[str, Any], frames: Sequence[Frame], give: Give)
     """The operation that data tells of; raises KeyError, TypeError or ValueError for data that is none."""
     given = _attempt_from_json(data["attempt"], frames, give)
     talk = Talk(given.frame, given.index, given.key, given.args, given.inputs)
-    talk.number, talk.delivery = given.number, given.delivery
+    talk.number, talk.delivery, talk.held = given.number, given.delivery, given.held
     for answer, *kept in data["turns"]:
         said = give(answer)
         actions, fault = read_actions(talk, said)
@@ -103,14 +103,17 @@ def _put_lost(attempt: Attempt, lost: list[Any] | None) -> None:
 def _attempt_to_json(attempt: Attempt, frame: int, keep: Keep) -> list[Any]:
     args = {name: keep(value) for name, value in attempt.args.items()}
     inputs = [keep(value) for value in attempt.inputs]
-    return [frame, attempt.index, attempt.number, attempt.key, args, inputs, _lost(attempt)]
+    held = [] if attempt.held is None else [[keep(attempt.held.value), attempt.held.why]]
+    return [frame, attempt.index, attempt.number, attempt.key, args, inputs, _lost(attempt), *held]
 
 
 def _attempt_from_json(data: list[Any], frames: Sequence[Frame], give: Give) -> Attempt:
     at: int = data[0]
-    _, index, number, key, args, inputs, lost = data
+    _, index, number, key, args, inputs, lost, *held = data
     given = {name: give(kept) for name, kept in args.items()}
     attempt = Attempt().begin(frames[at], index, key, given, [give(kept) for kept in inputs])
     attempt.number = number
     _put_lost(attempt, lost)
+    for value, why in held:
+        attempt.held = Held(give(value), str(why))
     return attempt

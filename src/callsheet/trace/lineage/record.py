@@ -174,7 +174,7 @@ class Recorder:
                 lineage.outcomes[event.key] = Outcome(seq, kind, event.value)
             elif type(event) is Failed:
                 lineage.outcomes[event.key] = Outcome(seq, kind, event.error)
-            elif kind in _WORDS and key is not None:
+            elif kind in _WORDS and key is not None and key not in lineage.outcomes:
                 lineage.outcomes[key] = Outcome(seq, kind, said.get("value"))
             commands = self._feed(event, entry)
             if commands:
