@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from callsheet.api.runtime import Runtime
     from callsheet.api.steps import StepResult
     from callsheet.api.traveling import Played
+    from callsheet.api.watching import JournalEvent, SearchMatch
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
     from callsheet.ir.diff import PlanDiff
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from callsheet.ports.transforms import calc, format_text, select
     from callsheet.runtime.answers import Answer, PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall
+    from callsheet.runtime.telemetry.target import OtelSettings
     from callsheet.store import Journal, RunStatus
     from callsheet.store.library import PlanLibrary
 
@@ -117,6 +119,7 @@ _NAMES = {
     "callsheet.api.runtime": ("Runtime",),
     "callsheet.api.steps": ("StepResult",),
     "callsheet.api.traveling": ("Played",),
+    "callsheet.api.watching": ("JournalEvent", "SearchMatch"),
     "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),
     "callsheet.ir": ("Effect",),
     "callsheet.ir.diff": ("PlanDiff",),
@@ -133,6 +136,7 @@ _NAMES = {
     "callsheet.ports.transforms": ("calc", "format_text", "select"),
     "callsheet.runtime.answers": ("Answer", "PendingAsk"),
     "callsheet.runtime.doubt": ("DoubtfulCall",),
+    "callsheet.runtime.telemetry.target": ("OtelSettings",),
     "callsheet.store": ("Journal", "RunStatus"),
     "callsheet.store.library": ("PlanLibrary",),
 }
@@ -159,6 +163,7 @@ __all__ = [
     "Effect",
     "Findings",
     "Journal",
+    "JournalEvent",
     "LanguageModel",
     "Limits",
     "ModelAnswer",
@@ -167,6 +172,7 @@ __all__ = [
     "ModelRequest",
     "ModelSettings",
     "OperationModel",
+    "OtelSettings",
     "PendingAsk",
     "PersonAnswered",
     "PersonAsked",
@@ -194,6 +200,7 @@ __all__ = [
     "RunStatus",
     "Runtime",
     "ScriptedModel",
+    "SearchMatch",
     "SharedBudget",
     "StepDiverted",
     "StepFailed",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.collector import Collector
 
-from callsheet import CallsheetError, Runtime
+from callsheet import Answer, CallsheetError, OtelSettings, Runtime
 
 PLAN = 'S1: @CALC ("1 + 1") > $a\nS2: @RESPOND ($a)'
 
@@ -50,3 +50,21 @@ def test_what_is_missing_is_said(tmp_path: Path, collector: Collector) -> None:
         runtime.export_trace_sync("last", collector.url)
     with pytest.raises(CallsheetError, match="TRC003"):
         runtime.export_trace_sync("last", "nowhere")
+
+
+async def test_runs_are_sent_while_they_go_on(
+    collector: Collector, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = OtelSettings(url=collector.url, content=True)
+    async with Runtime(journal=tmp_path / "runs.db", otlp=settings) as runtime:
+        await runtime.run('S1: @ASK_HUMAN ("who?") > $who\nS2: @RESPOND ($who)', run_id="who")
+        await runtime.answer("who", "S1", Answer.of("ada"))
+        assert (await runtime.resume("who")).response == "ada"
+    assert collector.tree()[""] == ["invoke_workflow plan", "invoke_workflow plan"]
+    async with Runtime(journal=tmp_path / "runs.db", otlp="http://127.0.0.1:1") as runtime:
+        assert (await runtime.run(PLAN)).response == "2"
+    assert "is not sent" in caplog.text
+    with pytest.raises(ValueError, match="journal"):
+        Runtime(otlp=collector.url)
+    with pytest.raises(CallsheetError, match="TRC003"):
+        Runtime(otlp="nowhere", journal=tmp_path / "runs.db")

@@ -18,6 +18,7 @@ from callsheet.api.models import Agent, Compiler, Model
 from callsheet.api.planning import GraphPlanner, Planner
 from callsheet.api.reach import default_data
 from callsheet.api.replanning import Replan
+from callsheet.api.sending import Collector
 from callsheet.api.tools import ToolSource
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import Source
@@ -105,6 +106,8 @@ class Kit:
     """How the built-in tools run code; None where they are not there."""
     policy: Policy | None = None
     """What plans and their calls are held against."""
+    collector: Collector | None = None
+    """Where runs are sent while they go on."""
     language: LanguageModel | None = None
     """Who is asked for plans; None where there is no model, or one that carries out whole operations."""
 

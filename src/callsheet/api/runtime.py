@@ -39,6 +39,7 @@ from callsheet.api.reach import local_registry
 from callsheet.api.replanning import replan_by
 from callsheet.api.result import RunResult
 from callsheet.api.resuming import Terms
+from callsheet.api.sending import collector_of
 from callsheet.api.session import Ears
 from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
@@ -57,6 +58,7 @@ from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import BLOCK_RULES
 from callsheet.runtime.inbox import answer_ahead, answer_run, inbox
 from callsheet.runtime.runs import Watch
+from callsheet.runtime.telemetry.target import OtelSettings
 from callsheet.runtime.telling import lctl_of
 from callsheet.store import Journal, check_run_id
 from callsheet.trace.lctl.model import DebugDocument, Handoff
@@ -98,6 +100,8 @@ class Runtime(Traveling):
       the program what runs ask: it is given a `PendingAsk` and gives an `Answer`, True, False, or None
       to leave it to `answer`. It may be async or not.
 
+    - `otlp` is the address of a collector of OpenTelemetry, or `OtelSettings` with headers: each run is sent
+      to it while it goes on, from its journal. A collector that is away costs a run nothing.
     - `policy` is `strict`, `workspace`, `open`, the path of a policy file, or a `Policy`: each plan is proved
       against it before it runs, and each call is held to it.
 
@@ -138,9 +142,12 @@ class Runtime(Traveling):
         policy: PolicyLike | None = None,
         pinned: bool = False,
         pins: str | os.PathLike[str] | None = None,
+        otlp: str | OtelSettings | None = None,
     ) -> None:
         if agent_blocks not in (None, *BLOCK_RULES):
             raise ValueError(f"agent_blocks must be {', '.join(BLOCK_RULES[:-1])} or {BLOCK_RULES[-1]}")
+        if otlp is not None and journal is None:
+            raise ValueError("runs are sent from their journal: Runtime(journal=PATH, otlp=…)")
         if schedule not in (None, *SCHEDULES):
             raise ValueError(f"schedule must be {' or '.join(SCHEDULES)}")
         own_data = None if data is None else Path(data)
@@ -167,6 +174,7 @@ class Runtime(Traveling):
             agents=_agent_rules(model, agent, agent_tools),
             agent_blocks=agent_blocks,
             pins=pin_keeper(pinned, pins),
+            collector=collector_of(otlp),
             language=None if model is None else language_model(model),
             policy=policy_of(policy),
         )

@@ -49,6 +49,7 @@ from callsheet.api.reach import (
     take_in,
 )
 from callsheet.api.resuming import Circumstances, Terms, other_policy, unproved
+from callsheet.api.sending import sent_beside
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import EventStream
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
@@ -273,7 +274,8 @@ class Session:
         present = Respondents(self._kit.on_ask)
         journal = self.journal
         if journal is not None:
-            return await start_run(plan.ir, self._ports(ears), launch, journal, run_id, watch, present)
+            async with sent_beside(self._kit.collector, journal, run_id):
+                return await start_run(plan.ir, self._ports(ears), launch, journal, run_id, watch, present)
         result = await run_unrecorded(plan.ir, self._ports(ears), launch, watch, run_id, present)
         return RunOutcome(run_id, result, usage=result.usage)
 
@@ -355,19 +357,20 @@ class Session:
 
         here = Circumstances(journal, run_id, self._undertaking())
         accepts = terms.accepts_changed_policy
-        with in_words_of_the_library():
-            return await resume_run(
-                journal,
-                run_id,
-                ports_for,
-                in_doubt=terms.verdict,
-                watch=watch,
-                present=Respondents(self._kit.on_ask),
-                limits=change,
-                policy=None
-                if terms.policy is None
-                else other_policy(terms.policy, here, is_accepted=accepts),
-            )
+        async with sent_beside(self._kit.collector, journal, run_id):
+            with in_words_of_the_library():
+                return await resume_run(
+                    journal,
+                    run_id,
+                    ports_for,
+                    in_doubt=terms.verdict,
+                    watch=watch,
+                    present=Respondents(self._kit.on_ask),
+                    limits=change,
+                    policy=None
+                    if terms.policy is None
+                    else other_policy(terms.policy, here, is_accepted=accepts),
+                )
 
     async def decide(
         self, run_id: str, calls: Sequence[str], verdict: Resolution, *, every: bool

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from callsheet.api.events import RunEvent
-from callsheet.api.exporting import Exporting
 from callsheet.api.given import InDoubt, id_of_run, values_of, verdict_of
 from callsheet.api.result import RunResult
 from callsheet.api.resuming import Terms
 from callsheet.api.session import Ears, Session
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import actions_of, event_of_note
+from callsheet.api.watching import Watching
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Limits
@@ -44,7 +44,7 @@ class Played:
     event: RunEvent
 
 
-class Traveling(Exporting):
+class Traveling(Watching):
     """Goes back and forth in the runs of the journal."""
 
     # ------------------------------------------------------------ nothing runs

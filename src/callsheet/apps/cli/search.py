@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
     from callsheet.store.journal import Journal
     from callsheet.store.reader import RunInfo
     from callsheet.trace.search import Find, Match
-
-_MEMORY = 64 << 20
-_LEAST = 2
-"""Characters of `//`, a pattern without anything in it."""
 
 
 @click.command()
@@ -46,7 +41,11 @@ def search(
     """
     if len(texts) != (1 if everywhere else 2):
         raise click.UsageError("give RUN and TEXT" if not everywhere else "with --all give TEXT alone")
-    find = _finder(texts[-1], ignore_case=ignore_case)
+    if not texts[-1]:
+        raise click.UsageError("TEXT is empty")
+    from callsheet.trace.finding import finder  # noqa: PLC0415 - not for --help
+
+    find = finder(texts[-1], ignore_case=ignore_case)
     with options.open_to_read(journal) as opened, may_stay_unread():
         infos = opened.runs() if everywhere else [opened.find_run(texts[0])]
         found = _matches(opened, infos, find)
@@ -78,49 +77,6 @@ def _matches(journal: Journal, infos: list[RunInfo], find: Find) -> Iterator[tup
             if len(infos) == 1:
                 raise
             say(f"run {info.run_id} cannot be searched to its end: {error.diagnostics[0].message}")
-
-
-def _finder(text: str, *, ignore_case: bool) -> Find:
-    """What finds the text; raises CallsheetError (JRN085) for a pattern that RE2 does not know."""
-    if len(text) > _LEAST and text.startswith("/") and text.endswith("/"):
-        return _pattern(text[1:-1], ignore_case=ignore_case)
-    if not text:
-        raise click.UsageError("TEXT is empty")
-    if ignore_case:
-        return _pattern(import_module("re2").escape(text), ignore_case=True)
-
-    def find(within: str) -> tuple[int, int] | None:
-        at = within.find(text)
-        return None if at < 0 else (at, at + len(text))
-
-    return find
-
-
-def _pattern(pattern: str, *, ignore_case: bool) -> Find:
-    from callsheet.store.errors import JournalError  # noqa: PLC0415 - not for --help
-
-    re2: Any = import_module("re2")  # by its name: it has no types that a checker could find
-    options_ = re2.Options()
-    options_.log_errors = False
-    options_.max_mem = _MEMORY
-    options_.case_sensitive = not ignore_case
-    try:
-        compiled = re2.compile(pattern, options_)
-    except re2.error as error:
-        said: Any = next(iter(error.args), "")
-        why = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
-        raise JournalError(
-            "JRN085",
-            f"/{pattern[:80]}/ cannot be read as a pattern: {why}",
-            "patterns are RE2's: no look-around, no back-references; without slashes it is a text",
-        ) from None
-
-    def find(within: str) -> tuple[int, int] | None:
-        clean = within if within.isascii() else within.encode(errors="replace").decode()
-        found = compiled.search(clean)
-        return None if found is None else found.span()
-
-    return find
 
 
 def _print(shown: list[tuple[RunInfo, Match]], *, everywhere: bool) -> None:

@@ -1,0 +1,146 @@
+"""The events of a run as its journal has them, also while they come; and where in runs a text stands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Any
+
+from callsheet.api.exporting import Exporting
+from callsheet.api.session import Session
+
+_PAUSE = 0.1
+"""Seconds between two looks for further events."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEvent:
+    """An event of a run as its journal has it.
+
+    `seq` counts from 1, `time` is in seconds since 1970; `type` is such as `start`, `intent`, `ok`, `err`,
+    `end`. `key` and `step` say whose call it is about, where it is about one. `body` is its data; what is
+    secret is sealed in it.
+    """
+
+    run_id: str
+    seq: int
+    time: float
+    type: str
+    key: str | None
+    step: str | None
+    body: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchMatch:
+    """A place of a run in which a text was found.
+
+    `seq` is the number of the event, `what` the kind of thing it stands in: `given`, `argument`, `result`,
+    `error`, `answer` and the like. `path` leads to it from there; `variable` is the one that takes a result,
+    or was given. `before` and `after` are what stands around the `text`.
+    """
+
+    run_id: str
+    seq: int
+    step: str | None
+    key: str | None
+    what: str
+    variable: str | None
+    path: tuple[str | int, ...]
+    before: str
+    text: str
+    after: str
+
+
+class Watching(Exporting):
+    """Looks on; it opens its kit as a runtime does."""
+
+    async def tail(
+        self, run_id: str, *, follow: bool = False, after: int = 0
+    ) -> AsyncGenerator[JournalEvent]:
+        """The events of a run of the journal, from the one behind the number `after` on.
+
+        `run_id` is an id, the beginning of one, or `last`. With `follow` those that come as well, also where
+        another process carries the run on, until it ends, waits for people or a decision, or its process
+        is gone. Raises CallsheetError: JRN002 for an unknown run, JRN012 where its events cannot be read;
+        ValueError for a runtime without a journal.
+        """
+        self._needs_journal()
+        async with self._opened() as session:
+            name = session.find(run_id)
+            while True:
+                was_carried_on = await asyncio.to_thread(_is_carried_on, session, name)
+                for event in await asyncio.to_thread(_events, session, name, after):
+                    after = event.seq
+                    yield event
+                if not follow or not was_carried_on:
+                    return
+                await asyncio.sleep(_PAUSE)
+
+    def tail_sync(self, run_id: str, *, after: int = 0) -> list[JournalEvent]:
+        """The events that a run has by now, for programs without an event loop; raises as `tail` does."""
+
+        async def listed() -> list[JournalEvent]:
+            return [event async for event in self.tail(run_id, after=after)]
+
+        return self._run_sync(listed(), "tail")
+
+    async def search(
+        self, text: str, run_id: str | None = None, *, ignore_case: bool = False, limit: int | None = None
+    ) -> list[SearchMatch]:
+        """The places that have a text, or a pattern of RE2 where it stands between slashes: `/[0-9]+ EUR/`.
+
+        It is looked for in a run, named by its id, the beginning of one, or `last`, or without one in all
+        runs of the journal, the newest first: in what they were given, in arguments, results, errors, answers
+        of people and edits. At most `limit` places. Raises CallsheetError: JRN002 for an unknown run, JRN012,
+        JRN015 or JRN020 where its events cannot be read, JRN085 for a pattern that RE2 does not know;
+        ValueError for an empty text, or a runtime without a journal.
+        """
+        self._needs_journal()
+        async with self._opened() as session:
+            return await asyncio.to_thread(_found, session, text, run_id, ignore_case, limit)
+
+    def search_sync(
+        self, text: str, run_id: str | None = None, *, ignore_case: bool = False, limit: int | None = None
+    ) -> list[SearchMatch]:
+        """As `search`, for programs without an event loop."""
+        return self._run_sync(self.search(text, run_id, ignore_case=ignore_case, limit=limit), "search")
+
+
+def _is_carried_on(session: Session, run_id: str) -> bool:
+    """Whether a process carries the run on, so that more may come."""
+    from callsheet.store.owned import is_owned  # noqa: PLC0415 - few programs need it
+    from callsheet.store.place import place_of  # noqa: PLC0415 - as above
+
+    assert session.journal is not None
+    info = session.journal.find_run(run_id)
+    return not info.status.is_final and is_owned(place_of(session.journal.path), run_id)
+
+
+def _events(session: Session, run_id: str, after: int) -> list[JournalEvent]:
+    assert session.journal is not None
+    return [
+        JournalEvent(run_id, row.seq, row.ts, str(row.type), row.key, row.step, row.body)
+        for row in session.journal.events(run_id, after, lenient=True)
+    ]
+
+
+def _found(
+    session: Session, text: str, run_id: str | None, ignore_case: bool, limit: int | None
+) -> list[SearchMatch]:
+    from callsheet.trace.finding import finder  # noqa: PLC0415 - few programs need it
+    from callsheet.trace.search import search  # noqa: PLC0415 - as above
+
+    journal = session.journal
+    assert journal is not None
+    find = finder(text, ignore_case=ignore_case)
+    found: list[SearchMatch] = []
+    for info in journal.runs() if run_id is None else [journal.find_run(run_id)]:
+        plan = journal.plan(info.plan_hash)[0]
+        for m in search(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0], find):
+            if limit is not None and len(found) >= limit:
+                return found
+            around = m.before, m.text, m.after
+            found.append(SearchMatch(info.run_id, m.seq, m.step, m.key, m.what, m.variable, m.path, *around))
+    return found

@@ -1,0 +1,66 @@
+"""A program watches runs, and finds texts in them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from callsheet import Answer, CallsheetError, JournalEvent, Runtime, tool
+
+PLAN = 'S1: @SLOW ("ada") > $a\nS2: @RESPOND ("$a!")'
+
+
+async def test_a_run_is_followed_while_another_runtime_carries_it_on_to_its_end(tmp_path: Path) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    @tool(effect="read")
+    def slow(name: str) -> str:
+        """Waits to be told."""
+        begun.set()
+        assert go.wait(30)
+        return f"hello {name}"
+
+    path = tmp_path / "runs.db"
+    async with Runtime([slow], journal=path) as runner, Runtime(journal=path) as watcher:
+        handle = runner.start(PLAN, run_id="slow")
+        assert await asyncio.to_thread(begun.wait, 30)
+        seen: list[JournalEvent] = []
+        async for event in watcher.tail("slow", follow=True):
+            seen.append(event)
+            if event.type == "intent":
+                go.set()
+        assert (await handle.result()).response == "hello ada!"
+        rest = [event async for event in watcher.tail("last", after=2)]
+    assert [(event.seq, event.type) for event in seen] == [(1, "start"), (2, "intent"), (3, "ok"), (4, "end")]
+    assert (seen[2].key, seen[2].step, seen[2].body) == ("S1.0.1", "S1", {"value": "hello ada"})
+    assert rest == seen[2:]
+
+
+async def test_following_ends_where_a_run_waits_for_people(tmp_path: Path) -> None:
+    async with Runtime(journal=tmp_path / "runs.db") as runtime:
+        await runtime.run('S1: @ASK_HUMAN ("who?") > $who\nS2: @RESPOND ($who)', run_id="who")
+        seen = [event.type async for event in runtime.tail("who", follow=True)]
+        assert seen == ["start", "ask"]
+        await runtime.answer("who", "S1", Answer.of("ada"))
+        await runtime.resume("who")
+        (match,) = await runtime.search("/^a.a$/", "who", limit=1)
+    assert (match.what, match.text, match.run_id) == ("answer", "ada", "who")
+
+
+def test_a_text_is_found_in_all_runs_or_in_one(tmp_path: Path) -> None:
+    with Runtime(journal=tmp_path / "runs.db") as runtime:
+        for name in ("ada", "bob"):
+            runtime.run_sync("S1: @RESPOND ($who)", {"who": name}, run_id=name)
+        assert {match.run_id for match in runtime.search_sync("BO", ignore_case=True)} == {"bob"}
+        assert runtime.search_sync("bob", "ada") == []
+        first = runtime.search_sync("ada", "ada")[0]
+        assert (first.seq, first.what, first.variable, first.text) == (1, "given", "who", "ada")
+        with pytest.raises(CallsheetError, match="JRN085"):
+            runtime.search_sync("/(?=x)/")
+        with pytest.raises(ValueError, match="empty"):
+            runtime.search_sync("")
+    with pytest.raises(ValueError, match="journal"):
+        Runtime().search_sync("x")
