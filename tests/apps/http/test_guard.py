@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -342,10 +343,16 @@ def test_the_command_prints_its_token_once_and_stops_at_a_signal(folder):
             ]
             connection.sendall("\r\n".join([*lines, "", ""]).encode())
             assert connection.recv(100).startswith(b"HTTP/1.1 200")
-        process.terminate()
+        api = Api(told["url"], folder, told["token"])
+        api.start('S1: @HOLD (name="never") > $x', run_id="r")
+        stream = api.stream("r")
+        next(stream)
+        process.send_signal(signal.SIGINT)
+        assert [name for name, _, _ in stream if name == "end"] == []
         out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
     assert told["token"] not in out + err
+    assert "Traceback" not in err
 
 
 def test_a_server_that_is_killed_loses_no_run_that_it_has_answered_for(folder):

@@ -54,13 +54,15 @@ async def _lines(state: State, run_id: str, after: int, mark: object) -> AsyncGe
     events = state.host.watch(run_id, after)
     try:
         yield _RETRY
-        async for told in _with_signs_of_life(events, state.bounds.heartbeat):
+        async for told in _with_signs_of_life(events, state):
             if told is None:
                 yield _ALIVE
             elif isinstance(told, Standing):
                 yield _message({"status": told.status, "events": told.events}, name="standing")
             else:
                 yield _message(event_json(told), number=told.seq)
+        if state.stopping.is_set():
+            return
         info = state.host.info(run_id)
         yield _message({"status": state.host.status(info), "events": info.events}, name="end")
     except CallsheetError as error:
@@ -71,16 +73,19 @@ async def _lines(state: State, run_id: str, after: int, mark: object) -> AsyncGe
 
 
 async def _with_signs_of_life(
-    events: AsyncGenerator[Event | Standing], pause: float
+    events: AsyncGenerator[Event | Standing], state: State
 ) -> AsyncIterator[Event | Standing | None]:
-    """What comes, and None where nothing has come for a while."""
+    """What comes, and None where nothing has come for a while; it ends when the server is stopped."""
     following: asyncio.Task[Event | Standing] | None = None
+    stopping = asyncio.create_task(state.stopping.wait())
     try:
-        while True:
+        while not state.stopping.is_set():
             if following is None:
                 following = asyncio.ensure_future(anext(events))
-            done, _ = await asyncio.wait({following}, timeout=pause)
-            if not done:
+            done, _ = await asyncio.wait(
+                {following, stopping}, timeout=state.bounds.heartbeat, return_when=asyncio.FIRST_COMPLETED
+            )
+            if following not in done:
                 yield None
                 continue
             task, following = following, None
@@ -89,6 +94,7 @@ async def _with_signs_of_life(
             except StopAsyncIteration:
                 return
     finally:
+        stopping.cancel()
         if following is not None:
             following.cancel()
             await asyncio.wait({following})
