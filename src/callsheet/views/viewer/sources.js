@@ -73,9 +73,18 @@ export function served(documents, events) {
         if (stream && stream.readyState === EventSource.CLOSED) stream = null;
         ask();
       };
+      const look = () => {
+        if (!document.hidden) ask();
+        else if (stream) {
+          stream.close(); // browsers have few streams for one server: nobody looks at this one
+          stream = null;
+        }
+      };
+      document.addEventListener("visibilitychange", look);
       ask();
       return () => {
         isClosed = true;
+        document.removeEventListener("visibilitychange", look);
         if (stream) stream.close();
       };
     },

@@ -35,6 +35,8 @@ export const written = computed(() => {
   return model.value.writeAt(at.name, seq.value) || (model.value.writesOf.get(at.name) || [])[0] || null;
 });
 
+const waiting = (made) => made.doc.asks.length + made.doc.doubts.length;
+
 export function show(document) {
   const isFirst = model.value === null;
   const made = new Model(document);
@@ -43,6 +45,7 @@ export function show(document) {
     model.value = made;
     if (isFirst) start(made);
     else if (atEnd) seq.value = made.last;
+    if (lower.value === "waits" && !waiting(made)) lower.value = "facts";
   });
 }
 
@@ -64,7 +67,7 @@ function start(made) {
   const failed = made.doc.blame && made.doc.blame.visit >= 0 ? made.visits[made.doc.blame.visit] : null;
   const first = failed || made.visits[0];
   if (first) step.value = { plan: first.plan, step: first.step, visit: -1 };
-  if (made.doc.asks.length + made.doc.doubts.length) lower.value = "waits";
+  if (waiting(made)) lower.value = "waits";
   read();
 }
 
@@ -109,7 +112,7 @@ export function link() {
   }
   if (variable.value) said.push(`var=${encodeURIComponent([variable.value.name, ...variable.value.path].join("."))}`);
   if (tab.value !== "dag") said.push(`tab=${tab.value}`);
-  if (lower.value !== "facts" || model.value.doc.asks.length + model.value.doc.doubts.length)
+  if (lower.value !== "facts" || waiting(made))
     said.push(`below=${lower.value}`);
   if (isThen.value) said.push("then");
   return `#${said.join("&")}`;
