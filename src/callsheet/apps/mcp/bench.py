@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 
 from callsheet.api.agents import asks_for_all_tools
@@ -41,7 +40,7 @@ class Bench:
         """The tools that a plan is looked at against; servers are opened for those that are not here."""
         plan = text.plan or text.partial
         if plan is None:
-            return await asyncio.to_thread(Shelf, self.setup)
+            return self.host.tools.shelf
         agents = self.setup.agents
         needed = None if asks_for_all_tools(plan, agents) else plan
         return Shelf(self.setup, await self.host.tools.for_plan(needed, agents))

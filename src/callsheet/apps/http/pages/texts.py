@@ -71,7 +71,7 @@ async def _shelf(state: State, text: PlanText, *, asks_servers: bool) -> Shelf:
     plan = text.plan or text.partial
     if not asks_servers or plan is None:
         return tools.shelf
-    return Shelf(tools.setup, (await tools.for_plan(plan, tools.setup.agents)).registry)
+    return Shelf(tools.setup, await tools.for_plan(plan, tools.setup.agents))
 
 
 async def visualize(asked: Asked[bodies.PictureBody, Nothing]) -> Response:
