@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from pathlib import Path
 
 import pytest
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
+from tests.apps.conftest import SERVER
 from tests.apps.lsp.conftest import TOOLS
 
 from callsheet.frontends.ltp import format_plan, parse
@@ -177,6 +180,24 @@ async def test_tools_are_looked_at_again_when_the_editor_asks(editor):
         it.forget()
         await it.client.workspace_execute_command_async(lsp.ExecuteCommandParams("callsheet.reloadTools"))
         assert "CHK040" not in [d.code for d in await it.findings("p.ltp")]
+
+
+async def test_servers_whose_configuration_is_named_are_asked_for_their_tools(editor):
+    servers = {"hall": {"command": sys.executable, "args": [str(editor.folder / "server.py")]}}
+    prepare = {"server.py": SERVER, "mcp.json": json.dumps({"mcpServers": servers})}
+    async with editor("--mcp-config", "mcp.json", prepare=prepare) as it:
+        it.open("p.ltp", 'PLAN_START\nS1: @GREET (name="Ada") > $x\nS2: @RESPOND ($x)\nPLAN_END\n')
+        while any(d.code == "CHK040" for d in await it.findings("p.ltp")):
+            it.forget()  # the server has not answered yet; what it says is told then
+        here = lsp.HoverParams(it.document("p.ltp"), lsp.Position(1, 6))
+        assert "mcp:hall" in (await it.client.text_document_hover_async(here)).contents.value
+
+
+async def test_a_configuration_that_is_wrong_is_said_and_the_rest_goes_on(editor):
+    async with editor("--mcp-config", "mcp.json", prepare={"mcp.json": "{"}) as it:
+        await it.until(lambda: bool(it.messages))
+        it.open("p.ltp", "S1: @RESPOND (")
+        assert await it.findings("p.ltp")
 
 
 async def test_editors_share_a_port_of_this_machine(editor, tmp_path: Path):

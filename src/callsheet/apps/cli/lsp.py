@@ -36,7 +36,7 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
     try:
         from callsheet.apps.lsp.serving import serve_stdio, serve_tcp, take_output  # noqa: PLC0415 - not for --help
     except ModuleNotFoundError as error:
-        if error.name not in ("pygls", "lsprotocol"):
+        if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
         raise CallsheetError.single(
             "LSP001", "this needs the package pygls", help="pip install 'callsheet[lsp]'"

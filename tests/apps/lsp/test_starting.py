@@ -1,0 +1,39 @@
+"""How the server begins, and what keeps it from it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from callsheet.apps.cli.main import main
+
+
+def test_without_its_package_it_says_what_to_install(tmp_path):
+    code = "import sys; sys.modules['pygls'] = None; from callsheet.apps.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "lsp"], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert "LSP001" in done.stderr
+    assert "callsheet[lsp]" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "line", [("--stdio", "--tcp", "0"), ("--tcp", "99999"), ("--policy", "nosuch"), ("--tools", "nosuch.py")]
+)
+def test_what_is_wrong_on_the_command_line_is_said_at_once(line):
+    done = CliRunner().invoke(main, ["lsp", "--tcp", "0", *line] if line[0] != "--tcp" else ["lsp", *line])
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
+
+
+def test_an_editor_that_goes_without_a_word_ends_the_server(editor):
+    code = "from callsheet.apps.cli.main import main; main()"
+    server = subprocess.Popen(
+        [sys.executable, "-c", code, "lsp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=editor.folder
+    )
+    server.communicate(timeout=60)
+    assert server.returncode == 0
