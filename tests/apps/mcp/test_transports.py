@@ -131,11 +131,7 @@ def test_an_old_client_gets_nothing_that_it_cannot_know(folder: Path, version: s
     asked = (
         {"id": 1, "method": "initialize", "params": about},
         {"method": "notifications/initialized"},
-        {
-            "id": 2,
-            "method": "tools/call",
-            "params": {"name": "plan_execute", "arguments": {"ltp_text": PLAN}},
-        },
+        {"id": 2, "method": "tools/call", "params": call},
     )
     with subprocess.Popen(
         [sys.executable, *arguments(folder)],
