@@ -122,6 +122,36 @@ def test_the_process_ends_when_its_client_is_gone_and_the_run_goes_on_later(fold
     assert run["status"] in ("in_doubt", "interrupted")
 
 
+@pytest.mark.parametrize(
+    ("version", "kinds"), [("2024-11-05", ["text"]), ("2025-06-18", ["text", "resource_link"])]
+)
+def test_an_old_client_gets_nothing_that_it_cannot_know(folder: Path, version: str, kinds: list[str]) -> None:
+    about = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
+    call = {"name": "plan_execute", "arguments": {"ltp_text": PLAN}}
+    asked = (
+        {"id": 1, "method": "initialize", "params": about},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": call},
+    )
+    with subprocess.Popen(
+        [sys.executable, *arguments(folder)],
+        cwd=folder,
+        env=environment(folder),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.writelines(json.dumps({"jsonrpc": "2.0", **each}).encode() + b"\n" for each in asked)
+        process.stdin.flush()
+        first, second = (json.loads(process.stdout.readline())["result"] for _ in range(2))
+        process.stdin.close()
+        assert process.wait(30) == 0
+    assert first["protocolVersion"] == version
+    assert [block["type"] for block in second["content"]] == kinds
+    assert second["content"][0]["text"].startswith("seen tea")
+
+
 class Web(NamedTuple):
     url: str
     process: subprocess.Popen[str]

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_types import CallToolResult, ContentBlock, ResourceLink, TextContent
+from mcp_types.version import is_version_at_least
 
 from callsheet.apps.operations.schemas import DIAGNOSTICS, Schema, flag
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source, render_all, to_json
+
+_LINKS = "2025-06-18"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +24,10 @@ class Reply:
     is_error: bool = False
     links: Sequence[ResourceLink] = ()
 
-    def result(self) -> CallToolResult:
-        """The answer as MCP has it."""
-        content: list[ContentBlock] = [TextContent(text=self.text), *self.links]
+    def result(self, protocol: str) -> CallToolResult:
+        """The answer as a version of the protocol has it; links came with that of 2025-06-18."""
+        links = self.links if is_version_at_least(protocol, _LINKS) else ()
+        content: list[ContentBlock] = [TextContent(text=self.text), *links]
         return CallToolResult(content=content, structured_content=dict(self.data), is_error=self.is_error)
 
 

@@ -116,7 +116,7 @@ class _Desk:
             said = f"a bug of callsheet: {type(error).__name__}: {error}"
             wrong = CallsheetError.single("MCP009", said, help="please report it; the server goes on")
             answer = refusal(wrong)
-        return answer.result() if isinstance(answer, Reply) else answer
+        return answer.result(context.protocol_version) if isinstance(answer, Reply) else answer
 
     async def list_resources(
         self, context: _Context, params: PaginatedRequestParams | None
