@@ -23,6 +23,7 @@ import uvicorn
 from callsheet.apps.hosting import Host
 from callsheet.apps.http.app import make_app
 from callsheet.apps.http.keys import Keys, new_token
+from callsheet.apps.http.patience import PatientProtocol
 from callsheet.apps.http.rates import Rate, Rates
 from callsheet.apps.http.state import Bounds, State
 from callsheet.apps.session import Setup
@@ -202,6 +203,7 @@ async def serve(
             )
             config = uvicorn.Config(
                 make_app(state),
+                http=PatientProtocol,
                 lifespan="off",
                 log_config=None,
                 access_log=False,
