@@ -154,6 +154,26 @@ async def test_a_queue_that_is_full_refuses(folder):
         assert len(host.journal.runs()) == 2
 
 
+async def test_orders_that_come_together_count_together(folder):
+    async with open_host(folder, most_running=1, most_queued=1) as host:
+        orders = [host.start(order('S1: @HOLD (name="never") > $x', run_id=f"r{n}")) for n in range(5)]
+        came = await asyncio.gather(*orders, return_exceptions=True)
+        refused = [each for each in came if isinstance(each, CallsheetError)]
+        assert [error.diagnostics[0].code for error in refused] == ["API011"] * 3
+        assert len(host.journal.runs()) == 2
+
+
+async def test_of_two_who_resume_a_run_at_once_one_does(folder):
+    async with open_host(folder) as host:
+        await host.start(order('S1: @HOLD (name="never") > $x', run_id="r"))
+        await began("never")
+    async with open_host(folder) as host:
+        came = await asyncio.gather(*(host.resume("r") for _ in range(3)), return_exceptions=True)
+        refused = [each for each in came if isinstance(each, CallsheetError)]
+        assert [error.diagnostics[0].code for error in refused] == ["JRN004"] * 2
+        assert len(host.all_carried()) == 1
+
+
 async def test_what_was_queued_or_under_way_when_a_host_closed_goes_on_in_the_next_one(folder):
     async with open_host(folder, most_running=1) as host:
         first = (await host.start(order('S1: @HOLD (name="go") > $x', 'S2: @RESPOND ("$x")'))).run_id

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from types import TracebackType
 from typing import NamedTuple, TypeVar
 
@@ -89,6 +90,8 @@ class Host:
         self._problems: dict[str, CallsheetError] = {}
         self._alarms: dict[str, asyncio.TimerHandle] = {}
         self._afterwards: set[asyncio.Task[None]] = set()
+        self._beginning = 0
+        """How many runs are being written into the journal now."""
         self._is_closing = False
 
     async def __aenter__(self) -> Host:
@@ -132,10 +135,10 @@ class Host:
         if self.journal.parts.reader.has_run(run_id):
             raise run_exists(run_id)
         prepared = await prepare(order, self.house)
-        self._check_open()
         self.veil.know(prepared.launch.known + prepared.known)
-        await enlist_run(prepared.plan, prepared.known, prepared.launch, self.journal, run_id)
-        self._carry(run_id, Resumption(ears=order.ears))
+        with self._reserved():
+            await enlist_run(prepared.plan, prepared.known, prepared.launch, self.journal, run_id)
+            self._carry(run_id, Resumption(ears=order.ears))
         return Started(run_id, prepared.diagnostics)
 
     async def rerun(self, run_id: str, order: RerunOrder) -> Started:
@@ -160,12 +163,12 @@ class Host:
     ) -> Started:
         consented(made, agreed=effects)
         new_id = id_of_run(name)
-        self._check_open()
-        await self.beside(lambda: made.write(self.journal, new_id))
-        if made.folded.machine.result is not None:
-            await self.beside(lambda: forking.conclude(self.journal, new_id))
-        else:
-            self._carry(new_id, terms)
+        with self._reserved():
+            await self.beside(lambda: made.write(self.journal, new_id))
+            if made.folded.machine.result is not None:
+                await self.beside(lambda: forking.conclude(self.journal, new_id))
+            else:
+                self._carry(new_id, terms)
         return Started(new_id)
 
     # ------------------------------------------------------------ runs that there are
@@ -213,7 +216,7 @@ class Host:
         """
         self._check_open()
         await self.beside(lambda: self.info(run_id))
-        if run_id in self._carried or await self._is_elsewhere(run_id):
+        if await self._is_elsewhere(run_id) or run_id in self._carried:
             raise JournalError(
                 "JRN004",
                 f"run {run_id} is carried on already",
@@ -296,15 +299,28 @@ class Host:
                 "callsheet is being stopped and takes no more runs",
                 help="ask again when it is back",
             )
-        if len(self._carried) >= self._most:
+        count = len(self._carried) + self._beginning
+        if count >= self._most:
             raise CallsheetError.single(
                 "API011",
-                f"{len(self._carried)} runs are under way or queued, and there is room for no more",
+                f"{count} runs are under way or queued, and there is room for no more",
                 help="ask again when some have ended",
             )
 
+    @contextmanager
+    def _reserved(self) -> Generator[None]:
+        """Keep room for a run while it is written into the journal; raises as `_check_open`."""
+        self._check_open()
+        self._beginning += 1
+        try:
+            yield
+        finally:
+            self._beginning -= 1
+
     def _carry(self, run_id: str, terms: Resumption) -> None:
-        """Queue a run that is in the journal."""
+        """Queue a run that is in the journal; where the host has been closed meanwhile it stays there."""
+        if self._is_closing:
+            return
         alarm = self._alarms.pop(run_id, None)
         if alarm is not None:
             alarm.cancel()
