@@ -24,7 +24,11 @@ from callsheet.apps.demo.servers import install_servers
 
 os.environ["CALLSHEET_SEAL_KEY"] = "5e" * 32  # the user's own file of keys is left alone
 BROKEN_REQUIREMENTS = {"mcp-server-sqlite": ("mcp-server-sqlite==2025.4.25", "mcp>=2.3,<3")}
-NODE_REQUIREMENTS = {"@modelcontextprotocol/server-everything": "2026.8.31"}
+NODE_REQUIREMENTS = {
+    "@modelcontextprotocol/server-everything": "2026.8.31",
+    "@modelcontextprotocol/inspector": "2.12.0",
+}
+NODE_PROGRAMS = {"@modelcontextprotocol/inspector": "clients/launcher/build/index.js"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -104,26 +108,39 @@ def broken_server_python() -> Callable[[str], Path]:
 @pytest.fixture(scope="session")
 def node_server() -> Callable[[str], tuple[str, str]]:
     """The command and the script of a server package of the JavaScript registry."""
+    return lambda package: _node_package(package, "dist/index.js")
+
+
+@pytest.fixture(scope="session")
+def node_tool() -> Callable[[str], tuple[str, str]]:
+    """The command and the script of a program of the JavaScript registry; without it a test is skipped."""
 
     def build(package: str) -> tuple[str, str]:
-        node, npm = shutil.which("node"), shutil.which("npm")
-        if node is None or npm is None:
-            pytest.skip(f"{package} needs node and npm, which are not installed here")
-        version = NODE_REQUIREMENTS[package]
-        folder = _cache() / f"{package.rpartition('/')[2]}-{version}"
-        with _built(folder) as complete:
-            if not complete:
-                folder.mkdir(parents=True)
-                _run(
-                    npm,
-                    "install",
-                    "--silent",
-                    "--no-fund",
-                    "--no-audit",
-                    "--prefix",
-                    folder,
-                    f"{package}@{version}",
-                )
-        return node, str(folder / "node_modules" / package / "dist" / "index.js")
+        try:
+            return _node_package(package, NODE_PROGRAMS[package])
+        except pytest.fail.Exception as error:
+            pytest.skip(f"{package} cannot be had here: {error}")
 
     return build
+
+
+def _node_package(package: str, script: str) -> tuple[str, str]:
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        pytest.skip(f"{package} needs node and npm, which are not installed here")
+    version = NODE_REQUIREMENTS[package]
+    folder = _cache() / f"{package.rpartition('/')[2]}-{version}"
+    with _built(folder) as complete:
+        if not complete:
+            folder.mkdir(parents=True)
+            _run(
+                npm,
+                "install",
+                "--silent",
+                "--no-fund",
+                "--no-audit",
+                "--prefix",
+                folder,
+                f"{package}@{version}",
+            )
+    return node, str(folder / "node_modules" / package / script)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from callsheet.ir import Plan
 from callsheet.store import Durability, EventType, Journal, JournalError, RunStatus
 from callsheet.store.place import place_of
-from callsheet.store.tail import left_tails
+from callsheet.store.tail import TAIL_BYTES, left_tails
 
 Spawn = Callable[[str], "subprocess.Popen[str]"]
 
@@ -151,17 +152,22 @@ def test_a_tail_may_tell_of_a_run_that_is_gone_and_whose_number_another_has(
         assert left_behind.verify("new") is None
 
 
-def test_a_tail_of_many_runs_is_cut_from_time_to_time(journal: Journal, plan: Plan) -> None:
-    sizes: list[int] = []
-    for run in range(40):
-        with journal.create_run(f"r{run}", plan, "", {}) as writer:
+def test_a_tail_keeps_its_length_and_what_has_no_room_in_it_goes_into_the_database(
+    journal: Journal, plan: Plan
+) -> None:
+    with ExitStack() as opened:
+        writers = [opened.enter_context(journal.create_run(f"r{run}", plan, "", {})) for run in range(8)]
+        for writer in writers:
             writer.commit()
-            for n in range(20):
-                writer.append(EventType.OK, key=f"k{n}", body={"value": "x" * 800})
+        for n in range(40):
+            for writer in writers:
+                writer.append(EventType.OK, key=f"k{n}", body={"value": "x" * 900})
                 writer.commit()
-        sizes.append(_tails(journal.path)[0].stat().st_size)
-    assert 0 in sizes
-    assert max(sizes) < 300_000
+        assert 8 < _rows(journal.path) < 8 * 41
+        assert [tail.stat().st_size for tail in _tails(journal.path)] == [TAIL_BYTES]
+    for run in range(8):
+        assert len(list(journal.events(f"r{run}"))) == 41
+        assert journal.verify(f"r{run}") is None
 
 
 @pytest.mark.crash
@@ -202,7 +208,7 @@ def test_a_torn_or_flipped_tail_gives_the_events_before_the_damage(
     whole = _left_behind(path)
     (tail,) = _tails(path)
     content = tail.read_bytes()
-    at = data.draw(st.integers(0, len(content) - 1))
+    at = data.draw(st.integers(0, len(content.rstrip(b"\0"))))
     if data.draw(st.booleans()):
         tail.write_bytes(content[:at])
     else:
@@ -324,27 +330,50 @@ def _full(*_: object) -> None:
     raise sqlite3.OperationalError("database or disk is full")
 
 
-def test_nothing_is_put_behind_half_an_entry(
+def test_without_room_for_a_tail_nothing_waits(
     journal: Journal, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def torn(*_: object) -> None:
-        raise OSError("I/O error")
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
-        writer.append(EventType.OK, key="a", body={"value": 1})
-        writer.commit()
         with monkeypatch.context() as patched:
-            patched.setattr("callsheet.store.tail.os.write", torn)
-            patched.setattr("callsheet.store.tail.os.ftruncate", torn)
-            writer.append(EventType.OK, key="b", body={"value": 2})
+            patched.setattr("callsheet.store.tail.os.posix_fallocate", full)
+            writer.append(EventType.OK, key="a", body={"value": 1})
             writer.commit()
             assert not writer.has_tail
-            assert _rows(journal.path) == 3
-        writer.append(EventType.OK, key="c", body={"value": 3})
+            assert _tails(journal.path) == []
+            assert _rows(journal.path) == 2
+        writer.append(EventType.OK, key="b", body={"value": 2})
         writer.commit()
-        assert not writer.has_tail
-    assert [event.key for event in journal.events("r")] == [None, "a", "b", "c"]
+        assert writer.has_tail
+    assert [event.key for event in journal.events("r")] == [None, "a", "b"]
+
+
+@pytest.mark.crash
+def test_old_entries_behind_the_last_one_are_not_taken_for_new_ones(path: Path, spawn: Spawn) -> None:
+    child = spawn("""
+journal = Journal.open(PATH, Durability.NORMAL)
+writer = journal.create_run("r", PLAN, "", {})
+writer.commit()
+for n in range(20):
+    writer.append(EventType.OK, key=f"k{n}", body={"value": "x" * n})
+    writer.commit()
+writer.settle()
+writer.append(EventType.OK, key="last", body={"value": 1})
+writer.commit()
+os.kill(os.getpid(), signal.SIGKILL)
+""")
+    assert child.wait(timeout=60) == -9
+    (tail,) = _tails(path)
+    assert len(tail.read_bytes().rstrip(b"\0")) > 1_000
+    (left,) = left_tails(tail.parent)
+    assert [kept.row[3] for kept in left.entries()] == ["last"]
+    left.close(is_done=False)
+    with Journal.open_to_read(path) as journal:
+        assert journal.find_run("r").events == 22
+        assert journal.verify("r") is None
 
 
 def test_a_forked_process_keeps_no_tail_alive(journal: Journal, plan: Plan) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import playwright
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.plans import plan_of, plan_texts
 from tests.views.report.test_document import run_of
@@ -99,8 +99,15 @@ def agrees(lineage: Lineage, number: int, told: dict[str, Any]) -> None:
     }
 
 
+SHRINKING = """S1: ?FOREACH ($i IN ["x", $a, $b]) THEN @READ ($i, $a) > $a ON_FAIL GOTO S1
+S2: GOTO S1
+S3: @RESPOND ("end $a", $b, $c)"""
+"""A loop that failed has fewer results than items."""
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 @given(plan_texts(), st.integers(0, 2**32 - 1))
+@example(SHRINKING, 0)
 def test_of_whatever_run_both_say_the_same(journal, ask, text, world):
     run_of(journal, plan_of(text), world)
     lineage = recorded(journal, "last").lineage()

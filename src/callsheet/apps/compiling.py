@@ -20,7 +20,7 @@ from callsheet.authoring.compiler.request import Options, Request
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan
 from callsheet.policy.model import Policy
-from callsheet.ports.models.model import LanguageModel
+from callsheet.ports.models.model import LanguageModel, Syntax
 from callsheet.ports.tools import Registry
 from callsheet.store.library import PlanLibrary, StoredPlan
 from callsheet.store.library.goals import GoalMatch, find_by_goal
@@ -174,11 +174,17 @@ def _can_run(plan: Plan, registry: Registry, match: GoalMatch) -> bool:
 
 async def prompt_of(goal: str, context: str, setup: Setup) -> list[dict[str, str]]:
     """What the model of a setup would be asked, or any model that takes plain text where there is none."""
-    from callsheet.authoring.compiler.compile import prompt_for  # noqa: PLC0415 - brings grammars
-
     given = model_of(with_fetched(setup, lambda _: None))
     model = None if given is None else language_model(given)
     accepts = () if model is None else tuple(model.accepts)
     async with open_toolbox(setup) as toolbox:
-        request = Request(goal, offered(toolbox.registry), context)
-        return prompt_for(request, accepts, Options()).messages
+        return prompt_on(toolbox, goal, context, accepts)
+
+
+def prompt_on(
+    toolbox: Toolbox, goal: str, context: str = "", accepts: tuple[Syntax, ...] = ()
+) -> list[dict[str, str]]:
+    """What a model is asked that takes constraints of these kinds, on tools that are open."""
+    from callsheet.authoring.compiler.compile import prompt_for  # noqa: PLC0415 - brings grammars
+
+    return prompt_for(Request(goal, offered(toolbox.registry), context), accepts, Options()).messages

@@ -7,7 +7,7 @@ started only where they are to be asked, and end before anything is said.
 from __future__ import annotations
 
 from callsheet.api.checking import Means
-from callsheet.apps.session import Setup, local_tools
+from callsheet.apps.session import Setup, Toolbox, local_tools
 from callsheet.diagnostics import Diagnostic
 from callsheet.ir import Plan
 from callsheet.ports.tools import Registry
@@ -16,13 +16,13 @@ from callsheet.ports.tools import Registry
 class Shelf:
     """The tools of a setup; local ones are loaded once.
 
-    With `opened` these are all that there are, and nobody is asked for more.
+    With a toolbox that is `opened` its tools are all that there are, and nobody is asked for more.
     """
 
-    def __init__(self, setup: Setup, opened: Registry | None = None) -> None:
+    def __init__(self, setup: Setup, opened: Toolbox | None = None) -> None:
         self.setup = setup
-        self.local = local_tools(setup) if opened is None else opened
-        self._is_open = opened is not None
+        self.local = local_tools(setup) if opened is None else opened.registry
+        self._opened = opened
 
     @property
     def means(self) -> Means:
@@ -41,7 +41,9 @@ class Shelf:
 
         agents = self.setup.agents
         is_open = asks_servers and asks_for_all_tools(plan, agents)
-        if self._is_open or (not is_open and not absent_tools(plan, self.local, agents)):
+        if self._opened is not None:
+            return self.local, self._opened.diagnostics, None
+        if not is_open and not absent_tools(plan, self.local, agents):
             return self.local, (), None
         if asks_servers:
             return *self._ask_servers(plan), None

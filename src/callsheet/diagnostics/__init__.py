@@ -4,7 +4,8 @@ The lowest layer: it knows text and positions, nothing of plans or tools.
 """
 
 from callsheet.diagnostics.codes import CODES, Code, explain
-from callsheet.diagnostics.diagnostic import CallsheetError, Diagnostic, Edit, Fix, Severity
+from callsheet.diagnostics.diagnostic import CallsheetError, Diagnostic, Edit, Fix, Severity, Swap
+from callsheet.diagnostics.fixes import fixes_of
 from callsheet.diagnostics.render import render, render_all, to_json
 from callsheet.diagnostics.source import Position, Source, Span
 from callsheet.diagnostics.suggest import did_you_mean
@@ -20,8 +21,10 @@ __all__ = [
     "Severity",
     "Source",
     "Span",
+    "Swap",
     "did_you_mean",
     "explain",
+    "fixes_of",
     "render",
     "render_all",
     "to_json",

@@ -34,11 +34,20 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
+class Swap:
+    """A word inside a diagnostic's span, or right before it, and the words that were likely meant."""
+
+    word: str
+    meant: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """Something that is wrong, or could be better, and where.
 
     `code` names an entry of `diagnostics.codes`; `message` says what is wrong in one line;
-    `help` says the way out; `step` is the id of the step concerned, where there is one.
+    `help` says the way out; `step` is the id of the step concerned, where there is one. `fix` is the
+    repair, where whoever found it knew the text; `swap` what it would change, where only the plan was known.
     """
 
     code: str
@@ -48,6 +57,7 @@ class Diagnostic:
     help: str | None = None
     fix: Fix | None = None
     step: str | None = None
+    swap: Swap | None = None
 
     @property
     def is_error(self) -> bool:

@@ -48,3 +48,19 @@ class Result:
     """What the run has used: no part of what it led to, so that equal results are equal."""
     secret: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     """The variables that nobody may read, by the labels of a policy."""
+
+    def timed(self, seconds: float) -> Result:
+        """The result of a run that has taken so long."""
+        return Result(
+            self.status,
+            self.response,
+            self.variables,
+            self.steps_executed,
+            self.terminated,
+            self.error,
+            self.ended_at,
+            self.refusal,
+            self.objection,
+            self.usage._replace(seconds=seconds),
+            self.secret,
+        )

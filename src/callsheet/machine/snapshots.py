@@ -200,7 +200,7 @@ def _planning_to_json(planning: Planning, keep: Keep) -> list[Any]:
 
 def _counted(numbers: Iterable[int]) -> list[int]:
     """Each number and how often it stands there in a row."""
-    return [n for value, run in groupby(numbers) for n in (value, sum(1 for _ in run))]
+    return [n for value, run in groupby(numbers) for n in (value, len(list(run)))]
 
 
 def _uncounted(counted: list[int]) -> list[int]:
@@ -209,7 +209,7 @@ def _uncounted(counted: list[int]) -> list[int]:
 
 def _fingerprint(program: Program) -> str:
     """What the numbers in the data depend on: the ids of the steps and the names of the variables."""
-    texts: Iterable[str] = (*(code.id for code in program.steps), "", *program.names)
+    texts = [*[code.id for code in program.steps], "", *program.names]
     return sha256("\n".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

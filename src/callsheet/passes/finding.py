@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from callsheet.diagnostics import Diagnostic, Severity, Span, did_you_mean
+from callsheet.diagnostics import Diagnostic, Severity, Span, Swap, did_you_mean
 from callsheet.ir import Call, Plan, Step
 from callsheet.ir.flow import Flow, Place, Use, uses_of
 from callsheet.passes.signatures import ToolSignature
 
 _MOST_SUGGESTIONS = 20
+
+
+class Suggestion(NamedTuple):
+    """A did-you-mean in words, and what it would swap."""
+
+    words: str
+    swap: Swap
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +34,14 @@ class Finding:
     message: str
     step: int | None = None
     span: Span | None = None
-    help: str | None = None
+    help: str | Suggestion | None = None
     names: tuple[str, ...] = ()
     place: Place | None = None
+
+    @property
+    def way_out(self) -> str | None:
+        """The help in words."""
+        return self.help.words if isinstance(self.help, Suggestion) else self.help
 
     def diagnostic(self, plan: Plan) -> Diagnostic:
         """The finding as faces print it."""
@@ -39,8 +52,9 @@ class Finding:
             self.severity,
             self.message,
             span,
-            self.help,
+            self.way_out,
             step=step.id if step is not None else None,
+            swap=self.help.swap if isinstance(self.help, Suggestion) else None,
         )
 
 
@@ -66,13 +80,16 @@ class Subject:
         self.given = dict.fromkeys([*names, *sorted(self.inputs)])
         self.uses = [use for number, step in enumerate(self.plan.steps) for use in uses_of(step, number)]
 
-    def suggest(self, word: str, known: Iterable[str], mark: str = "") -> str | None:
+    def suggest(self, word: str, known: Iterable[str], mark: str = "") -> Suggestion | None:
         """A did-you-mean for the first unknown words of a plan, None for the many that follow."""
         self._suggestions += 1
         if self._suggestions > _MOST_SUGGESTIONS:
             return None
         near = did_you_mean(word, known)
-        return "did you mean " + " or ".join(mark + name for name in near) + "?" if near else None
+        if not near:
+            return None
+        words = "did you mean " + " or ".join(mark + name for name in near) + "?"
+        return Suggestion(words, Swap(word, near))
 
 
 PLACES = {

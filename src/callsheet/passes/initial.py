@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from callsheet.diagnostics import Severity
 from callsheet.ir import DictExpr, ListExpr, Literal, Order, Ref, Value
-from callsheet.passes.finding import Finding, Subject
+from callsheet.passes.finding import Finding, Subject, Suggestion
 
 
 def missing_parts(subject: Subject) -> Iterator[Finding]:
@@ -61,7 +61,7 @@ def _walk(value: Value, ref: Ref) -> tuple[Value, int]:
     return value, len(ref.path)
 
 
-def _known(subject: Subject, value: Value, ref: Ref) -> str | None:
+def _known(subject: Subject, value: Value, ref: Ref) -> str | Suggestion:
     """What stands where the path goes wrong."""
     found, depth = _walk(value, ref)
     where = ".".join([ref.name, *map(str, ref.path[:depth])])

@@ -9,7 +9,7 @@ from callsheet.diagnostics import Severity
 from callsheet.ir import Order
 from callsheet.ir.flow import Place, Use
 from callsheet.passes.definite import Known, settle
-from callsheet.passes.finding import PLACES, Finding, Subject
+from callsheet.passes.finding import PLACES, Finding, Subject, Suggestion
 
 
 def unset_variables(subject: Subject) -> Iterator[Finding]:
@@ -79,7 +79,9 @@ def _from_outside(name: str) -> str:
     return f"it is null here; give it with --var {name}=… or set it with a step"
 
 
-def _finding(code: str, severity: Severity, message: str, use: Use, help_: str | None) -> Finding:
+def _finding(
+    code: str, severity: Severity, message: str, use: Use, help_: str | Suggestion | None
+) -> Finding:
     return Finding(
         code,
         severity,

@@ -46,7 +46,7 @@ from callsheet.store import (
 )
 from callsheet.store.records import event_record, late_record, result_body
 from callsheet.store.replay import Folded, Place, note_event
-from callsheet.store.snapshots import Policy, body_of
+from callsheet.store.snapshots import Book, Policy, body_of
 
 POLICY = Policy()
 """When runs get snapshots."""
@@ -98,22 +98,26 @@ class JournalRecorder:
 
     def intent(self, command: Awaited) -> None:
         """Note that a call is about to leave, or until when a wait lasts."""
-        key, book = command.key, None if self._folded is None else self._folded.book
-        if type(command) is Sleep:
+        key, book = command[0], None if self._folded is None else self._folded.book
+        if type(command) is CallTool:
+            self._leave(key, command[2], book)
+        elif type(command) is Sleep:
             due = time.time() + command.seconds
             self._append(EventType.TIMER, key, {"due": due})
             if book is not None:
                 book.due[key] = due
-            return
-        if type(command) is Ask:
+        elif type(command) is Ask:
             self._pose(command)
-            return
-        if type(command) is Probe:
-            return  # it only looks; the intent is that of its call
-        self._writer.intend(key, command.tool if type(command) is CallTool else None)
+        elif type(command) is not Probe:  # a probe only looks; the intent is that of its call
+            self._leave(key, None, book)
+
+    def _leave(self, key: str, tool: str | None, book: Book | None) -> None:
+        """Note the intent of a call, of a tool by its name."""
+        self._writer.intend(key, tool)
         if book is not None:
             book.left(key, self._writer.last_ts)
-            book.asked.pop(key, None)
+            if book.asked:
+                book.asked.pop(key, None)
 
     def _pose(self, ask: Ask) -> None:
         """Note what a person is asked, once, and until when."""
@@ -144,7 +148,10 @@ class JournalRecorder:
         if type(event) is PlanCompiled and self._writer.knows_in(text_of(event.plan)):
             event = Failed(event.key, _SECRET_PLAN, spent=event.spent)
         try:
-            self._note(event)
+            if type(event) is Succeeded:  # as most are
+                self._note_value(event)
+            else:
+                self._note(event)
         except NotStorable as error:
             if isinstance(event, Succeeded):
                 event = Failed(event.key, f"the result is not JSON data: {error}", spent=event.spent)
@@ -155,10 +162,24 @@ class JournalRecorder:
             self._note(event)
         return event
 
+    def _note_value(self, event: Succeeded) -> None:
+        """As `_note`, of what a call has given."""
+        folded, key, value = self._folded, event[0], event[1]
+        if folded is not None and not folded.machine.awaits(key):
+            self._append_late(event)
+            return
+        kind, _, body = event_record(event)
+        self._append(kind, key, body, None if self._secrecy is None else self._secrecy.of(event))
+        if folded is not None:
+            folded.book.close(key)
+            if type(value) is not int:
+                place = self._writer.last_seq, *self._writer.last_body
+                self._should_prune |= folded.book.values.saw(value, *place)
+
     def _note(self, event: Event) -> None:
         if type(event) is PlanCompiled:
             self._writer.add_plan(event.plan, text_of(event.plan))
-        if isinstance(event, (Succeeded, Failed)) and self._is_closed(event.key):
+        if isinstance(event, Failed) and self._is_closed(event.key):
             self._append_late(event)
             return
         kind, key, body = event_record(event)
@@ -229,16 +250,20 @@ class JournalRecorder:
         if self._synced and not (is_idle and self._writer.is_alone):
             return self._insist(None)
         try:
-            self._writer.commit()
+            is_unseen = self._writer.commit()
         except JournalWriteFailed as failure:
             return self._insist(failure)
-        if self._settling is None:
-            if self._writer.has_tail:
-                self._settling = asyncio.get_running_loop().call_later(_UNSEEN, self._settle)
-        elif not self._writer.has_tail:
+        if is_unseen is (self._settling is None):
+            self._settle_later(is_unseen)
+        return None
+
+    def _settle_later(self, is_unseen: bool) -> None:
+        """See to it that what is committed is seen before long; not so any more if there is nothing."""
+        if is_unseen:
+            self._settling = asyncio.get_running_loop().call_later(_UNSEEN, self._settle)
+        elif self._settling is not None:
             self._settling.cancel()
             self._settling = None
-        return None
 
     def _settle(self) -> None:
         """Let other processes see what is committed."""

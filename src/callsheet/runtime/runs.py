@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import NamedTuple
 
@@ -171,12 +171,7 @@ async def run_unrecorded(
             watch.on_driver(driver)
         result = await driver.run(machine.feed(Started(launch.inputs), SLICE))
     assert result is not None  # without a journal nothing falls into doubt
-    return _timed(result, driver)
-
-
-def _timed(result: Result, driver: LocalDriver) -> Result:
-    """The result with the time that the run has taken."""
-    return replace(result, usage=result.usage._replace(seconds=round(driver.seconds, 3)))
+    return result.timed(round(driver.seconds, 3))
 
 
 async def start_run(
@@ -400,7 +395,7 @@ async def _drive(
         recorder.seconds = lambda: seconds  # no circle of references stays behind
     if result is None:
         return _stands(writer, stand(journal, writer, plan))
-    result = _timed(result, driver)
+    result = result.timed(round(driver.seconds, 3))
     recorder.end(result)
     unsettled = recorder.commit()
     if unsettled is not None:

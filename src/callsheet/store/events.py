@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from callsheet.store.errors import NotStorable
 
@@ -127,13 +127,12 @@ def encode_body(what: str, body: Mapping[str, Any]) -> bytes:
 
     Keys keep their order: the text of a dict inside a plan's texts is the same after a crash.
     """
-    if len(body) == 1:
-        ((name, value),) = body.items()
-        kind = cast("type[Any]", type(value))
-        if kind is str:  # most bodies are one name with a text or a number: written by hand
-            return f"{{{_quote(name)}:{_quote(value)}}}".encode("utf-8", "surrogatepass")
-        if kind is int and -_LARGE < value < _LARGE:
-            return f"{{{_quote(name)}:{value}}}".encode("utf-8", "surrogatepass")
+    if len(body) == 1 and "value" in body:  # most bodies: written by hand where that is easy
+        value = body["value"]
+        if type(value) is int and -_LARGE < value < _LARGE:
+            return b'{"value":%d}' % value
+        if type(value) is str:
+            return f'{{"value":{_quote(value)}}}'.encode("utf-8", "surrogatepass")
     try:
         return _encode(body if isinstance(body, dict) else dict(body)).encode("utf-8", "surrogatepass")
     except (ValueError, TypeError, RecursionError) as error:
@@ -174,7 +173,8 @@ def decode_intents(data: bytes) -> list[tuple[str, str | None]]:
     return list(zip(items[::2], items[1::2], strict=True))
 
 
-_pack = Struct(">qqdd").pack
+pack_numbers = Struct(">qqdd").pack
+"""Seq, epoch, ts and mono of an event as bytes."""
 
 
 def identify(run_id: str, head: Head) -> bytes:
@@ -184,6 +184,8 @@ def identify(run_id: str, head: Head) -> bytes:
     UnicodeEncodeError for what is not Unicode text.
     """
     _, _, kind, key, step, index, attempt, _, _ = head
+    if key is not None and step is not None:
+        return f"{run_id} {kind} {index} {attempt} {len(key)} {len(step)} {key}{step}".encode()
     return (
         f"{run_id} {kind} {index} {attempt}"
         f" {-1 if key is None else len(key)} {-1 if step is None else len(step)} {key}{step}"
@@ -196,7 +198,11 @@ def link(prev: bytes, head: Head, digest: bytes, line: bytes, intents: bytes | N
     Of the event: four big-endian numbers (seq, epoch, ts, mono), its body's digest, and the
     line that identifies it.
     """
-    numbers = _pack(head[0], head[1], head[7], head[8])
+    return chained(prev, pack_numbers(head[0], head[1], head[7], head[8]), digest, line, intents)
+
+
+def chained(prev: bytes, numbers: bytes, digest: bytes, line: bytes, intents: bytes | None) -> bytes:
+    """As `link`, with the numbers as `pack_numbers` gives them."""
     if intents is None:
-        return sha256(b"%b%b%b%b" % (prev, numbers, digest, line)).digest()
-    return sha256(b"%b%b%b%b\n%b" % (prev, numbers, digest, line, intents)).digest()
+        return sha256(b"".join((prev, numbers, digest, line))).digest()
+    return sha256(b"".join((prev, numbers, digest, line, b"\n", intents))).digest()

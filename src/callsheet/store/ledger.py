@@ -25,14 +25,13 @@ from callsheet.store.tail import Kept, Left, Tail, fits, left_tails
 
 _T = TypeVar("_T")
 
-_INSERT_EVENT = (
-    "INSERT INTO events"
-    " (id, epoch, type, key, step, idx, attempt, ts, mono, body, blob, covers, intents, hash)"
-    " VALUES (? + ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_COLUMNS = "id, epoch, type, key, step, idx, attempt, ts, mono, body, covers, intents, hash"
+_MARKS = ", ".join("?" * len(_COLUMNS.split(", ")))
+_INSERT_EVENT = f"INSERT INTO events ({_COLUMNS}) VALUES ({_MARKS})"
+_INSERT_LARGE = f"INSERT INTO events ({_COLUMNS}, blob) VALUES ({_MARKS}, ?)"
 _INSERT_FENCED = [
-    "INSERT INTO events SELECT * FROM (VALUES "
-    + ", ".join(["(? + ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * count)
+    f"INSERT INTO events ({_COLUMNS}) SELECT * FROM (VALUES "
+    + ", ".join([f"({_MARKS})"] * count)
     + ") WHERE (SELECT epoch FROM runs WHERE number = ?) = ?"
     for count in range(PLAIN_ROWS + 1)
 ]
@@ -46,6 +45,8 @@ _INSERT_RUN = (
 )
 
 
+_BLOB = 10
+"""The place of the blob in a row."""
 _MOST_TAILED = 100
 """So many runs may have entries in the tail; a fold takes them all in one transaction."""
 _FAILURES = (sqlite3.DatabaseError, OSError, UnicodeDecodeError)
@@ -94,24 +95,24 @@ class Ledger:
                 self._after_write([pending for pending, _ in dues])
         return errors
 
-    def write_own(self, pending: Pending, lock: RunLock) -> None:
+    def write_own(self, pending: Pending, lock: RunLock) -> bool:
         """Write all that a run has pending, for the thread that appends to it; raises the JournalError.
 
-        Entries go to the tail where no sync is asked for. One who has lost the run's `lock` may not
-        rely on that: the database says whose the run is.
+        Entries go to the tail where no sync is asked for; gives whether some wait there. One who has lost
+        the run's `lock` may not rely on that: the database says whose the run is.
         """
         with self._mutex:
             if self._waits and lock.is_named and self._put_into_tail(pending):
-                return
+                return pending.tailed > 0
             rows = None if pending.tailed else pending.plain_rows()
             if rows is not None and self._write_plain(pending, rows):
                 pending.written_plain()
-                return
-        if pending.is_empty:
-            return
-        (error,) = self.write([(pending, pending.last_seq)])
-        if error is not None:
-            raise error
+                return False
+        if not pending.is_empty:
+            (error,) = self.write([(pending, pending.last_seq)])
+            if error is not None:
+                raise error
+        return pending.tailed > 0
 
     def settle(self) -> None:
         """Bring what waits in tails into the database: in this process's, and in those of dead processes.
@@ -145,7 +146,8 @@ class Ledger:
             if self._tail is None:
                 self.check_process()
                 self._tail = Tail(self._place.run_locks)
-            self._tail.append(pending.number, rows, pending.lines[-len(rows) :])
+            if not self._tail.append(pending.number, rows, pending.lines[-len(rows) :]):
+                return False
         except OSError:
             return False  # the database will say what is wrong with the disk
         pending.put_into_tail()
@@ -163,8 +165,7 @@ class Ledger:
             if not pending.tailed:
                 self._tailed.pop(pending, None)
         if not self._tailed and self._tail is not None and not self._tail.is_empty:
-            with suppress(OSError):  # what is left there is in the database: found again, it changes nothing
-                self._tail.clear()
+            self._tail.clear()
 
     def _bring_in_left(self) -> None:
         """Bring in the tails of dead processes; raises what a disk or a damaged file can bring."""
@@ -194,8 +195,7 @@ class Ledger:
         base = pending.number << SEQ_BITS
         values: list[object] = []
         for row in rows:
-            values.append(base)
-            values += row
+            values += _values(base, row)
         values += (pending.number, pending.epoch)
         try:
             with lock:
@@ -373,7 +373,10 @@ class Ledger:
                 self._write_file(blob)  # it was collected since: nothing named it yet
             insert_blob(cursor, blob.name, blob.data, self._clock())
         base = number << SEQ_BITS
-        cursor.executemany(_INSERT_EVENT, [(base, *row) for row in portion.rows])
+        if portion.blobs:
+            cursor.executemany(_INSERT_LARGE, [(*_values(base, row), row[_BLOB]) for row in portion.rows])
+        else:
+            cursor.executemany(_INSERT_EVENT, [_values(base, row) for row in portion.rows])
         if portion.taken:
             cursor.executemany(inbox.TAKE, [(run_id, letter.msg_id) for letter in portion.taken])
         if portion.records_head:
@@ -387,6 +390,32 @@ class Ledger:
             sets += ", status = ?, wake_at = ?"
             values += [portion.status.status, portion.status.wake_at]
         cursor.execute(f"UPDATE runs SET {sets} WHERE number = ?", [*values, number])
+
+
+def _values(base: int, row: Row) -> tuple[object, ...]:
+    """What is bound for a row of the run whose events have ids above `base`, but for its blob.
+
+    Bytes are bound as bytearrays: for bytes, as for None, the module looks for an adapter, which takes
+    it longer than all the rest.
+    """
+    seq, epoch, what, key, step, index, attempt, ts, mono, data, _, covers, intents, hashed = row
+    body = None if data is None else bytearray(data)
+    led_to = None if intents is None else bytearray(intents)
+    return (
+        base + seq,
+        epoch,
+        what,
+        key,
+        step,
+        index,
+        attempt,
+        ts,
+        mono,
+        body,
+        covers,
+        led_to,
+        bytearray(hashed),
+    )
 
 
 def insert_left(cursor: sqlite3.Cursor, entries: Iterable[Kept]) -> None:
@@ -408,7 +437,7 @@ def insert_left(cursor: sqlite3.Cursor, entries: Iterable[Kept]) -> None:
             continue
         if row[1] != epoch or not fits(run_id, prev, last + 1, row):
             continue
-        cursor.execute(_INSERT_EVENT, (number << SEQ_BITS, *row))
+        cursor.execute(_INSERT_EVENT, _values(number << SEQ_BITS, row))
         ends[number] = run_id, epoch, last + row[11], row[13]
 
 

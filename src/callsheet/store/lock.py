@@ -18,6 +18,7 @@ from callsheet.store.errors import JournalError
 _WAIT_SECONDS = 10.0
 _SPARE = ".spare"
 _MOST_SPARES = 4
+_BETWEEN_LOOKS = 0.001
 
 
 class Copied(Protocol):
@@ -101,6 +102,7 @@ class Spares:
             os.close(spare.fd)
 
     def _made(self) -> _Spare:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
         if not self._has_tidied:
             self._has_tidied = True
             self._tidy()
@@ -141,10 +143,11 @@ class RunLock:
     """
 
     def __init__(self, folder: Path, run_id: str, now: float, spares: Spares | None = None) -> None:
-        folder.mkdir(mode=0o700, exist_ok=True)
         self._path = folder / f"{run_id}.lock"
         self.is_held = True
         """Whether this process still has the lock."""
+        self._is_named = True
+        self._looks_at = 0.0
         self._spares = spares
         self._spare = None if spares is None else spares.lend(self._path)
         self._fd = self._take(run_id) if self._spare is None else self._spare.fd
@@ -155,6 +158,7 @@ class RunLock:
         let_go_in_child(self)
 
     def _take(self, run_id: str) -> int:
+        self._path.parent.mkdir(mode=0o700, exist_ok=True)
         while True:
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
@@ -186,8 +190,15 @@ class RunLock:
 
     @property
     def is_named(self) -> bool:
-        """Whether the lock still has its file: else somebody took it away, and another may have the run."""
-        return os.fstat(self._fd).st_nlink > (self._spare is not None)
+        """Whether the lock still has its file: else somebody took it away, and another may have the run.
+
+        It is looked at once in a thousandth of a second.
+        """
+        now = time.monotonic()
+        if now > self._looks_at:
+            self._looks_at = now + _BETWEEN_LOOKS
+            self._is_named = os.fstat(self._fd).st_nlink > (self._spare is not None)
+        return self._is_named
 
     def close(self) -> None:
         """Free the run; the lock file goes first, while nobody else can have it."""

@@ -18,7 +18,16 @@ from callsheet.ir.canon import plan_bytes
 from callsheet.sealing.sealer import Path, Sealer
 from callsheet.store.blobs import INLINE_LIMIT
 from callsheet.store.errors import JournalError, NotStorable
-from callsheet.store.events import NO_BODY, EventType, Head, encode_body, encode_intent, identify, link
+from callsheet.store.events import (
+    NO_BODY,
+    EventType,
+    Head,
+    chained,
+    encode_body,
+    encode_intent,
+    identify,
+    pack_numbers,
+)
 
 PLAIN_ROWS = 4
 _RECORD_EVERY = 256
@@ -86,6 +95,9 @@ Row: TypeAlias = """tuple[
 
 _Open: TypeAlias = "tuple[Head, bytes | None, str | None, bytes, bytes]"
 """An entry that may still get intents: head, body, blob, the body's digest, the line that identifies it."""
+_QUOTE = b'"'
+_QUOTES_OF_A_NAME = 2
+"""So many are in a body that says no text besides its one name; nothing in it can be secret by itself."""
 
 
 class Portion(NamedTuple):
@@ -160,7 +172,7 @@ class Pending:
         digest = NO_BODY
         if body is not None:
             data = encode_body(what, body)
-            if self.sealer is not None:
+            if self.sealer is not None and (secret or data.count(_QUOTE) > _QUOTES_OF_A_NAME):
                 sealed = self.sealer.sealed(what, body, data, secret)
                 if sealed is not None:
                     data = encode_body(what, sealed)
@@ -185,18 +197,16 @@ class Pending:
         self.last_seq = seq
         return seq
 
-    def can_intend(self) -> bool:
-        """Whether an entry is open that takes one more intent."""
-        return self._open is not None and len(self._intents) < MOST_INTENTS
-
     def intend(self, key: str, tool: str | None) -> int:
-        """Add an intent to the open entry and give its sequence number."""
+        """Add an intent to the open entry and give its sequence number; 0 where none takes it."""
+        if self._open is None or len(self._intents) >= MOST_INTENTS:
+            return 0
         try:
             self._intents.append(encode_intent(key, tool))
         except UnicodeEncodeError as error:
             raise NotStorable("intent", f"its key is not Unicode text ({error.reason})") from error
-        self.last_seq += 1
-        return self.last_seq
+        self.last_seq = seq = self.last_seq + 1
+        return seq
 
     def seal(self) -> None:
         """Close the last entry: what is appended from now on stands in others."""
@@ -204,14 +214,17 @@ class Pending:
         if entry is None:
             return
         self._open = None
-        head, data, blob, digest, line = entry
+        (seq, epoch, what, key, step, index, attempt, ts, mono), data, blob, digest, line = entry
         count, intents = 1, None
         if self._intents:
             count += len(self._intents)
             intents = b"[%b]" % b",".join(self._intents)
             self._intents = []
-        self.last_hash = hashed = link(self.last_hash, head, digest, line, intents)
-        self.rows.append((*head, data, blob, count, intents, hashed))
+        self.last_hash = hashed = chained(
+            self.last_hash, pack_numbers(seq, epoch, ts, mono), digest, line, intents
+        )
+        row = seq, epoch, what, key, step, index, attempt, ts, mono, data, blob, count, intents, hashed
+        self.rows.append(row)
         self.lines.append(line)
 
     @property

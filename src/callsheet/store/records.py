@@ -61,7 +61,8 @@ from callsheet.store.events import EventType
 
 _VALUE = "value"
 """The word for a decision that is a value."""
-_NOTHING_BESIDE = Succeeded("", None)[2:]
+_NOTHING_BESIDE = list(Succeeded("", None)[2:])
+_OK = EventType.OK
 _ALWAYS_TOLD = 3
 """How much of what was spent is told also where it is nothing: tokens in, out, cost."""
 
@@ -181,8 +182,10 @@ def _fact_from_json(
 
 def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | None]:
     """The type, key and body under which the journal keeps an event of the machine."""
-    if isinstance(event, Succeeded) and event[2:] == _NOTHING_BESIDE:
-        return EventType.OK, event.key, {"value": event.value}  # most of all there are
+    if type(event) is Succeeded:
+        key, value, *beside = event
+        if beside == _NOTHING_BESIDE:
+            return _OK, key, {"value": value}  # most of all there are
     match event:
         case Succeeded(key=key, value=value, remarks=remarks, spent=spent, label=label, review=review):
             body: dict[str, Any] = {"value": value, "review": review} if review else {"value": value}

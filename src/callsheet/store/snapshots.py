@@ -199,7 +199,7 @@ class _Kept:
         self.seqs: set[int] = set()
 
     def keep(self, value: JSON) -> JSON:
-        if not _is_long(value):
+        if type(value) is int or not _is_long(value):
             return [value]
         place = self._place_of(value)
         if isinstance(place, int):

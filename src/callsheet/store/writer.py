@@ -146,9 +146,9 @@ class RunWriter:
         """
         if not self._lock.is_held:
             self._refuse()
-        pending = self._pending
-        if pending.can_intend():
-            return pending.intend(key, tool)
+        seq = self._pending.intend(key, tool)
+        if seq:
+            return seq
         step, index, attempt = place_of_key(key)
         body = None if tool is None else {"tool": tool}
         return self.append(EventType.INTENT, key=key, step=step, index=index, attempt=attempt, body=body)
@@ -176,13 +176,14 @@ class RunWriter:
         self._pending.plans.append(row)
         return row.plan_hash
 
-    def commit(self) -> None:
+    def commit(self) -> bool:
         """Write everything appended so far, in one transaction; returns when it is durable.
 
-        Raises JournalWriteFailed if the disk did not take it (what was appended is kept, a
-        later commit may succeed) and Fenced if another process has taken the run over.
+        Gives whether some of it waits in the tail, where other processes do not see it. Raises
+        JournalWriteFailed if the disk did not take it (what was appended is kept, a later commit may
+        succeed) and Fenced if another process has taken the run over.
         """
-        self._ledger.write_own(self._begin(), self._lock)
+        return self._ledger.write_own(self._begin(), self._lock)
 
     async def flush(self) -> None:
         """As `commit`, without blocking the event loop, and sharing the sync with all who flush now."""
@@ -233,7 +234,7 @@ class RunWriter:
             self._refuse()
         pending = self._pending
         pending.seal()
-        if pending.blocked is not None and isinstance(pending.blocked, Fenced):
+        if isinstance(pending.blocked, Fenced):
             raise pending.blocked
         return pending
 

@@ -85,6 +85,10 @@ class Editor:
     def was_told(self, name: str, version: int | None) -> bool:
         return (self.uri(name), version) in self._found
 
+    def forget(self) -> None:
+        """Wait for findings anew."""
+        self._found.clear()
+
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(SECONDS):
             while not holds():
@@ -96,23 +100,30 @@ class Editor:
         self.client.exit(None)
 
 
-Started = Callable[..., Any]
+class Editors:
+    """Starts editors: `async with editor("--tools", "tools.py") as it:`, each with a server of its own.
 
+    With a `port` it connects to the server that listens there.
+    """
 
-@pytest.fixture
-def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Started:
-    """`async with editor("--tools", "tools.py") as it:` an editor with a server in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CALLSHEET_CONFIG", str(tmp_path / "config.toml"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "config.toml").write_text("")
-    (tmp_path / "tools.py").write_text(TOOLS)
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
     @asynccontextmanager
-    async def start(*arguments: str, encodings: list[str] | None = None) -> AsyncIterator[Editor]:
-        it = Editor(tmp_path)
-        await it.client.start_io(sys.executable, "-m", "callsheet", "lsp", *arguments)
+    async def __call__(
+        self,
+        *arguments: str,
+        encodings: list[str] | None = None,
+        prepare: dict[str, str] | None = None,
+        port: int | None = None,
+    ) -> AsyncIterator[Editor]:
+        for name, text in (prepare or {}).items():
+            (self.folder / name).write_text(text)
+        it = Editor(self.folder)
+        if port is None:
+            await it.client.start_io(sys.executable, "-m", "callsheet", "lsp", *arguments)
+        else:
+            await it.client.start_tcp("127.0.0.1", port)
         await it.initialize(encodings)
         try:
             yield it
@@ -120,4 +131,28 @@ def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Started:
         finally:
             await it.client.stop()
 
-    return start
+    @asynccontextmanager
+    async def listening(self, *arguments: str) -> AsyncIterator[int]:
+        """A server on a free port, which is given."""
+        line = (sys.executable, "-m", "callsheet", "lsp", "--tcp", "0", *arguments)
+        server = await asyncio.create_subprocess_exec(*line, stderr=asyncio.subprocess.PIPE)
+        try:
+            assert server.stderr is not None
+            said = (await server.stderr.readline()).decode()
+            assert "listening on 127.0.0.1:" in said
+            yield int(said.rsplit(":", 1)[1])
+        finally:
+            server.terminate()
+            await server.wait()
+
+
+@pytest.fixture
+def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Editors:
+    """Editors in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CALLSHEET_CONFIG", str(tmp_path / "config.toml"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "config.toml").write_text("")
+    (tmp_path / "tools.py").write_text(TOOLS)
+    return Editors(tmp_path)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from jsonschema import Draft202012Validator
+from hypothesis import HealthCheck, given, settings
 
 from callsheet.api.policies import load_policy
 from callsheet.apps.operations import schemas
@@ -25,6 +22,7 @@ from callsheet.apps.session import Setup
 from callsheet.apps.shelf import Shelf
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax
+from json_forms import holds
 from plans import plan_texts
 
 GOOD = (
@@ -44,21 +42,6 @@ def shelf(tmp_path: Path) -> Shelf:
     return Shelf(Setup(workspace=tmp_path, data=tmp_path / "data", discovers=False))
 
 
-def holds(data: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """The data is as the schema says, and has no key that the schema does not name."""
-    Draft202012Validator(closed(schema)).validate(json.loads(json.dumps(data)))
-
-
-def closed(schema: Any) -> Any:
-    """The schema, refusing keys that it does not name."""
-    if isinstance(schema, list):
-        return [closed(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    made = {key: closed(value) for key, value in schema.items()}
-    return {**made, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else made
-
-
 @pytest.mark.parametrize("text", TEXTS)
 def test_what_a_text_gives_is_as_its_schema_says(text: str, shelf: Shelf) -> None:
     read = plan_text(text)
@@ -75,7 +58,7 @@ def test_what_a_text_gives_is_as_its_schema_says(text: str, shelf: Shelf) -> Non
             holds(draw(read, shape).to_json(), schemas.PICTURE)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plan_texts())
 def test_a_plan_that_is_printed_is_the_same_plan(text: str) -> None:
     """parse(format(text)) and parse(text) have one hash."""

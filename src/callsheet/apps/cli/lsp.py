@@ -34,7 +34,7 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
         raise click.UsageError("--stdio and --tcp are two ways; give one")
     given = options.parse_variables(variables)
     try:
-        from callsheet.apps.lsp.serving import serve_stdio, serve_tcp  # noqa: PLC0415 - not for --help
+        from callsheet.apps.lsp.serving import serve_stdio, serve_tcp, take_output  # noqa: PLC0415 - not for --help
     except ModuleNotFoundError as error:
         if error.name not in ("pygls", "lsprotocol"):
             raise
@@ -47,10 +47,13 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
     from callsheet.apps.lsp.server import make_server  # noqa: PLC0415 - as above
     from callsheet.apps.lsp.toolshelf import tools_here  # noqa: PLC0415 - as above
 
+    out = take_output() if port is None else None
     here = Surroundings(
         setup, tools_here(setup), options.policy_named(policy, setup), tuple(given), setup.means
     )
-    if port is None:
-        serve_stdio(make_server(here))
+    if out is not None:
+        serve_stdio(make_server(here), out)
     else:
-        run_to_end(serve_tcp(lambda: make_server(here), port, lambda n: say(f"listening on 127.0.0.1:{n}")))
+        run_to_end(
+            serve_tcp(lambda: make_server(here), port or 0, lambda n: say(f"listening on 127.0.0.1:{n}"))
+        )

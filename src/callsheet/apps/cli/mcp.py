@@ -2,31 +2,104 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli import limiting, options
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import say
 
 if TYPE_CHECKING:
+    from callsheet.apps.mcp.serving import Web
     from callsheet.apps.session import Setup
+    from callsheet.machine.limits import Limits
 
 
 @click.command()
+@click.option(
+    "--http",
+    metavar="[HOST:]PORT",
+    help="Serve streamable HTTP on this machine, not standard input and output; port 0 is any that is free.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --http: the token that clients have to show; default: $CALLSHEET_TOKEN, else a new one that "
+    "is printed.",
+)
 @options.tool_sources
 @options.policy_if_any
+@click.option(
+    "--approve",
+    multiple=True,
+    metavar="TOOL",
+    help="Ask a person before each call of this tool; may be repeated.",
+)
+@click.option(
+    "--client-answers",
+    is_flag=True,
+    help="Offer answer_run to clients that cannot ask a person: their model may then say yes by itself.",
+)
+@limiting.limits
 @options.plans_folder
-def mcp(setup: Setup, policy: str, plans_folder: Path | None) -> int:
-    """Serve callsheet's tools, plans and runs to an MCP client."""
+@options.recording_in_journal
+def mcp(  # noqa: PLR0913 - an argument for each group of options
+    *,
+    http: str | None,
+    token_file: Path | None,
+    setup: Setup,
+    policy: str,
+    approve: tuple[str, ...],
+    client_answers: bool,
+    limits: Limits,
+    plans_folder: Path | None,
+    recording: options.Recording,
+) -> int:
+    """Serve plans, runs and callsheet's tools to MCP clients.
+
+    Without --http the client starts this command and speaks over standard input and output. Policy, limits,
+    tools and MCP servers hold for every plan that a client runs; no client can widen them. Runs that are
+    under way when it ends are in the journal: `callsheet resume` carries them on.
+    """
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
-    from callsheet.apps.mcp.bench import Bench  # noqa: PLC0415
-    from callsheet.apps.mcp.server import make_server  # noqa: PLC0415
-    from callsheet.apps.mcp.serving import serve_stdio  # noqa: PLC0415
+    from callsheet.apps.mcp.serving import Served, serve  # noqa: PLC0415
     from callsheet.store.library import PlanLibrary  # noqa: PLC0415
 
-    held = options.policy_named(policy, setup)
-    bench = Bench(setup=setup, library=PlanLibrary(plans_folder), policy=held)
-    run_to_end(serve_stdio(make_server(bench)))
+    if token_file is not None and http is None:
+        raise click.UsageError("--token-file is for --http: elsewhere nobody but the client can speak")
+    web = None if http is None else _web(http, token_file)
+    settings = replace(setup.settings, approve=(*setup.settings.approve, *approve))
+    setup = replace(setup, settings=settings)
+    if http is None and sys.stdin is not None and sys.stdin.isatty():
+        say("an MCP client starts this command and speaks to it here; Ctrl-D ends it (callsheet mcp --help)")
+    journal = recording.open(setup.settings.secrets.shapes)
+    assert journal is not None
+    served = Served(
+        setup=setup,
+        limits=limits,
+        policy=options.policy_named(policy, setup),
+        library=PlanLibrary(plans_folder),
+        journal=journal,
+        lets_clients_answer=client_answers,
+        hint=options.journal_hint(recording.journal),
+    )
+    with journal, suppress(KeyboardInterrupt):  # the way in which a server ends
+        run_to_end(serve(served, web, say))
     return Exit.OK
+
+
+def _web(http: str, token_file: Path | None) -> Web:
+    from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - as above
+    from callsheet.apps.mcp.address import listen, read_address  # noqa: PLC0415 - as above
+    from callsheet.apps.mcp.serving import Web  # noqa: PLC0415 - as above
+
+    address = read_address(http)
+    token, is_new = chosen_token(token_file)
+    bound, address = listen(address)
+    return Web(bound, address, token, is_new)

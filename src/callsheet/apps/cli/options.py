@@ -325,7 +325,7 @@ class Recording:
 
     journal: Path | None
     durability: str
-    no_journal: bool
+    no_journal: bool = False
 
     def open(self, shapes: Shapes | None) -> Journal | None:
         """The journal, None where nothing is to be recorded; raises JournalError.
@@ -335,21 +335,24 @@ class Recording:
         return None if self.no_journal else open_journal(self.journal, self.durability, shapes)
 
 
+_durability = click.option(
+    "--durability",
+    type=click.Choice(["full", "normal", "off"]),
+    default="full",
+    show_default=True,
+    help="What is safe from what: full from a loss of power, normal from a crash of the system, "
+    "off from one of the process.",
+)
 recording = folded(
     "recording",
     Recording,
     journal=journal_path,
-    durability=click.option(
-        "--durability",
-        type=click.Choice(["full", "normal", "off"]),
-        default="full",
-        show_default=True,
-        help="What is safe from what: full from a loss of power, normal from a crash of the system, "
-        "off from one of the process.",
-    ),
+    durability=_durability,
     no_journal=click.option("--no-journal", is_flag=True, help="Record nothing; the run cannot be resumed."),
 )
 """Where a run is recorded, as `recording`."""
+recording_in_journal = folded("recording", Recording, journal=journal_path, durability=_durability)
+"""The same for commands that need a journal."""
 
 
 waits = click.option(

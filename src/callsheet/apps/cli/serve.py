@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_json, say
+from callsheet.apps.cli.output import say
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _serve(
 
     def tell(ready: Serving) -> None:
         if as_json:
-            print_json({"url": ready.url, "sign_in": ready.sign_in_url, "token": token})
+            click.echo(json.dumps({"url": ready.url, "sign_in": ready.sign_in_url, "token": token}))
             return
         say(f"callsheet serves {ready.url}; the viewer: {ready.sign_in_url}")
         if token is not None:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from callsheet.api.agents import AgentRules
 from callsheet.api.reach import absent_tools, take_in
-from callsheet.apps.session import Setup, Toolbox, choose_servers, local_tools, open_toolbox, pin_keeper
+from callsheet.apps.session import Setup, Toolbox, choose_servers, open_toolbox, pin_keeper
+from callsheet.apps.shelf import Shelf
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import JSON, Plan
 from callsheet.ports.tools import Registry, Tool
@@ -40,7 +41,9 @@ class SharedTools:
 
     def __init__(self, setup: Setup, more: Iterable[Tool] = ()) -> None:
         self.setup = setup
-        self._local = local_tools(setup)
+        self.shelf = Shelf(setup)
+        """The tools that need no server, for who only looks at plans."""
+        self._local = self.shelf.local
         for tool in more:
             self._local.add(tool)
         self._stack = AsyncExitStack()
@@ -63,11 +66,6 @@ class SharedTools:
     async def close(self) -> None:
         """End the servers."""
         await self._stack.aclose()
-
-    @property
-    def local(self) -> Registry:
-        """The tools that need no server."""
-        return self._local
 
     async def for_plan(self, plan: Plan | None, agents: AgentRules | None = None) -> Toolbox:
         """The tools that a plan calls, or all; what could not be opened stands in the diagnostics.

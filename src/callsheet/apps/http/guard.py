@@ -6,6 +6,7 @@ requests here: it cannot choose the `Host`, hide its `Origin`, or know the token
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable, MutableMapping
 from typing import Any
@@ -24,6 +25,7 @@ ENTRY = "callsheet.entry"
 WRITES_HEADER = "x-callsheet"
 """The header that a browser sends with changes: pages of other sites cannot."""
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
+_MOST_HEAD = 16 * 1024
 _SECURITY = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -72,11 +74,17 @@ class Guard:
         except Problem as problem:
             await problem_of(problem)(scope, receive, send_guarded)
             return
-        await self._app(scope, receive, send_guarded)
+        try:
+            await self._app(scope, receive, send_guarded)
+        except asyncio.CancelledError:
+            if not self._state.stopping.is_set():
+                raise
 
     def _check(self, scope: MutableMapping[str, Any]) -> None:
         """Raise Problem for a request that may not pass."""
         headers, method, path = Headers(scope=scope), str(scope["method"]), str(scope["path"])
+        if sum(len(name) + len(value) for name, value in headers.raw) + len(_target(scope)) > _MOST_HEAD:
+            raise Problem("API005", f"the head of the request is larger than {_MOST_HEAD:,} bytes")
         host = self._host(headers)
         self._check_origin(headers, host, method, path)
         client = str((scope.get("client") or ("",))[0])
@@ -130,6 +138,10 @@ class Guard:
 
 _CHALLENGE = 'Bearer realm="callsheet"'
 _SIGN_IN = "send the token that callsheet serve printed: Authorization: Bearer …"
+
+
+def _target(scope: MutableMapping[str, Any]) -> bytes:
+    return bytes(scope.get("raw_path") or b"") + bytes(scope.get("query_string") or b"")
 
 
 def session_of(headers: Headers, host: str) -> str:

@@ -34,7 +34,7 @@ _PROBLEMS: Mapping[int, str] = {
     405: "This method is not taken here.",
     408: "The body came too slowly.",
     409: "Not as things stand.",
-    413: "The body is too large.",
+    413: "The body, or the head, is too large.",
     415: "The body is not JSON by its type.",
     421: "The host is not served here.",
     422: "Something in the request is wrong, or in the plan.",
@@ -42,8 +42,8 @@ _PROBLEMS: Mapping[int, str] = {
     500: "A bug of callsheet.",
     503: "Not now: too much is under way, the server is being stopped, or the journal cannot be written.",
 }
-_ALWAYS = (403, 421, 422, 429)
-_WITH_BODY = (408, 413, 415, 422)
+_ALWAYS = (403, 413, 421, 422, 429)
+_WITH_BODY = (408, 415)
 
 
 def openapi(pages: Iterable[Page]) -> dict[str, Any]:
@@ -151,10 +151,10 @@ def _header_parameters(page: Page) -> list[dict[str, Any]]:
 def _responses(page: Page) -> dict[str, Any]:
     told: dict[str, Any] = {}
     for answer in page.answers:
-        row: dict[str, Any] = {"description": answer.description}
+        row: dict[str, Any] = told.setdefault(str(answer.status), {"description": answer.description})
         if answer.media_type:
-            row["content"] = {answer.media_type: {} if answer.schema is None else {"schema": answer.schema}}
-        told[str(answer.status)] = row
+            schema = {} if answer.schema is None else {"schema": answer.schema}
+            row.setdefault("content", {})[answer.media_type] = schema
     problems = {str(status): {"$ref": f"#/components/responses/{status}"} for status in statuses_of(page)}
     return told | problems
 

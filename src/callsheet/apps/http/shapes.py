@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from callsheet.apps.operations.schemas import (
+    ASK,
     DIAGNOSTICS,
+    DOUBT,
+    LISTED,
+    STORY,
     Schema,
     any_object,
     count,
@@ -14,11 +18,8 @@ from callsheet.apps.operations.schemas import (
     text,
 )
 
-ANY: Schema = {}
-"""Any JSON value."""
 _TIME = text("a time in UTC, ISO 8601")
 _TEXTS = rows(text())
-_NUMBER: Schema = {"type": "number"}
 STATUS: Schema = {
     "type": "string",
     "enum": [
@@ -56,96 +57,19 @@ RUN_ROW = table(
 )
 RUNS = table({"runs": rows(RUN_ROW)})
 
-DOUBT = table(
-    {
-        "key": text(),
-        "step": text(),
-        "item": count(),
-        "attempt": count(),
-        "tool": text(),
-        "args": any_object(),
-        "since": _TIME,
-        "why": text(),
-    }
-)
-
-_CALLED = ("tool", "args", "inputs", "plan_hash", "why", "labels", "answer")
-ASK = table(
-    {
-        "run_id": text(),
-        "key": text(),
-        "step": text(),
-        "kind": {"type": "string", "enum": ["question", "approval"]},
-        "since": _TIME,
-        "until": optional(text()),
-        "answered": flag(),
-        "digest": text(),
-        "tool": text(),
-        "args": any_object(),
-        "inputs": {"type": "array"},
-        "plan_hash": text(),
-        "why": _TEXTS,
-        "labels": any_object(),
-        "answer": {},
-        "prompt": text(),
-        "options": {"type": "array"},
-        "schema": {"type": ["object", "null"]},
-    },
-    optional=(*_CALLED, "prompt", "options", "schema"),
-)
 INBOX = table({"asks": rows(ASK)})
 
-_VISIT = table(
-    {
-        "step": text(),
-        "outcome": text(),
-        "started": _TIME,
-        "seconds": {"type": ["number", "null"]},
-        "calls": count(),
-        "retries": count(),
-        "detail": optional(text()),
-        "var": optional(text()),
-        "preview": optional(text()),
-        "cuts": _TEXTS,
-        "facts": {"type": "array"},
-        "answers": _TEXTS,
-        "turns": _TEXTS,
-    }
-)
-
-RUN = table(
-    {
-        "run_id": text(),
-        "status": STATUS,
-        "plan": text(),
-        "plan_hash": text(),
-        "created": _TIME,
-        "updated": _TIME,
-        "journal": text("the journal's file"),
-        "from": {"type": ["object", "null"]},
-        "children": rows(any_object()),
-        "events": count(),
-        "chain": any_object("whether the chain of its events is whole"),
-        "steps": rows(_VISIT),
-        "warnings": _TEXTS,
-        "late": rows(any_object()),
-        "in_doubt": rows(DOUBT),
-        "unanswered": rows(DOUBT),
-        "waiting": rows(ASK),
-        "variables": any_object(),
-        "response": optional(text()),
-        "error": optional(text()),
-        "terminated": {},
-        "steps_executed": count(),
-        "refusal": {"type": ["object", "null"]},
-        "usage": any_object(),
-        "limits": any_object(),
+RUN: Schema = {
+    **STORY,
+    "properties": {
+        **STORY["properties"],
         "problem": {
             "anyOf": [PROBLEM, {"type": "null"}],
             "description": "why it could not be carried on here the last time",
         },
-    }
-)
+    },
+    "required": [*STORY["required"], "problem"],
+}
 
 STARTED = table(
     {
@@ -174,37 +98,7 @@ DECIDED = table({"run_id": text(), "status": STATUS, "in_doubt": rows(DOUBT)})
 HEALTH = table({"ok": flag(), "version": text(), "running": count(), "queued": count()})
 SESSION = table({"signed_in": flag(), "seconds": count("how long the sign-in holds")})
 
-_PARAM = any_object()
-PLAN_ROW = table(
-    {
-        "id": text(),
-        "title": optional(text()),
-        "goal": optional(text()),
-        "syntax": text(),
-        "steps": {"type": ["integer", "null"]},
-        "version": {"type": ["integer", "null"]},
-        "edited": flag(),
-        "params": rows(_PARAM),
-    }
-)
-PLANS = table({"plans": rows(PLAN_ROW)})
-PLAN = table(
-    {
-        "id": text(),
-        "path": text(),
-        "syntax": text(),
-        "title": optional(text()),
-        "goal": optional(text()),
-        "plan_hash": text(),
-        "version": {"type": ["integer", "null"]},
-        "edited": flag(),
-        "params": rows(_PARAM),
-        "tools": any_object(),
-        "compiled": {"type": ["object", "null"]},
-        "steps": rows(any_object()),
-        "text": text(),
-    }
-)
+PLANS = table({"plans": rows(LISTED)})
 
 TOOLS = table(
     {
@@ -244,5 +138,50 @@ EXPLAINED = table(
         "policy": text(),
         "steps": rows(any_object(), "whose data each step takes and gives"),
         "diagnostics": DIAGNOSTICS,
+    }
+)
+
+DRY_RUN = table(
+    {"ok": flag(), "plan": text(), "diagnostics": DIAGNOSTICS}, description="and what it would do"
+)
+
+WHY = table(
+    {
+        "run_id": text(),
+        "variable": text(),
+        "path": {"type": "array"},
+        "direction": {"type": "string", "enum": ["forward", "backward"]},
+        "nodes": rows(any_object()),
+        "calls": rows(any_object()),
+    },
+    optional=("calls",),
+)
+MOMENT = table(
+    {
+        "run_id": text(),
+        "event": any_object(),
+        "status": text(),
+        "turn": optional(text("the step whose turn it was")),
+        "done": {"type": ["array", "null"], "items": text()},
+        "failed": {"type": ["object", "null"]},
+        "open": rows(any_object(), "calls under way"),
+        "variables": any_object(),
+        "visits": any_object(),
+        "response": optional(text()),
+        "error": optional(text()),
+        "usage": any_object(),
+    }
+)
+DIFF = table(
+    {
+        "a": text(),
+        "b": text(),
+        "same_plan": flag(),
+        "equal": flag(),
+        "from": any_object(),
+        "inputs": any_object(),
+        "alike": count("visits of steps that did the same"),
+        "first": {"type": ["object", "null"]},
+        "differing": rows(any_object()),
     }
 )

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from callsheet.apps.http.openapi import openapi
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
-from callsheet.apps.http.pages import house, plans, runs, stream, viewing
+from callsheet.apps.http.pages import branches, house, looking, plans, runs, stream, texts, viewing
 
 
 async def _document(_: Asked[Nothing, Nothing]) -> Response:
@@ -18,9 +18,12 @@ async def _document(_: Asked[Nothing, Nothing]) -> Response:
 
 
 PAGES: tuple[Page, ...] = (
+    *texts.PAGES,
     *plans.PAGES,
     *runs.PAGES,
     *stream.PAGES,
+    *branches.PAGES,
+    *looking.PAGES,
     *viewing.PAGES,
     *house.PAGES,
     Page(

@@ -10,9 +10,12 @@ from collections.abc import Iterable
 from lsprotocol import types as lsp
 
 from callsheet.diagnostics import Diagnostic, Edit, Severity, Span
+from callsheet.views.editor.completion import Proposal, Sort
+from callsheet.views.editor.hints import About, Hint
 from callsheet.views.editor.occurrences import Occurrence, Role
 from callsheet.views.editor.outline import Fold, Shape, Symbol
 from callsheet.views.editor.positions import Place, Places
+from callsheet.views.editor.tokens import MODIFIERS, TYPES, Token
 
 _SEVERITIES = {
     Severity.ERROR: lsp.DiagnosticSeverity.Error,
@@ -24,6 +27,16 @@ _SYMBOLS = {
     Shape.CONTROL: lsp.SymbolKind.Event,
     Shape.GROUP: lsp.SymbolKind.Namespace,
     Shape.UNREAD: lsp.SymbolKind.Null,
+}
+_ITEMS = {
+    Sort.TOOL: lsp.CompletionItemKind.Function,
+    Sort.ARGUMENT: lsp.CompletionItemKind.Property,
+    Sort.VARIABLE: lsp.CompletionItemKind.Variable,
+    Sort.STEP: lsp.CompletionItemKind.Reference,
+    Sort.WORD: lsp.CompletionItemKind.Keyword,
+    Sort.VALUE: lsp.CompletionItemKind.EnumMember,
+    Sort.TYPE: lsp.CompletionItemKind.TypeParameter,
+    Sort.FUNCTION: lsp.CompletionItemKind.Function,
 }
 SOURCE = "callsheet"
 """What editors show as the origin of diagnostics."""
@@ -98,3 +111,48 @@ def highlight(places: Places, found: Occurrence) -> lsp.DocumentHighlight:
     """A place of the name under the cursor."""
     kind = lsp.DocumentHighlightKind.Write if found.role is Role.WRITE else lsp.DocumentHighlightKind.Read
     return lsp.DocumentHighlight(range_of(places, found.span), kind)
+
+
+def takes_snippets(capabilities: lsp.ClientCapabilities) -> bool:
+    """Whether an editor takes proposals with places to go on at."""
+    text = capabilities.text_document
+    completion = None if text is None else text.completion
+    item = None if completion is None else completion.completion_item
+    return item is not None and bool(item.snippet_support)
+
+
+def proposal(places: Places, found: Proposal, number: int, takes_snippet: bool) -> lsp.CompletionItem:
+    """What could be written; `number` keeps the order."""
+    is_snippet = takes_snippet and bool(found.snippet)
+    text = found.snippet if is_snippet else found.insert
+    return lsp.CompletionItem(
+        found.label,
+        kind=_ITEMS[found.sort],
+        detail=found.detail or None,
+        documentation=lsp.MarkupContent(lsp.MarkupKind.Markdown, found.about) if found.about else None,
+        sort_text=f"{number:05}",
+        filter_text=found.label,
+        text_edit=lsp.TextEdit(range_of(places, found.span), text),
+        insert_text_format=lsp.InsertTextFormat.Snippet if is_snippet else lsp.InsertTextFormat.PlainText,
+    )
+
+
+def hint(places: Places, found: Hint) -> lsp.InlayHint:
+    """A few words beside the text."""
+    kind = lsp.InlayHintKind.Type if found.about is About.LABEL else None
+    at = position(places, found.offset)
+    return lsp.InlayHint(at, found.text, kind=kind, tooltip=found.tip, padding_left=True)
+
+
+def token_data(places: Places, found: Iterable[Token]) -> list[int]:
+    """Tokens as the protocol packs them: five numbers each, places relative to the token before."""
+    data: list[int] = []
+    line = character = 0
+    for token in found:
+        start, end = places.place(token.span.start), places.place(token.span.end)
+        bits = sum(1 << MODIFIERS.index(modifier) for modifier in token.modifiers)
+        since = start.character - (character if start.line == line else 0)
+        length = end.character - start.character
+        data += [start.line - line, since, length, TYPES.index(token.kind), bits]
+        line, character = start
+    return data

@@ -63,6 +63,8 @@ class Desk:
     units: Units = Units.UTF16
     _sheets: dict[str, Sheet] = field(default_factory=dict[str, Sheet])
     _analyses: dict[str, Analysis] = field(default_factory=dict[str, Analysis])
+    _seen: dict[str, Sheet] = field(default_factory=dict[str, Sheet])
+    """The version that each of the analyses is of."""
 
     def put(self, uri: str, path: str, text: str, version: int | None, language: str | None) -> Sheet:
         """Take in a version of a text."""
@@ -76,6 +78,11 @@ class Desk:
     def sheet(self, uri: str) -> Sheet | None:
         """The newest version of a text that is open."""
         return self._sheets.get(uri)
+
+    def plan(self, uri: str) -> tuple[Sheet, PlanDocument] | None:
+        """The newest version of a text that is open, if it is a plan."""
+        sheet = self._sheets.get(uri)
+        return None if sheet is None or sheet.plan is None else (sheet, sheet.plan)
 
     def open(self) -> tuple[Sheet, ...]:
         """All open texts."""
@@ -92,6 +99,7 @@ class Desk:
         if self._sheets.get(sheet.uri) is not sheet:
             return False
         self._analyses[sheet.uri] = analysis
+        self._seen[sheet.uri] = sheet
         return True
 
     def analysis(self, sheet: Sheet) -> Analysis:
@@ -101,10 +109,19 @@ class Desk:
             found = self._analyses[sheet.uri] = self.analysed(sheet)
         return found
 
+    def analysed_now(self, sheet: Sheet) -> Analysis:
+        """What was found out about this very version; places in an older one would be wrong."""
+        found = self._analyses.get(sheet.uri)
+        if found is None or self._seen.get(sheet.uri) is not sheet:
+            found = self.analysed(sheet)
+            self.keep(sheet, found)
+        return found
+
     def close(self, uri: str) -> None:
         """Forget a text."""
         self._sheets.pop(uri, None)
         self._analyses.pop(uri, None)
+        self._seen.pop(uri, None)
 
 
 def language_of(path: Path, named: str | None) -> Language:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
-from callsheet.apps.lsp import convert
-from callsheet.apps.lsp.desk import Desk, Sheet
+from callsheet.apps.lsp import convert, showing, writing
+from callsheet.apps.lsp.desk import Desk
 from callsheet.diagnostics import Span
-from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.formatting import formatting
 from callsheet.views.editor.hover import hover_at
 from callsheet.views.editor.lookup import definitions_at, references_at
@@ -22,12 +21,8 @@ def register(server: LanguageServer, desk: Desk) -> None:
     """Let the server answer all requests from this desk."""
     _register_places(server, desk)
     _register_text(server, desk)
-
-
-def _plan(desk: Desk, uri: str) -> tuple[Sheet, PlanDocument] | None:
-    """The plan that is open under a uri, if it is one."""
-    sheet = desk.sheet(uri)
-    return None if sheet is None or sheet.plan is None else (sheet, sheet.plan)
+    writing.register(server, desk)
+    showing.register(server, desk)
 
 
 def _register_places(server: LanguageServer, desk: Desk) -> None:
@@ -35,7 +30,7 @@ def _register_places(server: LanguageServer, desk: Desk) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def _(params: lsp.HoverParams) -> lsp.Hover | None:
-        opened = _plan(desk, params.text_document.uri)
+        opened = desk.plan(params.text_document.uri)
         if opened is None:
             return None
         sheet, plan = opened
@@ -48,7 +43,7 @@ def _register_places(server: LanguageServer, desk: Desk) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def _(params: lsp.DefinitionParams) -> list[lsp.Location]:
-        opened = _plan(desk, params.text_document.uri)
+        opened = desk.plan(params.text_document.uri)
         if opened is None:
             return []
         sheet, plan = opened
@@ -57,7 +52,7 @@ def _register_places(server: LanguageServer, desk: Desk) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def _(params: lsp.ReferenceParams) -> list[lsp.Location]:
-        opened = _plan(desk, params.text_document.uri)
+        opened = desk.plan(params.text_document.uri)
         if opened is None:
             return []
         sheet, plan = opened
@@ -67,7 +62,7 @@ def _register_places(server: LanguageServer, desk: Desk) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def _(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
-        opened = _plan(desk, params.text_document.uri)
+        opened = desk.plan(params.text_document.uri)
         if opened is None:
             return []
         sheet, plan = opened
@@ -79,7 +74,7 @@ def _register_text(server: LanguageServer, desk: Desk) -> None:
     """What is asked about a text as a whole: its form, its outline, what folds."""
 
     def formatted(uri: str, within: lsp.Range | None) -> list[lsp.TextEdit]:
-        opened = _plan(desk, uri)
+        opened = desk.plan(uri)
         if opened is None:
             return []
         sheet, plan = opened
@@ -96,7 +91,7 @@ def _register_text(server: LanguageServer, desk: Desk) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def _(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
-        opened = _plan(desk, params.text_document.uri)
+        opened = desk.plan(params.text_document.uri)
         if opened is None:
             return []
         sheet, plan = opened
@@ -104,7 +99,7 @@ def _register_text(server: LanguageServer, desk: Desk) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
     def _(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:
-        opened = _plan(desk, params.text_document.uri)
+        opened = desk.plan(params.text_document.uri)
         if opened is None:
             return []
         sheet, plan = opened

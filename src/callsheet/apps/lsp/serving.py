@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Event
+from typing import BinaryIO
 
 from pygls.io_ import run_async
 from pygls.lsp.server import LanguageServer
@@ -16,13 +17,19 @@ LOOPBACK = "127.0.0.1"
 """The only address that is listened on: an editor's texts are nobody else's."""
 
 
-def serve_stdio(server: LanguageServer) -> None:
-    """Talk to the editor that has started this process, until it goes.
+def take_output() -> BinaryIO:
+    """Standard output, which is the editor's alone from now on.
 
-    Whatever else writes to standard output, such as a Python file of tools, is sent to standard error.
+    Whatever else is printed, as by a Python file of tools, goes to standard error.
     """
+    sys.stdout.flush()
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    return out
+
+
+def serve_stdio(server: LanguageServer, out: BinaryIO) -> None:
+    """Talk to the editor that has started this process, until it goes; `out` is what leads to it."""
     with out:
         server.start_io(sys.stdin.buffer, out)
 

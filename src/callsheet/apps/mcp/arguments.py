@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -24,15 +24,18 @@ class Given(BaseModel):
 _NAMES = Field(default=(), description="The names of variables that a run will be given.", max_length=1_000)
 
 
+SyntaxName = Annotated[
+    Literal["auto", "ltp", "micro", "dag"], Field(description="How the plan is written; auto: as it looks.")
+]
+
+
 class PlanGiven(Given):
     """A plan as text."""
 
     ltp_text: str = Field(
         description="The plan: LTP text, or Micro-CLI, or a JSON plan.", max_length=MOST_CHARACTERS
     )
-    syntax: Literal["auto", "ltp", "micro", "dag"] = Field(
-        default="auto", description="How the plan is written; auto: as it looks."
-    )
+    syntax: SyntaxName = "auto"
 
 
 class ParseGiven(PlanGiven):
@@ -83,20 +86,129 @@ class VerifyGiven(PlanGiven):
     unattended: bool = Field(default=False, description="Nobody can be asked while it runs.")
 
 
+_GOAL = Field(
+    min_length=1,
+    max_length=20_000,
+    description="What is to be reached, with every name, path and number that the steps need.",
+)
+_CONTEXT = Field(default="", max_length=100_000, description="Data about the goal that the model is told.")
+
+
 class CompileGiven(Given):
     """For `compile_plan`."""
 
-    goal: str = Field(
-        min_length=1,
-        max_length=20_000,
-        description="What is to be reached, with every name, path and number that the steps need.",
-    )
-    context: str = Field(
-        default="", max_length=100_000, description="Data about the goal that the model is told."
-    )
+    goal: str = _GOAL
+    context: str = _CONTEXT
     use_library: bool = Field(
         default=True, description="Take the plan that was kept for this very goal, without asking a model."
     )
+    save_as: str = Field(default="", description="Keep it under this id, as a new version of what is there.")
+
+
+_VARIABLES = Field(
+    default_factory=dict,
+    description="Variables of the plan by name; they go before its own values.",
+)
+_SECRETS = Field(
+    default=(), description="The names of variables that are secret: they are sealed in the journal."
+)
+_WAIT = Field(
+    default=True,
+    description="Wait for the run to end; false: give its id at once, and it goes on (explain_run).",
+)
+
+
+class CreateGiven(Given):
+    """For `plan_create`."""
+
+    goal: str = _GOAL
+    context: str = _CONTEXT
+    plan_id: str = Field(default="", description="The id to keep it under; default: one made of its title.")
+
+
+class ExecuteGiven(Given):
+    """For `plan_execute`."""
+
+    plan_id: str = Field(
+        default="",
+        description="A plan of the library: its id, or ID@N for its version N. This or ltp_text.",
+    )
+    ltp_text: str = Field(
+        default="", max_length=MOST_CHARACTERS, description="A plan as text. This or plan_id."
+    )
+    syntax: SyntaxName = "auto"
+    variables: dict[str, Any] = _VARIABLES
+    secrets: tuple[str, ...] = _SECRETS
+    wait: bool = _WAIT
+
+
+class CreateAndExecuteGiven(Given):
+    """For `plan_create_and_execute`."""
+
+    goal: str = _GOAL
+    context: str = _CONTEXT
+    variables: dict[str, Any] = _VARIABLES
+    wait: bool = _WAIT
+
+
+_RUN = Field(description="The id of a run, the beginning of one, or last.")
+
+
+class RunGiven(Given):
+    """For tools on one run."""
+
+    run_id: str = _RUN
+
+
+class ResumeGiven(RunGiven):
+    """For `resume_run`."""
+
+    wait: bool = _WAIT
+
+
+class CancelGiven(RunGiven):
+    """For `cancel_run`."""
+
+    reason: str = Field(default="cancelled by the client", max_length=1_000)
+
+
+class AnswerGiven(RunGiven):
+    """For `answer_run`."""
+
+    key: str = Field(description="The key of what is answered, as waiting and in_doubt have it.")
+    verdict: Literal["approve", "deny", "answer", "retry", "skip", "fail", "took_place"] = Field(
+        description="To a call that needs a yes: approve or deny. To a question: answer, with value. To a "
+        "call in doubt: retry, skip, fail, or took_place with the value that it gave."
+    )
+    value: Any = Field(default=None, description="The answer, or what the call in doubt gave.")
+    note: str = Field(default="", max_length=10_000, description="What is to be known beside the answer.")
+
+
+class ListRunsGiven(Given):
+    """For `list_runs`."""
+
+    status: Literal[
+        "", "running", "interrupted", "waiting", "in_doubt", "done", "failed", "refused", "cancelled"
+    ] = Field(default="", description="Only runs of this status.")
+    limit: int = Field(default=20, ge=1, le=500)
+
+
+class NoneGiven(Given):
+    """For tools that take nothing."""
+
+
+class PlanIdGiven(Given):
+    """For tools on one plan of the library."""
+
+    plan_id: str = Field(description="The id of a plan of the library, or ID@N for version N of it.")
+
+
+class SavePlanGiven(PlanGiven):
+    """For `save_plan`."""
+
+    plan_id: str = Field(default="", description="The id to keep it under; default: one made of its title.")
+    replace: bool = Field(default=False, description="Make a new version of the plan that has this id.")
+    goal: str = Field(default="", max_length=20_000, description="What it is for.")
 
 
 class ExplainCodeGiven(Given):

@@ -1,12 +1,13 @@
-"""What the tools of the server work with: an operator's setup, the policy, the plan library."""
+"""What the tools of the server work with: the host of runs, the plan library, what the operator decided."""
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 
+from callsheet.api.agents import asks_for_all_tools
+from callsheet.apps.hosting import Host
 from callsheet.apps.operations.reading import PlanText
-from callsheet.apps.session import Setup
+from callsheet.apps.session import Setup, Toolbox
 from callsheet.apps.shelf import Shelf
 from callsheet.policy.model import Policy
 from callsheet.store.library import PlanLibrary
@@ -14,12 +15,32 @@ from callsheet.store.library import PlanLibrary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """An operator's decisions, which hold for every request; without a `policy` plans are held to none."""
+    """An operator's decisions, which hold for every request; without a `policy` plans are held to none.
 
-    setup: Setup
+    With `lets_clients_answer` a client that cannot ask a person may answer for one. `hint` is what a command
+    needs to find the journal (` --journal PATH`).
+    """
+
+    host: Host
     library: PlanLibrary
     policy: Policy | None = None
+    lets_clients_answer: bool = False
+    hint: str = ""
+
+    @property
+    def setup(self) -> Setup:
+        """Where the tools of runs come from, and what they may do."""
+        return self.host.tools.setup
+
+    async def toolbox(self) -> Toolbox:
+        """All tools that can be reached."""
+        return await self.host.tools.for_plan(None)
 
     async def shelf_for(self, text: PlanText) -> Shelf:
-        """The tools that a plan is looked at against; servers are asked for those that are not here."""
-        return await asyncio.to_thread(Shelf, self.setup)
+        """The tools that a plan is looked at against; servers are opened for those that are not here."""
+        plan = text.plan or text.partial
+        if plan is None:
+            return self.host.tools.shelf
+        agents = self.setup.agents
+        needed = None if asks_for_all_tools(plan, agents) else plan
+        return Shelf(self.setup, await self.host.tools.for_plan(needed, agents))

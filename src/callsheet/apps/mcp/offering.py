@@ -11,7 +11,7 @@ from mcp_types import InputRequiredResult, Tool, ToolAnnotations
 from callsheet.apps.mcp.arguments import Arguments, read_arguments, schema_of
 from callsheet.apps.mcp.bench import Bench
 from callsheet.apps.mcp.calling import Caller
-from callsheet.apps.mcp.replies import Reply
+from callsheet.apps.mcp.replies import Reply, with_refusals
 from callsheet.apps.operations.schemas import Schema
 
 Answer: TypeAlias = "Reply | InputRequiredResult"
@@ -57,7 +57,7 @@ class Offer(Generic[Arguments]):
             title=self.title,
             description=self.description,
             input_schema=schema_of(self.arguments),
-            output_schema=self.answers,
+            output_schema=with_refusals(self.answers),
             annotations=self.hints,
         )
 

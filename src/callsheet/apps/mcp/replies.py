@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp_types import CallToolResult, ContentBlock, ResourceLink, TextContent
 
+from callsheet.apps.operations.schemas import DIAGNOSTICS, Schema, flag
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source, render_all, to_json
 
 
@@ -36,3 +37,25 @@ def with_findings(text: str, diagnostics: Sequence[Diagnostic], source: Source |
     """A text with what is to be said of it below."""
     said = render_all(diagnostics, source)
     return "\n\n".join(part for part in (text.rstrip(), said) if part)
+
+
+def run_links(run_id: str) -> tuple[ResourceLink, ...]:
+    """Where more is to be read of a run."""
+    return (
+        ResourceLink(
+            uri=f"callsheet://runs/{run_id}/report",
+            name=f"run {run_id}",
+            description="the run as one HTML page",
+            mime_type="text/html",
+        ),
+    )
+
+
+def with_refusals(schema: Schema) -> Schema:
+    """The form of an answer, which may also be nothing but what is wrong."""
+    properties = schema["properties"] | {"ok": flag("whether nothing is wrong"), "diagnostics": DIAGNOSTICS}
+    return {
+        "type": "object",
+        "properties": properties,
+        "anyOf": [{"required": schema["required"]}, {"required": ["ok", "diagnostics"]}],
+    }

@@ -6,9 +6,11 @@ diagnostics; a bug is one as well, and goes to the log with its traceback.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
@@ -18,69 +20,147 @@ from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    GetPromptRequestParams,
+    GetPromptResult,
     InputRequiredResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
 )
 
 from callsheet import __version__
+from callsheet.apps.mcp import prompts, resources
 from callsheet.apps.mcp.bench import Bench
-from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.calling import Caller, offers_forms
+from callsheet.apps.mcp.looking import ANSWERING, LOOKING
 from callsheet.apps.mcp.offering import Offer
+from callsheet.apps.mcp.planning import PLANNING
 from callsheet.apps.mcp.replies import Reply, refusal
+from callsheet.apps.mcp.running import RUNNING
 from callsheet.apps.mcp.texts import TEXTS
-from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics import CallsheetError, to_json
 
 NAME = "callsheet"
 INSTRUCTIONS = (
     "callsheet runs plans: short texts of tool calls that are checked before they run, run step by step "
     "without a model in between, and can be resumed after any interruption. Use it for tasks of several "
     "coordinated calls; for a single call use the tool itself. Write a plan (the prompt write_plan has the "
-    "language and the tools), validate it, then run it with "
-    "plan_execute; or give plan_create_and_execute a goal."
+    "language and the tools), validate it with validate_plan, then run it with plan_execute; or give "
+    "plan_create_and_execute a goal. Where a run waits for a person, say so and leave the answer to them."
 )
+_ANSWER_AFTER = 600.0
+"""Seconds in which a question to a person can be answered by the same call; later `resume_run` is."""
 _log = logging.getLogger("callsheet.mcp")
+_Context: TypeAlias = "ServerRequestContext[Any, Any]"
+_T = TypeVar("_T")
 
 
 def make_server(bench: Bench) -> Server[Any]:
     """A server on a bench."""
-    offers: Sequence[Offer[Any]] = TEXTS
-    by_name = {offer.name: offer for offer in offers}
-
-    async def list_tools(
-        context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
-    ) -> ListToolsResult:
-        return ListToolsResult(tools=[offer.declaration() for offer in offers])
-
-    async def call_tool(
-        context: ServerRequestContext[Any, Any], params: CallToolRequestParams
-    ) -> CallToolResult | InputRequiredResult:
-        offer = by_name.get(params.name)
-        if offer is None:
-            raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {params.name[:80]!r}")
-        answer = await _answered(offer, bench, Caller(context, params))
-        return answer.result() if isinstance(answer, Reply) else answer
-
+    desk = _Desk(bench)
     server: Server[Any] = Server(
         NAME,
         version=__version__,
         title="callsheet",
         instructions=INSTRUCTIONS,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
+        on_list_tools=desk.list_tools,
+        on_call_tool=desk.call_tool,
+        on_list_resources=desk.list_resources,
+        on_list_resource_templates=desk.list_templates,
+        on_read_resource=desk.read_resource,
+        on_list_prompts=desk.list_prompts,
+        on_get_prompt=desk.get_prompt,
+        on_completion=desk.complete,
     )
-    server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=NAME))
+    security = RequestStateSecurity.ephemeral(ttl=_ANSWER_AFTER)
+    server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
     return server
 
 
-async def _answered(offer: Offer[Any], bench: Bench, caller: Caller) -> Reply | InputRequiredResult:
+class _Desk:
+    """Answers requests, on a bench."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._offers: tuple[Offer[Any], ...] = (*TEXTS, *PLANNING, *RUNNING, *LOOKING)
+        allowed = (ANSWERING,) if bench.lets_clients_answer else ()
+        self._by_name = {offer.name: offer for offer in (*self._offers, *allowed)}
+
+    async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+        """All tools; the one that answers for people only where the client cannot ask them."""
+        offers = self._offers if offers_forms(context) else tuple(self._by_name.values())
+        return ListToolsResult(tools=[offer.declaration() for offer in offers])
+
+    async def call_tool(
+        self, context: _Context, params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        """The answer of a tool; what is wrong is one, too."""
+        offer = self._by_name.get(params.name)
+        if offer is None:
+            raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {params.name[:80]!r}")
+        try:
+            answer = await offer.call(self._bench, params.arguments or {}, Caller(context, params))
+        except CallsheetError as error:
+            answer = refusal(self._bench.host.veil.error(error))
+        except MCPError:
+            raise
+        except Exception as error:
+            _log.exception("the tool %s has met a bug", offer.name)
+            said = f"a bug of callsheet: {type(error).__name__}: {error}"
+            wrong = CallsheetError.single("MCP009", said, help="please report it; the server goes on")
+            answer = refusal(wrong)
+        return answer.result() if isinstance(answer, Reply) else answer
+
+    async def list_resources(
+        self, context: _Context, params: PaginatedRequestParams | None
+    ) -> ListResourcesResult:
+        """Plans and the newest runs."""
+        found = await _known(self._beside(partial(resources.listed, self._bench)))
+        return ListResourcesResult(resources=found)
+
+    async def list_templates(
+        self, context: _Context, params: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        """The forms of addresses."""
+        return ListResourceTemplatesResult(resource_templates=resources.templates())
+
+    async def read_resource(self, context: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        """A plan or a run."""
+        read = await _known(self._beside(partial(resources.read, self._bench, params.uri)))
+        return ReadResourceResult(contents=[read])
+
+    async def list_prompts(
+        self, context: _Context, params: PaginatedRequestParams | None
+    ) -> ListPromptsResult:
+        """All prompts."""
+        return ListPromptsResult(prompts=prompts.listed())
+
+    async def get_prompt(self, context: _Context, params: GetPromptRequestParams) -> GetPromptResult:
+        """A prompt with its arguments."""
+        return await _known(prompts.made(self._bench, params.name, params.arguments or {}))
+
+    async def complete(self, context: _Context, params: CompleteRequestParams) -> CompleteResult:
+        """The ids that begin so."""
+        name, begun = params.argument.name, params.argument.value
+        found = await _known(self._beside(partial(resources.completed, self._bench, name, begun)))
+        return CompleteResult(completion=Completion(values=found, total=len(found), has_more=False))
+
+    def _beside(self, look: Callable[[], _T]) -> Awaitable[_T]:
+        return asyncio.to_thread(look)
+
+
+async def _known(work: Awaitable[_T]) -> _T:
+    """What is worked out; what is wrong is an error of the protocol, with the diagnostics as its data."""
     try:
-        return await offer.call(bench, caller.params.arguments or {}, caller)
+        return await work
     except CallsheetError as error:
-        return refusal(error)
-    except MCPError:
-        raise
-    except Exception as error:
-        _log.exception("the tool %s has met a bug", offer.name)
-        said = f"a bug of callsheet: {type(error).__name__}: {error}"
-        return refusal(CallsheetError.single("MCP009", said, help="please report it; the server goes on"))
+        said = "; ".join(f"{d.code}: {d.message}" for d in error.diagnostics)
+        data = {"diagnostics": to_json(error.diagnostics, error.source)}
+        raise MCPError(code=INVALID_PARAMS, message=said, data=data) from error

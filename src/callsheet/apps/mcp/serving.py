@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import hmac
 import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
@@ -21,11 +22,71 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.address import Address
+from callsheet.apps.mcp.bench import Bench
+from callsheet.apps.mcp.server import make_server
+from callsheet.apps.session import Setup
+from callsheet.machine import Limits
+from callsheet.policy.model import Policy
+from callsheet.store import Journal
+from callsheet.store.library import PlanLibrary
 
 _PATIENCE = 5
 """Seconds that requests under way have when the server is stopped."""
 _MOST_SESSIONS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What is served: where the tools of runs come from, what holds for runs, plans and journal.
+
+    With `lets_clients_answer` clients that cannot ask a person may answer for one; `hint` is what a command
+    needs to find the journal (` --journal PATH`).
+    """
+
+    setup: Setup
+    limits: Limits
+    policy: Policy | None
+    library: PlanLibrary
+    journal: Journal
+    lets_clients_answer: bool = False
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """A socket that listens, its address, and the token that clients have to show."""
+
+    bound: socket.socket
+    address: Address
+    token: str
+    is_new: bool
+    """Whether the token was made for this server, so that nobody knows it yet."""
+
+
+async def serve(served: Served, web: Web | None, say: Callable[[str], None]) -> None:
+    """Serve one client over standard input and output until it goes, or many over HTTP until cancelled.
+
+    `say` hears what is noteworthy. Runs that are under way at the end are interrupted.
+    """
+    host = Host(served.setup, served.journal, limits=served.limits, policy=served.policy, say=say)
+    async with host:
+        bench = Bench(
+            host=host,
+            library=served.library,
+            policy=served.policy,
+            lets_clients_answer=served.lets_clients_answer,
+            hint=served.hint,
+        )
+        server = make_server(bench)
+        if web is None:
+            await serve_stdio(server)
+            return
+        say(f"callsheet mcp listens at {web.address.url}")
+        if web.is_new:
+            say(f"clients show this token (Authorization: Bearer …): {web.token}")
+        await serve_http(server, web.bound, web.address, web.token)
 
 
 async def serve_stdio(server: Server[Any]) -> None:

@@ -18,8 +18,8 @@ def text(description: str = "") -> Schema:
 
 def optional(schema: Schema) -> Schema:
     """What a schema says, or null."""
-    rest = {key: value for key, value in schema.items() if key != "type"}
-    return {"type": [schema["type"], "null"], **rest}
+    bare = {key: value for key, value in schema.items() if key != "description"}
+    return _told({"anyOf": [bare, {"type": "null"}]}, schema.get("description", ""))
 
 
 def flag(description: str = "") -> Schema:
@@ -92,11 +92,7 @@ STEP = table(
         "sets": optional(text("the variable that takes the result")),
         "on_fail": optional(text("what becomes of a failure")),
         "group": optional(count("the number of the parallel group")),
-        "depends_on": {
-            "type": ["array", "null"],
-            "items": text(),
-            "description": "in a graph",
-        },
+        "depends_on": optional(rows(text(), "in a graph")),
     }
 )
 
@@ -182,9 +178,10 @@ COMPILED = table(
         ),
         "answer": text("what the model wrote instead of a plan"),
         "accounting": any_object("what it took"),
+        "saved": optional(table({"id": text(), "version": optional(count())})),
         "diagnostics": DIAGNOSTICS,
     },
-    optional=("id", "hash", "answer", "accounting", "diagnostics"),
+    optional=("id", "hash", "answer", "accounting", "saved", "diagnostics"),
 )
 
 EXPLANATION = table({"code": text(), "title": text(), "page": text("Markdown")})
@@ -222,7 +219,11 @@ LCTL_CHECKED = table(
 
 # ---------------------------------------------------------------- plans of the library
 
-_PARAM = table({"name": text(), "kind": text(), "default": {}}, optional=("default",))
+_ANY: Schema = {
+    "anyOf": [{"type": kind} for kind in ("string", "number", "boolean", "object", "array", "null")],
+    "description": "any JSON",
+}
+_PARAM = table({"name": text(), "kind": text(), "default": _ANY}, optional=("default",))
 
 STORED = table(
     {
@@ -243,13 +244,16 @@ STORED = table(
                     "id": text(),
                     "title": optional(text()),
                     "does": text(),
-                    "depends_on": {"type": ["array", "null"], "items": text()},
+                    "depends_on": optional(rows(text())),
                 }
             )
         ),
         "text": text("the plan"),
     }
 )
+
+KEPT = {**STORED, "properties": {**STORED["properties"], "diagnostics": DIAGNOSTICS}}
+"""A plan that was kept just now, with what is to be said of its text."""
 
 LISTED = table(
     {
@@ -300,11 +304,23 @@ ASK = table(
         "plan_hash": text(),
         "why": _TEXTS,
         "labels": any_object(),
+        "answer": {"description": "the answer of an agent that is to be looked at"},
         "prompt": text(),
         "options": {"type": "array"},
         "schema": optional(any_object()),
     },
-    optional=("tool", "args", "inputs", "plan_hash", "why", "labels", "prompt", "options", "schema"),
+    optional=(
+        "tool",
+        "args",
+        "inputs",
+        "plan_hash",
+        "why",
+        "labels",
+        "answer",
+        "prompt",
+        "options",
+        "schema",
+    ),
     description="what a person is asked: a question, or a yes to a call",
 )
 

@@ -40,7 +40,7 @@ def _errors(subject: Subject) -> Iterator[Violation]:
                 None if step is None else step.id,
                 Rule.STRUCTURE,
                 finding.message,
-                help=finding.help,
+                help=finding.way_out,
                 span=finding.span,
             )
 

@@ -288,6 +288,15 @@ _FUNCTIONS: dict[str, Callable[[list[Exact]], Exact]] = {
 }
 
 
+def function_names() -> tuple[str, ...]:
+    """The functions that an expression may call.
+
+    >>> "round" in function_names()
+    True
+    """
+    return tuple(_FUNCTIONS)
+
+
 def worked_out(expression: object) -> int | float | bool:
     """The value of what `@CALC` was given: a text, or a number that stands alone."""
     if isinstance(expression, bool) or not isinstance(expression, str | int | float):

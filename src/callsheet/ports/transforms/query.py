@@ -94,6 +94,15 @@ def _read(query: str) -> Any:
         raise Fault(f"the query cannot be read: {error}") from None
 
 
+def function_names() -> tuple[str, ...]:
+    """The functions that a query may call.
+
+    >>> {"upper", "sort_by"} <= {*function_names()}
+    True
+    """
+    return tuple(sorted({*FUNCTIONS, *_BUILT_IN}))
+
+
 def _nodes(tree: Any) -> Iterator[tuple[Any, int]]:
     stack: list[tuple[Any, int]] = [(tree, 1)]
     while stack:

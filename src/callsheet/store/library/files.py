@@ -57,7 +57,7 @@ def write_file(path: Path, text: str) -> None:
     fd = os.open(temporary, flags, 0o666)
     try:
         with os.fdopen(fd, "wb") as file:
-            file.write(text.encode("utf-8"))
+            file.write(text.encode("utf-8", "surrogatepass"))
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

@@ -224,7 +224,7 @@ class PlanLibrary:
                 raise _broken(f"{self.folder} has {names} for the plan {plan_id}", "leave one file of them")
             ((path, syntax),) = files
             try:
-                found = read_file(path).decode("utf-8-sig")
+                found = read_file(path).decode("utf-8-sig", "surrogatepass")
             except UnicodeDecodeError as error:
                 raise _broken(f"{path} is not UTF-8 text (byte {error.start})", "repair the file") from error
         names = [param.name for param in params]

@@ -48,7 +48,7 @@ class Versions:
         """One version; raises CallsheetError: PLN021 where there is none, PLN004 where it is damaged."""
         path = self.path(plan_id, number)
         try:
-            return VersionRecord.from_json(json.loads(read_file(path).decode("utf-8")))
+            return VersionRecord.from_json(json.loads(read_file(path).decode("utf-8", "surrogatepass")))
         except FileNotFoundError:
             raise _no_such(plan_id, number, self.numbers(plan_id)) from None
         except (ValueError, RecursionError, CallsheetError) as error:

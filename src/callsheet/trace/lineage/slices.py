@@ -208,7 +208,7 @@ def touched(lineage: Lineage, visit: Visit, node: Node) -> Iterator[tuple[Role, 
     for use in lineage.reads_of(visit).uses:
         if use.role is Role.MESSAGE:
             continue
-        if use.role is Role.SOURCE and len(node.path) > len(use.path):
+        if use.role is Role.SOURCE and _has_own_result(lineage, visit, use, node):
             continue  # a member of it reaches its own item alone
         seen: set[int | None] = set()
         for flow in _flows_of(lineage, visit, use, None, _may_touch(lineage, visit, use, node)):
@@ -216,6 +216,24 @@ def touched(lineage: Lineage, visit: Visit, node: Node) -> Iterator[tuple[Role, 
             if is_own and overlap(_settled_path(lineage, flow.node), where):
                 seen.add(flow.item)
                 yield use.role, use.argument, flow.item
+
+
+def _has_own_result(lineage: Lineage, visit: Visit, use: Use, node: Node) -> bool:
+    """Whether a place inside of what a FOREACH went through is a member whose result is among its results.
+
+    A loop that failed has fewer: then the others have led to that end as part of the whole.
+    """
+    depth = len(use.path)
+    if len(node.path) <= depth:
+        return False
+    written = lineage.write_of.get(visit.id)
+    if written is None or not _has_members(lineage, visit):
+        return True
+    member, items = str(node.path[depth]), items_in(lineage, visit)
+    if len(items) == len(lineage.items_of(visit)) or not member.isdecimal():
+        return True
+    at = bisect_left(items, int(member))
+    return at < len(items) and items[at] == int(member)
 
 
 def _settled_path(lineage: Lineage, node: Node) -> Path:

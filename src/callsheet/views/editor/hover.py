@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from callsheet.diagnostics import Span
-from callsheet.ir import Call, Step
+from callsheet.frontends.spelling import Syntax
+from callsheet.ir import Call, Step, canonical_tool_name
 from callsheet.ir.labels import Label
 from callsheet.views.columns import cut
 from callsheet.views.describe import describe_step, describe_value
@@ -21,10 +22,12 @@ from callsheet.views.editor.knowledge import NOTHING, Knowledge
 from callsheet.views.editor.lookup import Named, named_at
 from callsheet.views.editor.occurrences import Kind, Occurrence, Role
 from callsheet.views.editor.words import WORDS
+from callsheet.views.highlight.rules import Scope
+from callsheet.views.highlight.scan import scan
 
 _MOST_STEPS = 12
 _WIDEST = 100
-_WORD = re.compile(r"[@?]?[A-Za-z_][A-Za-z_-]*")
+_WORD = re.compile(r"@?[A-Za-z_]\w*")
 
 
 class Hover(NamedTuple):
@@ -147,34 +150,32 @@ def _step_id(document: PlanDocument, named: Named, known: Knowledge) -> str:
 
 
 def _tool(document: PlanDocument, offset: int, known: Knowledge) -> Hover | None:
-    number = document.number_at(offset)
-    action = document.steps[number].action if number is not None else None
-    word = _word_at(document.text, offset)
+    """What is known of the tool whose name stands at an offset, in whatever way the spelling writes it."""
+    word = _word_at(document, offset, (Scope.TOOL, Scope.OPERATION))
     if word is None:
         return None
-    written = document.text[slice(*word)]
-    if isinstance(action, Call) and action.span is not None and word.start == action.span.start:
-        tool = action.tool
-    elif written.startswith("@"):
-        tool = written[1:].upper()
-    else:
+    tool = canonical_tool_name(document.text[slice(*word)])
+    number = document.number_at(offset)
+    action = document.steps[number].action if number is not None else None
+    if document.syntax is not Syntax.LTP and not (isinstance(action, Call) and action.tool == tool):
         return None
-    spec = known.tools.get(tool)
-    if spec is None and written.upper() in WORDS:
-        return None
-    return Hover(tooltext.markdown(tool, spec), word)
+    return Hover(tooltext.markdown(tool, known.tools.get(tool)), word)
 
 
 def _word(document: PlanDocument, offset: int) -> Hover | None:
-    word = _word_at(document.text, offset)
-    about = None if word is None else WORDS.get(document.text[slice(*word)].upper())
+    word = _word_at(document, offset, (Scope.KEYWORD, Scope.WORD, Scope.MARKER))
+    written = "" if word is None else document.text[slice(*word)].upper()
+    about = WORDS.get(written) or WORDS.get(f"@{written}")
     return None if word is None or about is None else Hover(about, word)
 
 
-def _word_at(text: str, offset: int) -> Span | None:
+def _word_at(document: PlanDocument, offset: int, scopes: tuple[Scope, ...]) -> Span | None:
+    """The word at an offset, of LTP text only one of these scopes."""
+    if document.syntax is Syntax.LTP:
+        pieces = (p for p in scan(document.text) if p.span.start <= offset <= p.span.end)
+        return next((piece.span for piece in pieces if piece.scope in scopes), None)
+    text = document.text
     start = text.rfind("\n", 0, offset) + 1
     end = text.find("\n", offset)
-    for match in _WORD.finditer(text, start, len(text) if end < 0 else end):
-        if match.start() <= offset <= match.end():
-            return Span(*match.span())
-    return None
+    words = _WORD.finditer(text, start, len(text) if end < 0 else end)
+    return next((Span(*m.span()) for m in words if m.start() <= offset <= m.end()), None)

@@ -14,6 +14,8 @@ from callsheet.passes.signatures import OPERATIONS
 from callsheet.ports.tools import ToolSpec
 
 _MOST_DESCRIPTION = 2_000
+_ANY = wanted({})
+"""The words for an argument that takes whatever it is given."""
 _OPERATION_WORDS = {
     "LLM_EXTRACT": "Asks a model to take something out of a text.",
     "LLM_CLASSIFY": "Asks a model which of the categories fits.",
@@ -60,7 +62,8 @@ def _declared(spec: ToolSpec) -> Iterator[Parameter]:
         schema = cast("Mapping[str, Any]", found if isinstance(found, Mapping) else {})
         about: object = schema.get("description")
         text = about if isinstance(about, str) else ""
-        yield Parameter(name, wanted(schema) if schema else "", name in needed, text, schema)
+        takes = wanted(schema) if schema else ""
+        yield Parameter(name, "" if takes == _ANY else takes, name in needed, text, schema)
 
 
 def signature(tool: str, spec: ToolSpec | None) -> str:

@@ -76,7 +76,9 @@ function Other() {
     <select value=${chosen} onChange=${(event) => acts.value.compare(event.currentTarget.value)}>
       <option value="">no other run</option>
       ${diff && !others.some((run) => run.run_id === chosen) ? html`<option value=${chosen}>${chosen}</option>` : ""}
-      ${others.map((run) => html`<option key=${run.run_id} value=${run.run_id}>${run.run_id} · ${run.plan} · ${run.status}</option>`)}
+      ${others.map(
+        ({ run_id: id, plan, status }) => html`<option key=${id} value=${id}>${id} · ${plan} · ${status}</option>`,
+      )}
     </select></label>`;
 }
 

@@ -19,6 +19,9 @@ export function useDoing() {
   return [wrong, isBusy, act];
 }
 
+// What takes the value of a field that was changed.
+export const into = (set) => (event) => set(event.currentTarget.value);
+
 export function Wrong({ said }) {
   return said ? html`<p class="why is-failed" role="alert">${said}</p>` : "";
 }

@@ -23,6 +23,7 @@ export function Header() {
   const usage = doc.usage;
   const tokens = usage.input_tokens + usage.output_tokens;
   const retries = usage.retries ? counted(usage.retries, "retry", "retries") : "";
+  const isLiving = isLive.value && LIVING.includes(run.status);
   return html`<header class="head">
     <div class="verdict is-${SHAPES[run.status] || "open"}">
       <h1><${Status} of=${SHAPES[run.status] || "open"} words=${false} />
@@ -44,7 +45,7 @@ export function Header() {
       <div><dt>chain</dt><dd><${Chain} run=${run} /></dd></div>
     </dl>
     <div class="acts">
-      ${isLive.value && LIVING.includes(run.status) ? html`<span class="live"><span aria-hidden="true">◉</span> live</span>` : ""}
+      ${isLiving ? html`<span class="live"><span aria-hidden="true">◉</span> live</span>` : ""}
       <${Deeds} />
       <${Export} />
       <button class="plain" onClick=${nextTheme} title="Light, dark, or as the system says (t)">${
@@ -63,9 +64,11 @@ function Deeds() {
   const isOver = ["done", "failed", "refused", "cancelled", "corrupt"].includes(status);
   const isAnswered = status === "waiting" && model.value.doc.asks.some((ask) => ask.answered);
   const canGoOn = status === "interrupted" || isAnswered;
+  const button = (name, deed) => html`
+    <button class="plain" disabled=${isBusy} onClick=${() => act(deed)}>${name}</button>`;
   return html`<${Wrong} said=${wrong} />
-    ${canGoOn ? html`<button class="plain" disabled=${isBusy} onClick=${() => act(acts.value.resume)}>Resume</button>` : ""}
-    ${isOver ? "" : html`<button class="plain" disabled=${isBusy} onClick=${() => act(acts.value.cancel)}>Cancel</button>`}`;
+    ${canGoOn ? button("Resume", acts.value.resume) : ""}
+    ${isOver ? "" : button("Cancel", acts.value.cancel)}`;
 }
 
 function Cause() {
@@ -104,6 +107,7 @@ function Export() {
       ${item("Copy a link to what is shown", () => copy(location.href.split("#")[0] + link(), () => {}))}
       ${made.doc.lctl.text ? item("LCTL document", () => download(`${id}.lctl.yaml`, made.doc.lctl.text)) : ""}
       ${item("Events as JSON lines", () => download(`${id}.events.jsonl`, eventLines(made), "application/x-ndjson"))}
+      ${acts.value ? html`<a href=${acts.value.report} download=${`${id}.html`}>Report, one HTML file</a>` : ""}
       ${item("All data as JSON", () => download(`${id}.report.json`, JSON.stringify(made.doc), "application/json"))}
     </div>
   </details>`;

@@ -58,7 +58,8 @@ function By({ write }) {
     return html`<span class="origin">${origin(write)}</span>`;
   const visit = made.visits[write.visit];
   return html`<span>by <button class="link"
-      onClick=${() => pickVisit(visit.n)}>${made.label(visit)} ${made.step(visit).tool}</button>${write.made === "error" ? html`${" "}
+      onClick=${() => pickVisit(visit.n)}>${made.label(visit)} ${made.step(visit).tool}</button>
+    ${write.made === "error" ? html`${" "}
         <span class="warn">failed</span>` : ""}</span>`;
 }
 

@@ -197,8 +197,9 @@ export class Model {
   reads(visit, item = null) {
     const step = this.step(visit);
     const found = [];
+    const items = this.resultItems(visit);
     for (const [role, argument, name, path, each, only] of step.uses) {
-      if (only >= 0 && item !== null && only !== item) continue;
+      if (only >= 0 && (item === null ? items.length && !items.includes(only) : only !== item)) continue;
       if (role === "source" && item !== null) continue;
       const write = visit.versions[step.names.indexOf(name)];
       let where = path;
@@ -220,13 +221,20 @@ export class Model {
     return [...items].sort((a, b) => a - b);
   }
 
+  // The items whose results a visit has given: a loop that failed may have made fewer than it called for.
+  resultItems(visit) {
+    const items = this.itemsOf(visit);
+    const value = visit.write >= 0 ? this.at(this.writes[visit.write], []) : undefined;
+    return Array.isArray(value) ? items.slice(0, value.length) : items;
+  }
+
   // What a place in a value was made of.
   into(write, path) {
     if (write.visit < 0) return [];
     const visit = this.visits[write.visit];
     let item = null;
     if (this.step(visit).foreach && typeof path[0] === "number") {
-      const items = this.itemsOf(visit);
+      const items = this.resultItems(visit);
       if (path[0] < items.length) item = items[path[0]];
     }
     return this.reads(visit, item);

@@ -1,7 +1,7 @@
 // What may be done from a step or an event on: run again, or fork. Where no server does it, as commands.
 import { useState } from "preact/hooks";
 import { CopyButton, html } from "./ui.js";
-import { Wrong, typed, useDoing } from "./doing.js";
+import { Wrong, into, typed, useDoing } from "./doing.js";
 import { acts, model } from "./state.js";
 
 export function Onwards({ at, label }) {
@@ -41,20 +41,22 @@ function Deeds({ at, label }) {
   };
   const names = made.variablesAt(at).map((write) => write.name);
   return html`<div class="deeds">
-    <p><button class="plain" disabled=${isBusy} onClick=${() => go("rerun", { step: label })}>Run again from ${label}</button>
+    <p><button class="plain" disabled=${isBusy}
+        onClick=${() => go("rerun", { step: label })}>Run again from ${label}</button>
       <small class="quiet">what came before it keeps its results</small></p>
     <form onSubmit=${fork}>
-      <label>Fork after event ${at}, with <select value=${name} onChange=${(event) => setName(event.currentTarget.value)}>
+      <label>Fork after event ${at}, with <select value=${name} onChange=${into(setName)}>
         <option value="">nothing changed</option>
         ${names.map((each) => html`<option key=${each} value=${each}>$${each}</option>`)}
       </select></label>
       ${name ? html`<label>= <input value=${value} placeholder="a text, or JSON"
-        onInput=${(event) => setValue(event.currentTarget.value)} /></label>` : ""}
+        onInput=${into(setValue)} /></label>` : ""}
       <button class="plain" disabled=${isBusy}>Fork</button>
     </form>
     ${effects ? html`<div class="notice"><p>This may change something outside:</p>
-      <ul>${effects.list.map((each, n) => html`<li key=${n}><b>${each.step}</b> @${each.tool} <span
-        class="quiet">${each.why || each.reason || ""}</span></li>`)}</ul>
+      <ul>${effects.list.map(
+        (each, n) => html`<li key=${n}><b>${each.step}</b> @${each.tool} <span class="quiet">${each.effect}</span></li>`,
+      )}</ul>
       <button class="plain strong" disabled=${isBusy} onClick=${effects.go}>Do it all the same</button></div>` : ""}
     <${Wrong} said=${wrong} />
   </div>`;

@@ -62,6 +62,7 @@ export function served(documents, events) {
       const listen = (after) => {
         const opened = new EventSource(`${events}${events.includes("?") ? "&" : "?"}after=${after}`);
         opened.onmessage = ask;
+        opened.onerror = ask; // which says whether the server is gone; the browser itself asks for the stream again
         opened.addEventListener("standing", ask);
         opened.addEventListener("end", () => {
           opened.close(); // else the browser would ask again, for ever
@@ -73,9 +74,18 @@ export function served(documents, events) {
         if (stream && stream.readyState === EventSource.CLOSED) stream = null;
         ask();
       };
+      const look = () => {
+        if (!document.hidden) ask();
+        else if (stream) {
+          stream.close(); // browsers have few streams for one server: nobody looks at this one
+          stream = null;
+        }
+      };
+      document.addEventListener("visibilitychange", look);
       ask();
       return () => {
         isClosed = true;
+        document.removeEventListener("visibilitychange", look);
         if (stream) stream.close();
       };
     },

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { CopyButton, clock, day, html } from "./ui.js";
 import { ValueBox } from "./value.js";
-import { Wrong, typed, useDoing } from "./doing.js";
+import { Wrong, into, typed, useDoing } from "./doing.js";
 import { acts, model } from "./state.js";
 
 export function Waits() {
@@ -48,14 +48,16 @@ function Answer({ ask, isApproval }) {
     say({ answer: typed(text) });
   };
   return html`<form class="answer" onSubmit=${send}>
-    ${isApproval ? html`<button type="button" class="plain strong" disabled=${isBusy} onClick=${() => say({})}>Yes, call it</button>` : ""}
+    ${isApproval ? html`
+      <button type="button" class="plain strong" disabled=${isBusy} onClick=${() => say({})}>Yes, call it</button>` : ""}
     ${ask.options.map(
       (option) => html`<button type="button" class="plain strong" key=${option} disabled=${isBusy}
         onClick=${() => say({ answer: made.parsed(option) })}>${made.words(option)}</button>`,
     )}
-    ${isFree ? html`<label>Answer <input value=${text} onInput=${(event) => setText(event.currentTarget.value)} /></label>
+    ${isFree ? html`<label>Answer <input value=${text} onInput=${into(setText)} /></label>
       <button class="plain strong" disabled=${isBusy}>Send</button>` : ""}
-    <button type="button" class="plain" disabled=${isBusy} onClick=${() => say({ deny: true })}>${isApproval ? "No" : "No answer"}</button>
+    <button type="button" class="plain" disabled=${isBusy}
+      onClick=${() => say({ deny: true })}>${isApproval ? "No" : "No answer"}</button>
     <${Wrong} said=${wrong} />
   </form>`;
 }
@@ -68,11 +70,12 @@ const VERDICTS = [
 
 function Doubt({ call }) {
   const made = model.value;
+  const command = `callsheet decide ${made.run.id} ${call.key}`;
   return html`<section>
     <h3>@${call.tool} may have taken place <code>${call.key}</code></h3>
     <p class="quiet">left ${when(made, call.since)}; ${made.words(call.text)}</p>
     ${call.given >= 0 ? html`<${ValueBox} value=${call.given} label="arguments" />` : ""}
-    ${acts.value ? html`<${Verdict} call=${call} />` : html`<${Command} text=${`callsheet decide ${made.run.id} ${call.key}`} />`}
+    ${acts.value ? html`<${Verdict} call=${call} />` : html`<${Command} text=${command} />`}
   </section>`;
 }
 
@@ -89,7 +92,7 @@ function Verdict({ call }) {
       ([decision, label, meaning]) => html`<button type="button" class="plain" key=${decision} title=${meaning}
         disabled=${isBusy} onClick=${() => say({ decision })}>${label}</button>`,
     )}
-    <label>It took place, and gave <input value=${text} onInput=${(event) => setText(event.currentTarget.value)} /></label>
+    <label>It took place, and gave <input value=${text} onInput=${into(setText)} /></label>
     <button class="plain" disabled=${isBusy}>Go on with that</button>
     <${Wrong} said=${wrong} />
   </form>`;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 from starlette.responses import Response
 
@@ -13,10 +13,11 @@ from callsheet.apps.http import bodies, shapes
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
 from callsheet.apps.http.problems import Problem
 from callsheet.apps.http.state import State
-from callsheet.apps.operations.plans import stored_json
+from callsheet.apps.operations.plans import listed_json, stored_json
 from callsheet.apps.operations.reading import PlanText, plan_text
+from callsheet.apps.operations.schemas import STORED
 from callsheet.frontends.spelling import Syntax
-from callsheet.store.library import Listed, StoredPlan, check_plan_id, read_params
+from callsheet.store.library import StoredPlan, check_plan_id, read_params
 
 _TAG = "plans"
 
@@ -66,20 +67,7 @@ async def list_plans(asked: Asked[Nothing, Nothing]) -> Response:
     """All plans, in the order of their ids."""
     state = asked.state
     listed = await state.host.beside(lambda: state.library().list())
-    return answered({"plans": [_row(each) for each in listed]})
-
-
-def _row(listed: Listed) -> dict[str, Any]:
-    return {
-        "id": listed.id,
-        "title": listed.title,
-        "goal": listed.goal,
-        "syntax": str(listed.syntax),
-        "steps": listed.steps,
-        "version": listed.version,
-        "edited": listed.is_edited,
-        "params": [param.to_json() for param in listed.params],
-    }
+    return answered({"plans": [listed_json(each) for each in listed]})
 
 
 async def get_plan(asked: Asked[Nothing, Nothing]) -> Response:
@@ -130,7 +118,7 @@ async def delete_plan(asked: Asked[Nothing, Nothing]) -> Response:
     return Response(None, 204)
 
 
-_PLAN = Answer(200, "The plan.", shapes.PLAN)
+_PLAN = Answer(200, "The plan.", STORED)
 PAGES = (
     Page(
         method="GET",
@@ -156,7 +144,7 @@ PAGES = (
         summary="Keep a plan in the library",
         tag=_TAG,
         answer=save_plan,
-        answers=(_PLAN, Answer(201, "The plan, which is new.", shapes.PLAN)),
+        answers=(_PLAN, Answer(201, "The plan, which is new.", STORED)),
         body=bodies.SavePlanBody,
         problems=(404, 409),
     ),

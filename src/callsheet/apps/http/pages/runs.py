@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from callsheet.api.policies import load_policy
 from callsheet.apps.cli.moments import iso
-from callsheet.apps.cli.runs import plan_name
 from callsheet.apps.hosting import Order, Resumption, Started
 from callsheet.apps.http import bodies, shapes
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
@@ -17,6 +16,7 @@ from callsheet.apps.http.pages.plans import text_for
 from callsheet.apps.http.problems import Problem, problem_json, status_of
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.outcomes import ask_json, doubt_json
+from callsheet.apps.operations.runs import plan_name
 from callsheet.apps.operations.stories import story_json, story_of
 from callsheet.diagnostics import CallsheetError, Source, to_json
 from callsheet.machine import Decision, Limits, TookPlace

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Dialog, html } from "../../viewer/ui.js";
 import { listen as listenForRun } from "../../viewer/keys.js";
 import { keepAddress, keepTheme, model, nextTheme, theme } from "../../viewer/state.js";
+import { into } from "../../viewer/doing.js";
 import { begin, isSignedIn, signIn, signOut } from "./session.js";
 import { go, route, watch } from "./route.js";
 import { Runs } from "./runs.js";
@@ -52,13 +53,15 @@ function Bar({ page, onHelp }) {
     <a class="home" href="#runs">callsheet</a>
     <nav aria-label="Pages">
       ${PLACES.map(
-        ([name, text]) => html`<a key=${name} href=${`#${name}`} aria-current=${name === page ? "page" : undefined}>${text}</a>`,
+        ([name, text]) => html`
+          <a key=${name} href=${`#${name}`} aria-current=${name === page ? "page" : undefined}>${text}</a>`,
       )}
     </nav>
     <span class="acts">
       ${page === "run"
         ? ""
-        : html`<button class="plain" onClick=${nextTheme} title="Light, dark, or as the system says (t)">${words[theme.value]}</button>
+        : html`<button class="plain" onClick=${nextTheme}
+              title="Light, dark, or as the system says (t)">${words[theme.value]}</button>
             <button class="plain" onClick=${onHelp} title="Keys (?)">? help</button>`}
       <button class="plain" onClick=${signOut}>Sign out</button>
     </span>
@@ -82,7 +85,7 @@ function SignIn() {
     <form onSubmit=${send}>
       <label for="secret">Token</label>
       <input id="secret" type="password" autocomplete="current-password" required value=${secret}
-        onInput=${(event) => setSecret(event.currentTarget.value)} />
+        onInput=${into(setSecret)} />
       <button class="plain strong">Sign in</button>
     </form>
     ${wrong ? html`<p class="why is-failed" role="alert">${wrong}</p>` : ""}
@@ -92,7 +95,9 @@ function SignIn() {
 function Help({ onClose }) {
   return html`<${Dialog} title="Keys" onClose=${onClose}>
     <dl class="keys">${KEYS.map(
-      ([key, text]) => html`<div key=${key}><dt>${key.split(" ").map((each) => html`<kbd>${each}</kbd> `)}</dt><dd>${text}</dd></div>`,
+      ([key, text]) => html`<div key=${key}>
+        <dt>${key.split(" ").map((each) => html`<kbd>${each}</kbd> `)}</dt><dd>${text}</dd>
+      </div>`,
     )}</dl>
   <//>`;
 }
@@ -101,8 +106,8 @@ function Help({ onClose }) {
 function listen(onHelp) {
   const places = Object.fromEntries(PLACES.map(([name, , key]) => [key, name]));
   const onKey = (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || !isSignedIn.value || document.querySelector("dialog[open]")) return;
-    if (event.target.closest("input, textarea, select") || event.defaultPrevented) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || !isSignedIn.value) return;
+    if (event.target.closest("input, textarea, select") || document.querySelector("dialog[open]")) return;
     const hasRun = model.value !== null; // then most keys are its own
     if (places[event.key] && !(hasRun && event.key !== "r")) go(places[event.key]);
     else if (hasRun) return;

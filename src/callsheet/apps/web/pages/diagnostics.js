@@ -10,24 +10,30 @@ export function Findings({ rows, text, box, onFix }) {
   if (!rows.length) return html`<p class="quiet pad">Nothing is to be said.</p>`;
   const sorted = [...rows].sort((one, other) => ORDER.indexOf(one.severity) - ORDER.indexOf(other.severity));
   const lines = text.split("\n");
-  return html`<ul class="said">${sorted.map((row, n) => html`<${Finding} key=${n} row=${row} lines=${lines} text=${text} box=${box} onFix=${onFix} />`)}</ul>`;
+  const go = (row) => point(box, text, row.line, row.column);
+  return html`<ul class="said">
+    ${sorted.map(
+      (row, n) => html`<${Finding} key=${n} row=${row} line=${lines[row.line - 1]} onGo=${go} onFix=${onFix} />`,
+    )}
+  </ul>`;
 }
 
-function Finding({ row, lines, text, box, onFix }) {
+function Finding({ row, line, onGo, onFix }) {
   const [page, setPage] = useState("");
   const [shape, word] = LEVELS[row.severity] || LEVELS.hint;
   const explain = async () => {
     if (page) setPage("");
-    else setPage(await ask(`/v1/explain/${row.code}`).then((told) => told.page, (error) => error.message));
+    else setPage(await ask(`/v1/explain/${row.code}`).then(({ page: told }) => told, (error) => error.message));
   };
   return html`<li>
     <p>
       <span class=${`level is-${row.severity}`}><span aria-hidden="true">${shape}</span> ${word}</span>${" "}
-      ${row.line ? html`<button class="link" onClick=${() => point(box, text, row.line, row.column)}>line ${row.line}, column ${row.column}</button>` : ""}${" "}
+      ${row.line ? html`
+        <button class="link" onClick=${() => onGo(row)}>line ${row.line}, column ${row.column}</button>` : ""}${" "}
       <span>${row.message}</span>${" "}
       <button class="link code" onClick=${explain} aria-expanded=${Boolean(page)}>${row.code}</button>
     </p>
-    ${row.line && lines[row.line - 1] !== undefined ? html`<pre class="caret">${caret(lines[row.line - 1], row)}</pre>` : ""}
+    ${line === undefined ? "" : html`<pre class="caret">${caret(line, row)}</pre>`}
     ${row.help ? html`<p class="quiet">${row.help}</p>` : ""}
     ${row.fix && onFix ? html`<button class="plain" onClick=${() => onFix(row.fix)}>Fix: ${row.fix.title}</button>` : ""}
     ${page ? html`<pre class="page-of-code">${page}</pre>` : ""}

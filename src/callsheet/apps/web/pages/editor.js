@@ -1,7 +1,7 @@
 // The plan editor: a text, what is wrong with it as it is typed, and what can be done with it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Tabs, html } from "../../viewer/ui.js";
-import { Wrong, typed, useDoing } from "../../viewer/doing.js";
+import { Wrong, into, typed, useDoing } from "../../viewer/doing.js";
 import { ask } from "./session.js";
 import { draft } from "./draft.js";
 import { go } from "./route.js";
@@ -17,9 +17,13 @@ export function Editor({ id }) {
   const [wrong, isBusy, act] = useDoing();
   const [refusal, setRefusal] = useState([]); // what spoke against a run, a proof, a format
   const [answer, setAnswer] = useState(null); // of the last thing that was asked: [tab, data]
+  const [under, setUnder] = useState({}); // the policy that it is proved under
   const box = useRef(null);
   const { text, inputs } = draft.value;
-  const setText = (changed) => (draft.value = { ...draft.value, text: changed });
+  const setText = (changed) => {
+    draft.value = { ...draft.value, text: changed };
+    setRefusal([]);
+  };
   const setInputs = (changed) => (draft.value = { ...draft.value, inputs: changed });
   useStored(id, act);
   useChecked(text, inputs, setChecked);
@@ -48,6 +52,9 @@ export function Editor({ id }) {
       if (made.text !== null) setText(made.text);
       else setRefusal(made.diagnostics);
     });
+  const picture = () => look("picture", "/v1/visualize", { format: "terminal" });
+  const dry = () => look("dry", "/v1/dry-run", { inputs: given() });
+  const verify = () => look("proof", "/v1/verify", { inputs: names, ...under });
   const look = (name, path, body) =>
     doing(async () => {
       setAnswer([name, await ask(path, { body: { plan: text, ...body } })]);
@@ -60,6 +67,7 @@ export function Editor({ id }) {
     else return;
     event.preventDefault();
   };
+  const repair = (fix) => setText(fixed(text, fix));
   const found = refusal.length ? refusal : checked ? checked.diagnostics : [];
   const unset = found.filter((each) => each.code === "CHK001").map((each) => /\$(\w+)/.exec(each.message)?.[1]);
   return html`<main class="sheet editor" onKeyDown=${onKeyDown}>
@@ -67,9 +75,9 @@ export function Editor({ id }) {
       <h1>${id || "New plan"}</h1>
       <button class="plain strong" disabled=${isBusy || !text.trim()} onClick=${run} title="Ctrl Enter">► Run</button>
       <button class="plain" disabled=${isBusy} onClick=${format}>Format</button>
-      <button class="plain" disabled=${isBusy} onClick=${() => look("picture", "/v1/visualize", { format: "terminal" })}>Picture</button>
-      <button class="plain" disabled=${isBusy} onClick=${() => look("dry", "/v1/dry-run", { inputs: given() })}>Dry run</button>
-      <${Verify} isBusy=${isBusy} onPick=${(policy) => look("proof", "/v1/verify", { inputs: names, ...policy })} />
+      <button class="plain" disabled=${isBusy} onClick=${picture}>Picture</button>
+      <button class="plain" disabled=${isBusy} onClick=${dry}>Dry run</button>
+      <${Verify} isBusy=${isBusy} onPolicy=${setUnder} onPick=${verify} />
       <${Save} text=${text} id=${id} />
       <${Verdict} checked=${checked} text=${text} />
     </div>
@@ -85,11 +93,12 @@ export function Editor({ id }) {
           ["proof", "Proof"],
         ]} />
         <div class="tab-body" id="known-panel" role="tabpanel" aria-labelledby=${`known-tab-${tab}`} tabindex="0">
-          ${tab === "findings" ? html`<${Findings} rows=${found} text=${text} box=${box} onFix=${(fix) => setText(fixed(text, fix))} />` : ""}
+          ${tab === "findings" ? html`<${Findings} rows=${found} text=${text} box=${box} onFix=${repair} />` : ""}
           ${tab === "inputs" ? html`<${Inputs} inputs=${inputs} unset=${unset} onChange=${setInputs} />` : ""}
           ${tab === "picture" ? html`<${Picture} told=${told(answer, "picture")} />` : ""}
           ${tab === "dry" ? html`<${Dry} told=${told(answer, "dry")} />` : ""}
-          ${tab === "proof" ? html`<${Proof} told=${told(answer, "proof")} text=${text} box=${box} /><${Whose} text=${text} inputs=${names} />` : ""}
+          ${tab === "proof" ? html`<${Proof} told=${told(answer, "proof")} text=${text} box=${box} /><${Whose}
+            text=${text} inputs=${names} policy=${under} />` : ""}
         </div>
       </section>
     </div>
@@ -130,7 +139,8 @@ function useChecked(text, inputs, setChecked) {
       try {
         setChecked({ ...(await ask("/v1/validate", { body, signal: abort.signal })), of: text });
       } catch (error) {
-        if (error.name !== "AbortError") setChecked({ ok: false, diagnostics: error.diagnostics || [], why: error.message, of: text });
+        if (error.name === "AbortError") return;
+        setChecked({ ok: false, diagnostics: error.diagnostics || [], why: error.message, of: text });
       }
     }, PAUSE);
     return () => {
@@ -149,21 +159,30 @@ function Verdict({ checked, text }) {
     : html`<span class="status is-failed" role="status">✗ it cannot run yet</span>`;
 }
 
-// Under which policy the text is proved: the one in force, or a shipped one.
-function Verify({ isBusy, onPick }) {
+// Under which policy the text is proved: the one in force, or where there is none a shipped one.
+function Verify({ isBusy, onPick, onPolicy }) {
   const [policies, setPolicies] = useState({ in_force: null, shipped: [] });
   const [policy, setPolicy] = useState("");
+  const pick = (name) => {
+    setPolicy(name);
+    onPolicy(name ? { policy: name } : {});
+  };
   useEffect(() => {
-    ask("/v1/policy").then(setPolicies, () => undefined);
+    ask("/v1/policy").then(
+      (told) => {
+        setPolicies(told);
+        if (!told.in_force) pick(told.shipped[0]);
+      },
+      () => undefined,
+    );
   }, []);
-  const first = policies.in_force ? "" : policies.shipped[0] || "";
-  const chosen = policy || first;
   return html`<span class="joined">
-    <button class="plain" disabled=${isBusy} onClick=${() => onPick(chosen ? { policy: chosen } : {})}>Verify</button>
+    <button class="plain" disabled=${isBusy} onClick=${onPick}>Verify</button>
     <label class="only-read" for="policy">Policy</label>
-    <select id="policy" value=${chosen} onChange=${(event) => setPolicy(event.currentTarget.value)}>
-      ${policies.in_force ? html`<option value="">${policies.in_force.name} (in force)</option>` : ""}
-      ${policies.in_force ? "" : policies.shipped.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
+    <select id="policy" value=${policy} onChange=${into(pick)}>
+      ${policies.in_force
+        ? html`<option value="">${policies.in_force.name} (in force)</option>`
+        : policies.shipped.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
     </select>
   </span>`;
 }
@@ -171,21 +190,32 @@ function Verify({ isBusy, onPick }) {
 function Save({ text, id }) {
   const [name, setName] = useState(id);
   const [said, setSaid] = useState("");
+  const [isThere, setThere] = useState(false); // whether another plan has that name
   const [wrong, isBusy, act] = useDoing();
+  const rename = (to) => {
+    setName(to);
+    setThere(false);
+  };
   const save = (event) => {
     event.preventDefault();
     act(async () => {
       setSaid("");
-      const body = { plan: text, replace: name === id };
-      const stored = await ask(`/v1/plans/${encodeURIComponent(name)}`, { method: "PUT", body });
-      setSaid(`saved as ${stored.id}`);
+      const body = { plan: text, replace: isThere || name === id };
+      try {
+        const stored = await ask(`/v1/plans/${encodeURIComponent(name)}`, { method: "PUT", body });
+        setSaid(`saved as ${stored.id}`);
+        setThere(false);
+      } catch (error) {
+        setThere(error.status === 409);
+        throw error;
+      }
     });
   };
   return html`<form class="joined" onSubmit=${save}>
     <label class="only-read" for="save-id">Name to save it under</label>
     <input id="save-id" size="14" placeholder="name" pattern="[a-z0-9][a-z0-9._\\-]{0,63}" required value=${name}
-      title="a to z, 0 to 9, and . _ -" onInput=${(event) => setName(event.currentTarget.value)} />
-    <button class="plain" disabled=${isBusy || !text.trim()}>Save</button>
+      title="a to z, 0 to 9, and . _ -" onInput=${into(rename)} />
+    <button class="plain" disabled=${isBusy || !text.trim()}>${isThere ? "Replace it" : "Save"}</button>
     <span class=${wrong ? "warn" : "quiet"} role="status">${wrong || said}</span>
   </form>`;
 }
@@ -199,21 +229,23 @@ function Inputs({ inputs, unset, onChange }) {
     if (name) onChange({ ...inputs, [name]: "" });
     setName("");
   };
+  const more = (each) => html`
+    <button class="plain" key=${each} onClick=${() => onChange({ ...inputs, [each]: "" })}>+ $${each}</button> `;
   const without = (gone) => Object.fromEntries(Object.entries(inputs).filter(([each]) => each !== gone));
   return html`<div class="pad inputs">
     <p class="quiet">What the run is given: a text, or JSON such as <code>12</code> or <code>["a", "b"]</code>.</p>
-    ${missing.length ? html`<p>The plan reads and nothing sets ${missing.map((each) => html`<button class="plain" key=${each}
-      onClick=${() => onChange({ ...inputs, [each]: "" })}>+ $${each}</button> `)}</p>` : ""}
+    ${missing.length ? html`<p>The plan reads and nothing sets ${missing.map(more)}</p>` : ""}
     ${Object.entries(inputs).map(
       ([each, value]) => html`<p class="input" key=${each}>
         <label for=${`input-${each}`}>$${each}</label>
-        <input id=${`input-${each}`} value=${value} onInput=${(event) => onChange({ ...inputs, [each]: event.currentTarget.value })} />
+        <input id=${`input-${each}`} value=${value} onInput=${into((said) => onChange({ ...inputs, [each]: said }))} />
         <button class="plain" aria-label=${`Remove $${each}`} onClick=${() => onChange(without(each))}>✕</button>
       </p>`,
     )}
     <form class="input" onSubmit=${add}>
       <label for="input-new">new</label>
-      <input id="input-new" placeholder="name" pattern="[A-Za-z_][A-Za-z0-9_]*" value=${name} onInput=${(event) => setName(event.currentTarget.value)} />
+      <input id="input-new" placeholder="name" pattern="[A-Za-z_][A-Za-z0-9_]*" value=${name}
+        onInput=${into(setName)} />
       <button class="plain">Add</button>
     </form>
   </div>`;

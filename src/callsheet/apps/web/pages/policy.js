@@ -1,7 +1,7 @@
 // The policy that all runs are under, and those that are shipped.
 import { useEffect, useState } from "preact/hooks";
 import { html } from "../../viewer/ui.js";
-import { Wrong, useDoing } from "../../viewer/doing.js";
+import { Wrong, into, useDoing } from "../../viewer/doing.js";
 import { ask } from "./session.js";
 
 const WORDS = {
@@ -42,15 +42,19 @@ export function Policy() {
   if (!told) return html`<main class="sheet"><p class="pad quiet">looking …</p><${Wrong} said=${wrong} /></main>`;
   return html`<main class="sheet">
     <div class="head-line"><h1>Policy</h1>
-      <label>show <select value=${name} onChange=${(event) => setName(event.currentTarget.value)}>
+      <label>show <select value=${name} onChange=${into(setName)}>
         <option value="">${told.in_force ? `${told.in_force.name} (in force)` : "the one in force"}</option>
         ${told.shipped.map((each) => html`<option key=${each} value=${each}>${each} (shipped)</option>`)}
       </select></label>
     </div>
     <${Wrong} said=${wrong} />
-    ${shown ? html`<${Shown} policy=${shown} />` : html`<p class="pad">No policy is in force: runs are held to one where they name it,
-      or where the server is started with <code>--policy</code>.</p>`}
-    <p class="pad quiet">Whether a plan may run under it: “Verify” in the <a href="#plan">editor</a>, which also says whose data goes where.</p>
+    ${shown ? html`<${Shown} policy=${shown} />` : html`<p class="pad">
+      No policy is in force: runs are held to one where they name it, or where the server is started with
+      ${" "}<code>--policy</code>.
+    </p>`}
+    <p class="pad quiet">
+      Whether a plan may run under it, and whose data goes where in it: “Verify” in the <a href="#plan">editor</a>.
+    </p>
   </main>`;
 }
 
@@ -58,7 +62,9 @@ function Shown({ policy }) {
   const rows = Object.entries(policy.policy).filter(([key]) => !["policy", "name"].includes(key));
   return html`<section class="panel policy" aria-label=${policy.name}>
     <p class="pad quiet">hash <code>${policy.hash}</code></p>
-    <dl>${rows.map(([key, value]) => html`<div key=${key}><dt>${WORDS[key] || key}</dt><dd><${Value} value=${value} /></dd></div>`)}</dl>
+    <dl>${rows.map(
+      ([key, value]) => html`<div key=${key}><dt>${WORDS[key] || key}</dt><dd><${Value} value=${value} /></dd></div>`,
+    )}</dl>
   </section>`;
 }
 
@@ -69,11 +75,18 @@ function Value({ value }) {
   const rows = Array.isArray(value) ? value.map((each) => ["", each]) : Object.entries(value);
   if (!rows.length) return html`<span class="quiet">none</span>`;
   return html`<ul>${rows.map(
-    ([key, each], n) => html`<li key=${n}>${key ? html`<code>${key}</code> ` : ""}<code>${typeof each === "object" && each !== null ? line(each) : String(each)}</code></li>`,
+    ([key, each], n) => html`<li key=${n}>
+      ${key ? html`<code>${key}</code> ` : ""}<code>${each instanceof Object ? line(each) : String(each)}</code>
+    </li>`,
   )}</ul>`;
 }
 
-const line = (value) =>
-  Object.entries(value)
-    .map(([key, each]) => `${key}: ${typeof each === "object" && each !== null ? JSON.stringify(each) : each}`)
-    .join("  ");
+// A member of a list on one line: what is said of what first.
+function line(value) {
+  const { kind, pattern, label, name, ...rest } = value;
+  const told = Object.entries(rest)
+    .filter(([, each]) => each !== null && !(Array.isArray(each) && !each.length))
+    .map(([key, each]) => `${key}: ${typeof each === "object" ? JSON.stringify(each) : each}`);
+  const head = [name || kind, pattern, label && `→ ${label}`].filter(Boolean).join(" ");
+  return [head, ...told].filter(Boolean).join("  ");
+}

@@ -37,6 +37,7 @@ function deeds(id, run, source) {
     fork: (body) => branch(`${run}/fork`, body),
     compare: (other) => go(`run=${id}${other ? `&other=${other}&below=diff` : "&below=diff"}`),
     others: async () => (await ask("/v1/runs?limit=100")).runs,
+    report: `${run}/report`,
     spans: () => ask(`${run}/spans`),
   };
 }

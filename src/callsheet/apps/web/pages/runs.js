@@ -1,13 +1,14 @@
 // All runs, the newest first, as they stand now; what waits for people is told above them.
 import { useEffect, useState } from "preact/hooks";
 import { Status, html } from "../../viewer/ui.js";
+import { into } from "../../viewer/doing.js";
 import { ask } from "./session.js";
 import { EXAMPLE } from "./example.js";
 import { draft } from "./draft.js";
 import { go } from "./route.js";
 
+const MOST = 200;
 const EVERY = 1500; // milliseconds from one look to the next
-const STATUSES = ["running", "waiting", "in_doubt", "interrupted", "done", "failed", "refused", "cancelled", "queued", "corrupt"];
 const SHAPES = {
   done: "ok",
   failed: "failed",
@@ -20,6 +21,7 @@ const SHAPES = {
   waiting: "open",
   in_doubt: "stopped",
 };
+const STATUSES = Object.keys(SHAPES).sort();
 const WORDS = { in_doubt: "in doubt", waiting: "waits for a person" };
 const said = (status) => WORDS[status] || status;
 
@@ -35,7 +37,8 @@ export function Runs() {
     const look = async () => {
       if (!document.hidden) {
         try {
-          const [{ runs }, inbox] = await Promise.all([ask(`/v1/runs?limit=500${status ? `&status=${status}` : ""}`), ask("/v1/inbox")]);
+          const only = status ? `&status=${status}` : "";
+          const [{ runs }, inbox] = await Promise.all([ask(`/v1/runs?limit=${MOST}${only}`), ask("/v1/inbox")]);
           if (isGone) return;
           setRows(runs);
           setAsks(inbox.asks);
@@ -53,14 +56,16 @@ export function Runs() {
     };
   }, [status]);
   const wanted = text.trim().toLowerCase();
-  const shown = (rows || []).filter((run) => !wanted || `${run.run_id} ${run.plan} ${run.status}`.toLowerCase().includes(wanted));
+  const has = (run) => `${run.run_id} ${run.plan} ${run.status}`.toLowerCase().includes(wanted);
+  const shown = (rows || []).filter(has);
+  const isMore = rows && rows.length >= MOST;
   if (rows && !rows.length && !status) return html`<${Empty} />`;
   return html`<main class="sheet">
     <div class="head-line">
       <h1>Runs</h1>
       <label class="only-read" for="filter">Filter by text</label>
-      <input id="filter" type="search" placeholder="filter  /" value=${text} onInput=${(event) => setText(event.currentTarget.value)} />
-      <label>status <select value=${status} onChange=${(event) => setStatus(event.currentTarget.value)}>
+      <input id="filter" type="search" placeholder="filter  /" value=${text} onInput=${into(setText)} />
+      <label>status <select value=${status} onChange=${into(setStatus)}>
         <option value="">all</option>
         ${STATUSES.map((name) => html`<option key=${name} value=${name}>${said(name)}</option>`)}
       </select></label>
@@ -68,16 +73,17 @@ export function Runs() {
     </div>
     ${wrong ? html`<p class="why is-failed" role="alert">${wrong}</p>` : ""}
     ${asks.length ? html`<${Asks} asks=${asks} />` : ""}
-    <ul class="runs">${shown.slice(0, 200).map((run) => html`<${Row} key=${run.run_id} run=${run} />`)}</ul>
-    ${shown.length > 200 ? html`<p class="quiet pad">and ${shown.length - 200} more: filter them</p>` : ""}
+    <ul class="runs">${shown.map((run) => html`<${Row} key=${run.run_id} run=${run} />`)}</ul>
+    ${isMore ? html`<p class="quiet pad">These are the newest ${MOST}; <code>callsheet runs</code> has all.</p>` : ""}
     ${rows && !shown.length ? html`<p class="quiet pad">No run is like that.</p>` : ""}
   </main>`;
 }
 
 function Row({ run }) {
+  const shape = SHAPES[run.status] || "open";
   return html`<li>
     <a class="run" data-row href=${`#run=${run.run_id}`}>
-      <span class="state is-${SHAPES[run.status]}"><${Status} of=${SHAPES[run.status] || "open"} words=${false} /> ${said(run.status)}</span>
+      <span class=${`state is-${shape}`}><${Status} of=${shape} words=${false} /> ${said(run.status)}</span>
       <b>${run.plan}</b>
       <code>${run.run_id}</code>
       <span class="quiet">${run.events} events${run.parent ? ` · from ${run.parent}` : ""}</span>
@@ -90,8 +96,9 @@ function Asks({ asks }) {
   return html`<section class="asks" aria-label="What waits for people">
     ${asks.slice(0, 5).map(
       (each) => html`<p key=${each.run_id + each.key}>
-        <span class="warn" aria-hidden="true">◔</span> ${each.kind === "approval" ? `May @${each.tool} be called?` : each.prompt}
-        ${" "}<a href=${`#run=${each.run_id}&below=waits`}>${each.run_id}</a>
+        <span class="warn" aria-hidden="true">◔</span>${" "}
+        ${each.kind === "approval" ? `May @${each.tool} be called?` : each.prompt}${" "}
+        <a href=${`#run=${each.run_id}&below=waits`}>${each.run_id}</a>
       </p>`,
     )}
     ${asks.length > 5 ? html`<p class="quiet">and ${asks.length - 5} more</p>` : ""}

@@ -16,13 +16,15 @@ export function TextWithMarks({ box, text, marks, onText }) {
   for (const { line, severity } of marks) {
     if (line && (severity === "error" || !worst.has(line))) worst.set(line, severity);
   }
+  const look = (line) => (worst.has(line) ? `is-${worst.get(line)}` : "");
   return html`<div class="text panel">
     <div class="gutter" ref=${gutter} aria-hidden="true">
-      ${lines.map((_, n) => html`<div key=${n} class=${worst.has(n + 1) ? `is-${worst.get(n + 1)}` : ""}>${n + 1}</div>`)}
+      ${lines.map((_, n) => html`<div key=${n} class=${look(n + 1)}>${n + 1}</div>`)}
     </div>
     <pre class="behind" ref=${behind} aria-hidden="true">${marked(text, marks)}${"\n"}</pre>
     <label class="only-read" for="plan-text">The text of the plan</label>
-    <textarea id="plan-text" ref=${box} value=${text} spellcheck=${false} autocomplete="off" autocapitalize="off" wrap="off"
+    <textarea id="plan-text" ref=${box} value=${text} spellcheck=${false} autocomplete="off" autocapitalize="off"
+      wrap="off"
       placeholder=${'S1: @CALC ("6 * 7") > $answer\nS2: @RESPOND ("$answer")'}
       onInput=${(event) => onText(event.currentTarget.value)} onScroll=${follow}></textarea>
   </div>`;
@@ -33,8 +35,10 @@ function marked(text, marks) {
   const starts = lineStarts(text);
   const places = marks
     .filter((mark) => mark.line && mark.severity !== "hint")
-    .map((mark) => [offset(text, starts, mark.line, mark.column), offset(text, starts, mark.end_line, mark.end_column), mark.severity])
-    .map(([from, to, severity]) => [from, Math.max(to, from + 1), severity])
+    .map((mark) => {
+      const from = offset(text, starts, mark.line, mark.column);
+      return [from, Math.max(from + 1, offset(text, starts, mark.end_line, mark.end_column)), mark.severity];
+    })
     .sort((one, other) => one[0] - other[0])
     .slice(0, MOST_MARKS);
   const parts = [];

@@ -1,0 +1,105 @@
+"""The requests that lead to changes of a text: completion, renaming, repairs.
+
+In: a server and its desk. Out: nothing; the requests are registered.
+"""
+
+from __future__ import annotations
+
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException
+from pygls.lsp.server import LanguageServer
+
+from callsheet.apps.lsp import convert
+from callsheet.apps.lsp.desk import Desk
+from callsheet.diagnostics import CallsheetError, Fix
+from callsheet.views.editor.completion import proposals_at
+from callsheet.views.editor.fixing import fix_all, repairs_in
+from callsheet.views.editor.renaming import renamable_at, rename
+
+_TRIGGERS = ["@", "$", "(", ",", " ", ">", ":", "?", "{", "=", '"']
+_FIX_ALL = lsp.CodeActionKind.SourceFixAll
+_REFUSED = -32803
+"""`RequestFailed` of the protocol: the request was right, and cannot be done."""
+
+
+def register(server: LanguageServer, desk: Desk) -> None:
+    """Let the server answer these requests from this desk."""
+    _register_completion(server, desk)
+    _register_renaming(server, desk)
+    _register_repairs(server, desk)
+
+
+def _register_completion(server: LanguageServer, desk: Desk) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=_TRIGGERS))
+    def _(params: lsp.CompletionParams) -> lsp.CompletionList | None:
+        opened = desk.plan(params.text_document.uri)
+        if opened is None:
+            return None
+        sheet, plan = opened
+        known = desk.analysis(sheet).knowledge
+        found = proposals_at(plan, convert.offset_of(sheet.places, params.position), known)
+        takes = convert.takes_snippets(server.client_capabilities)
+        items = [convert.proposal(sheet.places, p, number, takes) for number, p in enumerate(found)]
+        return lsp.CompletionList(is_incomplete=False, items=items)
+
+
+def _register_renaming(server: LanguageServer, desk: Desk) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
+    def _(params: lsp.PrepareRenameParams) -> lsp.Range | None:
+        opened = desk.plan(params.text_document.uri)
+        if opened is None:
+            return None
+        sheet, plan = opened
+        span = renamable_at(plan, convert.offset_of(sheet.places, params.position))
+        return None if span is None else convert.range_of(sheet.places, span)
+
+    @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
+    def _(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+        opened = desk.plan(params.text_document.uri)
+        if opened is None:
+            return None
+        sheet, plan = opened
+        try:
+            edits = rename(plan, convert.offset_of(sheet.places, params.position), params.new_name)
+        except CallsheetError as error:
+            said = error.diagnostics[0]
+            raise JsonRpcException(f"{said.message} ({said.code}): {said.help}", _REFUSED) from None
+        return lsp.WorkspaceEdit(changes={sheet.uri: convert.text_edits(sheet.places, edits)})
+
+
+def _register_repairs(server: LanguageServer, desk: Desk) -> None:
+    kinds = lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix, _FIX_ALL])
+
+    @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, kinds)
+    def _(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+        opened = desk.plan(params.text_document.uri)
+        if opened is None:
+            return []
+        sheet, plan = opened
+        found = desk.analysed_now(sheet)
+        only = params.context.only
+
+        def action(fix: Fix, kind: lsp.CodeActionKind, of: list[lsp.Diagnostic]) -> lsp.CodeAction:
+            edit = lsp.WorkspaceEdit(changes={sheet.uri: convert.text_edits(sheet.places, fix.edits)})
+            return lsp.CodeAction(fix.title, kind=kind, diagnostics=of or None, edit=edit)
+
+        actions: list[lsp.CodeAction] = []
+        if _wants(only, lsp.CodeActionKind.QuickFix):
+            span = convert.span_of(sheet.places, params.range)
+            repairs = repairs_in(plan, found.diagnostics, span, found.knowledge)
+            actions += [
+                action(r.fix, lsp.CodeActionKind.QuickFix, [convert.diagnostic(sheet.places, r.of)])
+                for r in repairs
+            ]
+        whole = fix_all(plan, found.diagnostics) if _wants(only, _FIX_ALL) else None
+        if whole is not None:
+            actions.append(action(whole, _FIX_ALL, []))
+        return actions
+
+
+def _wants(only: object, kind: lsp.CodeActionKind) -> bool:
+    """Whether actions of this kind are asked for: all are where nothing is named."""
+    if not isinstance(only, list | tuple):
+        return True
+    names = [str(getattr(one, "value", one)) for one in only]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return any(kind.value == name or kind.value.startswith(f"{name}.") or not name for name in names)

@@ -1,0 +1,146 @@
+"""What a run waits for as forms for the person at the client, and what they say as answers to the run.
+
+In: how a run stands. Out: forms by name; or the answers to them, left for the run. An answer is bound to what
+was shown: if something else is asked by now, it is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from mcp_types import ElicitResult
+
+from callsheet.apps.cli.asks import lines_of
+from callsheet.apps.cli.doubts import left_lines
+from callsheet.apps.cli.output import without_controls
+from callsheet.apps.hosting import Host
+from callsheet.apps.mcp.calling import Form
+from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.ir import JSON
+from callsheet.ir.strict_json import NotJson, read_json
+from callsheet.machine import Decision, TookPlace
+from callsheet.runtime.answers import Answer, PendingAsk, read_answer
+from callsheet.runtime.doubt import DoubtfulCall, Resolution, RunOutcome
+from callsheet.runtime.inbox import answer_run
+
+_NOTE = {"type": "string", "title": "Note", "description": "What is to be known beside the answer."}
+_PLAIN = frozenset({"string", "number", "integer", "boolean"})
+_FIELD = frozenset({"type", "title", "description", "minimum", "maximum"})
+_TOOK_PLACE = "it took place"
+_DECISIONS = {
+    "retry": Decision.RETRY,
+    "skip": Decision.SKIP,
+    "fail": Decision.FAIL,
+}
+
+
+def forms_of(outcome: RunOutcome) -> dict[str, Form]:
+    """The questions of a run that stands still, by a name that has the digest of what is shown."""
+    asks = {f"{ask.key}#{ask.digest}": _form(ask) for ask in outcome.waiting if not ask.is_answered}
+    return asks | {f"{call.key}#": _doubt_form(outcome.run_id, call) for call in outcome.in_doubt}
+
+
+def _form(ask: PendingAsk) -> Form:
+    *shown, _ = lines_of(ask)
+    message = "\n".join(shown)
+    if ask.kind == "approval":
+        field: dict[str, Any] = {"type": "boolean", "title": "Call it with exactly this"}
+        return Form(message, _object({"approve": field, "note": _NOTE}, ["approve"]))
+    return Form(message, _object({"answer": _answer_field(ask), "note": _NOTE}, ["answer"]))
+
+
+def _answer_field(ask: PendingAsk) -> dict[str, Any]:
+    """The field of an answer; what is no plain value is asked for as JSON."""
+    if ask.options:
+        return {"type": "string", "title": "Answer", "enum": [_as_text(option) for option in ask.options]}
+    schema = dict(ask.schema or {})
+    if schema.get("type") in _PLAIN and schema.keys() <= {
+        "type",
+        "title",
+        "description",
+        "minimum",
+        "maximum",
+    }:
+        return {"title": "Answer", **schema}
+    return {"type": "string", "title": "Answer" if ask.schema is None else "Answer, as JSON"}
+
+
+def _as_text(option: JSON) -> str:
+    return option if isinstance(option, str) else json.dumps(option, ensure_ascii=False)
+
+
+def _doubt_form(run_id: str, call: DoubtfulCall) -> Form:
+    said = [f"run {run_id}", *(without_controls(line) for line in left_lines([call]))]
+    said.append(
+        "Look whether it did. retry makes it again, skip goes on as if it had given null, fail takes it as"
+    )
+    said.append(f"failed; {_TOOK_PLACE}: the value says what it gave, as JSON.")
+    decision = {"type": "string", "title": "Decision", "enum": [*_DECISIONS, _TOOK_PLACE]}
+    value = {"type": "string", "title": "Value", "description": f"JSON, for: {_TOOK_PLACE}"}
+    return Form("\n".join(said), _object({"decision": decision, "value": value}, ["decision"]))
+
+
+def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required}
+
+
+async def take_answers(
+    host: Host, run_id: str, given: Mapping[str, ElicitResult], by: str
+) -> tuple[bool, tuple[Diagnostic, ...]]:
+    """Leave for a run what was said; whether it can go on now, and what could not be taken.
+
+    A form that was put away answers nothing; one that was declined is a no.
+    """
+    taken, wrong = False, list[Diagnostic]()
+    for name, said in given.items():
+        key, _, digest = name.rpartition("#")
+        if said.action == "cancel" or (said.action == "decline" and not digest):
+            continue
+        try:
+            await _take(host, run_id, key, digest, said, by)
+            taken = True
+        except CallsheetError as error:
+            wrong += error.diagnostics
+    return taken, tuple(wrong)
+
+
+async def _take(host: Host, run_id: str, key: str, digest: str, said: ElicitResult, by: str) -> None:
+    fields = dict(said.content or {})
+    if not digest:
+        await host.decide(run_id, [key], _verdict(fields))
+        return
+
+    def answer(ask: PendingAsk) -> Answer:
+        note = str(fields.get("note") or "")
+        if said.action == "decline":
+            return Answer.deny(by=by, note=note)
+        if ask.kind == "approval":
+            agrees = fields.get("approve") is True
+            return Answer.approve(by=by, note=note) if agrees else Answer.deny(by=by, note=note)
+        value = fields.get("answer")
+        read = read_answer(ask, value) if isinstance(value, str) else cast("JSON", value)
+        return Answer.of(read, by=by, note=note)
+
+    await asyncio.to_thread(answer_run, host.journal, run_id, answer, key, digest=digest)
+
+
+def _verdict(fields: Mapping[str, Any]) -> Resolution:
+    decision = fields.get("decision")
+    if decision in _DECISIONS:
+        return _DECISIONS[decision]
+    if decision != _TOOK_PLACE:
+        raise CallsheetError.single("MCP001", f"{str(decision)[:40]!r} is no decision about a call in doubt")
+    try:
+        return TookPlace(read_json(str(fields.get("value") or "null")))
+    except NotJson as error:
+        message = f"the value that the call gave is not JSON: {error}"
+        raise CallsheetError.single("CFG011", message, help='a text stands in quotes: "paid"') from None
+
+
+def waits_for(outcome: RunOutcome, hint: str) -> Iterator[str]:
+    """What a run that stands still waits for, with the commands by which a person answers."""
+    for ask in outcome.waiting:
+        yield from lines_of(ask, hint)

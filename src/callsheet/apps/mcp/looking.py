@@ -1,0 +1,128 @@
+"""The tools on runs that there are: what happened in them, which there are, an end, an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from callsheet.apps.cli.output import without_controls
+from callsheet.apps.mcp import arguments as given
+from callsheet.apps.mcp.asking import waits_for
+from callsheet.apps.mcp.bench import Bench
+from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.offering import ACTS, ENDS, LOOKS, Offer
+from callsheet.apps.mcp.replies import Reply, run_links
+from callsheet.apps.operations import schemas
+from callsheet.apps.operations.outcomes import outcome_json
+from callsheet.apps.operations.runs import found_runs, run_row
+from callsheet.apps.operations.stories import Story, story_json, story_of
+from callsheet.apps.operations.storylines import story_lines
+from callsheet.machine import Decision, TookPlace, Verdict
+from callsheet.runtime.answers import Answer
+from callsheet.runtime.doubt import Resolution, RunOutcome
+
+
+def told_story(bench: Bench, run: str) -> Story:
+    """The story of a run by its id, the beginning of one, or `last`; raises JournalError as `find_run`."""
+    journal = bench.host.journal
+    info = journal.find_run(run)
+    return story_of(journal, info, journal.verify(info.run_id))
+
+
+async def _explain(bench: Bench, args: given.RunGiven, caller: Caller) -> Reply:
+    story = await bench.host.beside(lambda: told_story(bench, args.run_id))
+    data = await asyncio.to_thread(story_json, story)
+    text = "\n".join(map(without_controls, story_lines(story, bench.hint)))
+    standing = bench.host.standing(story.info.run_id).status
+    return Reply(text, data | {"status": standing}, links=run_links(story.info.run_id))
+
+
+async def _list(bench: Bench, args: given.ListRunsGiven, caller: Caller) -> Reply:
+    journal = bench.host.journal
+
+    def look() -> list[dict[str, Any]]:
+        found = found_runs(journal, args.status or None, args.limit)
+        return [run_row(journal, info, shown) for info, shown in found]
+
+    told = await bench.host.beside(look)
+    lines = [f"{row['run_id']}  {row['status']}  {row['created'][:19]}  {row['plan']}" for row in told]
+    return Reply("\n".join(map(without_controls, lines)) or "there are no such runs", {"runs": told})
+
+
+async def _cancel(bench: Bench, args: given.CancelGiven, caller: Caller) -> Reply:
+    info = await bench.host.beside(lambda: bench.host.journal.find_run(args.run_id))
+    outcome = await bench.host.cancel(info.run_id, args.reason)
+    if outcome is None:
+        said = f"run {info.run_id} was asked to end and has not yet; explain_run tells when it has"
+        data = outcome_json(RunOutcome(info.run_id, None), bench.host.journal.path) | {"status": "running"}
+        return Reply(said, data, links=run_links(info.run_id))
+    data = outcome_json(bench.host.veil.outcome(outcome), bench.host.journal.path)
+    return Reply(f"run {info.run_id} has ended: {data['status']}", data, links=run_links(info.run_id))
+
+
+async def _answer(bench: Bench, args: given.AnswerGiven, caller: Caller) -> Reply:
+    host = bench.host
+    info = await host.beside(lambda: host.journal.find_run(args.run_id))
+    if args.verdict in ("retry", "skip", "fail", "took_place"):
+        is_told = args.verdict == "took_place"
+        verdict: Resolution = TookPlace(args.value) if is_told else Decision(args.verdict)
+        await host.decide(info.run_id, [args.key], verdict)
+    else:
+        answer = Answer(Verdict(args.verdict), args.value, caller.name, args.note)
+        await host.answer(info.run_id, answer, args.key)
+    story = await host.beside(lambda: told_story(bench, info.run_id))
+    outcome = RunOutcome(info.run_id, None, story.in_doubt, tuple(a for a in story.asks if not a.is_answered))
+    data = outcome_json(outcome, host.journal.path)
+    left = "\n".join(waits_for(outcome, bench.hint))
+    text = f"taken; resume_run carries run {info.run_id} on" + (
+        f"\nit still waits for:\n{left}" if left else ""
+    )
+    return Reply(without_controls(text), data, links=run_links(info.run_id))
+
+
+LOOKING: tuple[Offer[Any], ...] = (
+    Offer(
+        "explain_run",
+        "Explain a run",
+        "Tell what happened in a run, from its journal: each step with its outcome and time, what it "
+        "waits for, "
+        "the variables, the answer or the error.",
+        given.RunGiven,
+        schemas.STORY,
+        LOOKS,
+        _explain,
+    ),
+    Offer(
+        "list_runs",
+        "List the runs",
+        "List the runs of the journal, the newest first, with their status.",
+        given.ListRunsGiven,
+        schemas.table({"runs": schemas.rows(schemas.RUN_ROW)}),
+        LOOKS,
+        _list,
+    ),
+    Offer(
+        "cancel_run",
+        "End a run",
+        "End a run for good, wherever it is: under way, waiting, interrupted. It cannot be resumed "
+        "afterwards.",
+        given.CancelGiven,
+        schemas.OUTCOME,
+        ENDS,
+        _cancel,
+    ),
+)
+"""The tools on runs."""
+
+ANSWERING: Offer[Any] = Offer(
+    "answer_run",
+    "Answer for a person",
+    "Answer what a run asks a person: yes or no to a call, the answer to a question, what becomes of a "
+    "call in "
+    "doubt. Answer only what a person has told you to.",
+    given.AnswerGiven,
+    schemas.OUTCOME,
+    ACTS,
+    _answer,
+)
+"""The tool of clients that cannot ask a person with a form, where the operator allows it."""

@@ -1,0 +1,157 @@
+"""The tools that make plans, and keep them in the plan library."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from callsheet.api.reach import pins_for_library
+from callsheet.apps.compiling import saved_as
+from callsheet.apps.mcp import arguments as given
+from callsheet.apps.mcp.bench import Bench
+from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.offering import ASKS_MODEL, KEEPS, LOOKS, Offer
+from callsheet.apps.mcp.replies import Reply, with_findings
+from callsheet.apps.mcp.texts import read
+from callsheet.apps.operations import schemas
+from callsheet.apps.operations.compiling import compile_text
+from callsheet.apps.operations.creating import plan_on
+from callsheet.apps.operations.plans import listed_json, stored_json
+from callsheet.diagnostics import to_json
+from callsheet.store.library import StoredPlan, check_plan_id
+from callsheet.store.library.shelf import Listed
+from callsheet.views.terminal import terminal_graph
+
+_WIDTH = 120
+
+
+async def made_plan(bench: Bench, goal: str, context: str, plan_id: str = "") -> StoredPlan:
+    """A plan that a model makes for a goal, kept in the library; raises CallsheetError as `plan_on`."""
+    created = await plan_on(await bench.toolbox(), goal, context, bench.setup)
+    return await asyncio.to_thread(created.saved, bench.library, plan_id or None)
+
+
+async def _create(bench: Bench, args: given.CreateGiven, caller: Caller) -> Reply:
+    if args.plan_id:
+        check_plan_id(args.plan_id)
+    stored = await made_plan(bench, args.goal, args.context, args.plan_id)
+    return Reply(f"{_told(stored)}\n\nrun it with plan_execute, plan_id {stored.id}", stored_json(stored))
+
+
+async def _compile(bench: Bench, args: given.CompileGiven, caller: Caller) -> Reply:
+    if args.save_as:
+        check_plan_id(args.save_as)
+    library = bench.library if args.use_library else None
+    made = await compile_text(
+        args.goal,
+        bench.setup,
+        await bench.toolbox(),
+        context=args.context,
+        library=library,
+        policy=bench.policy,
+    )
+    data, text = made.to_json(), made.made.text or ""
+    if args.save_as and made.ok:
+        stored = await asyncio.to_thread(saved_as, args.save_as, args.goal, made.made, bench.library)
+        data["saved"] = None if stored is None else {"id": stored.id, "version": stored.version}
+    shown = text if made.ok else "the model's answer is no plan that could run"
+    return Reply(with_findings(shown, made.diagnostics, made.source), data, is_error=not made.ok)
+
+
+async def _list(bench: Bench, args: given.NoneGiven, caller: Caller) -> Reply:
+    found = await asyncio.to_thread(bench.library.list)
+    width = max((len(plan.id) for plan in found), default=0)
+    text = "\n".join(_line(plan, width) for plan in found) or "no plans are kept yet; save_plan keeps one"
+    return Reply(text, {"plans": [listed_json(plan) for plan in found]})
+
+
+def _line(plan: Listed, width: int) -> str:
+    steps = "errors" if plan.steps is None else f"{plan.steps} steps"
+    params = f"  ({', '.join(map(str, plan.params))})" if plan.params else ""
+    return f"{plan.id.ljust(width)}  {steps}  {plan.title or plan.goal or ''}{params}".rstrip()
+
+
+async def _show(bench: Bench, args: given.PlanIdGiven, caller: Caller) -> Reply:
+    stored = await asyncio.to_thread(bench.library.load, args.plan_id)
+    return Reply(f"{_told(stored)}\n\n{stored.text}", stored_json(stored))
+
+
+async def _save(bench: Bench, args: given.SavePlanGiven, caller: Caller) -> Reply:
+    text = read(args)
+    plan = text.require()
+    registry = (await bench.shelf_for(text)).local
+    is_text = not text.is_json
+    save = partial(
+        bench.library.save,
+        plan,
+        args.plan_id or None,
+        text=text.source.text if is_text else None,
+        syntax=text.syntax,
+        replaces=args.replace,
+        tools=pins_for_library(plan, registry),
+        goal=args.goal or None,
+    )
+    stored = await asyncio.to_thread(save)
+    said = with_findings(f"kept as {stored.name}", text.diagnostics, text.source)
+    return Reply(said, stored_json(stored) | {"diagnostics": to_json(text.diagnostics, text.source)})
+
+
+def _told(stored: StoredPlan) -> str:
+    plan = stored.require()
+    head = f"{stored.name}  {plan.title or stored.goal or ''}".rstrip()
+    return f"{head}\n\n{terminal_graph(plan, ansi=False, columns=_WIDTH).rstrip()}"
+
+
+PLANNING: tuple[Offer[Any], ...] = (
+    Offer(
+        "compile_plan",
+        "Compile a goal",
+        "Have the server's model write a plan for a goal as text, checked on the tools that there are; a "
+        "plan that "
+        "was kept for this very goal is taken as it is. Nothing is run.",
+        given.CompileGiven,
+        schemas.COMPILED,
+        ASKS_MODEL,
+        _compile,
+    ),
+    Offer(
+        "plan_create",
+        "Make a plan",
+        "Have the server's model make a plan for a goal that takes several coordinated tool calls: a "
+        "graph of "
+        "steps, kept in the library under an id. Nothing is run.",
+        given.CreateGiven,
+        schemas.STORED,
+        KEEPS,
+        _create,
+    ),
+    Offer(
+        "list_plans",
+        "List the plans",
+        "List the plans of the library: id, steps, title or goal, parameters.",
+        given.NoneGiven,
+        schemas.table({"plans": schemas.rows(schemas.LISTED)}),
+        LOOKS,
+        _list,
+    ),
+    Offer(
+        "show_plan",
+        "Show a plan",
+        "Show a plan of the library: its steps as a graph, its text, parameters and tools.",
+        given.PlanIdGiven,
+        schemas.STORED,
+        LOOKS,
+        _show,
+    ),
+    Offer(
+        "save_plan",
+        "Keep a plan",
+        "Keep a plan in the library, to be run again by its id.",
+        given.SavePlanGiven,
+        schemas.KEPT,
+        KEEPS,
+        _save,
+    ),
+)
+"""The tools that make and keep plans."""

@@ -1,0 +1,73 @@
+"""How far a run is, told to the client step by step.
+
+In: notes of the machine, as they come. Out: progress notifications, in their order, all before the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from callsheet.apps.mcp.calling import Caller
+from callsheet.ir import Plan
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.views.describe import describe_action
+
+_log = logging.getLogger("callsheet.mcp")
+_ENDS = {NoteKind.FINISHED: "done", NoteKind.FAILED: "failed", NoteKind.SKIPPED: "skipped"}
+_MOST_WAITING = 1_000
+"""A client that reads slowly is told no more than so many steps at once."""
+
+
+class Progress:
+    """Counts the steps that have ended; hears notes from where the run is driven, and never waits there.
+
+    Of steps that were `told` in an earlier round nothing is said again.
+    """
+
+    def __init__(self, plan: Plan, told: int = 0) -> None:
+        self._actions = {step.id: describe_action(step.action) for step in plan.steps}
+        self._ended, self._told = 0, told
+        self._said: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
+
+    def note(self, note: Note) -> None:
+        """Hear what happened; a run that is taken up tells what happened before once more."""
+        word = _ENDS.get(note.kind)
+        if word is None or not note.step:
+            return
+        self._ended += 1
+        if self._ended > self._told and self._said.qsize() < _MOST_WAITING:
+            self._told = self._ended
+            action = self._actions.get(note.step, "")
+            self._said.put_nowait((self._ended, f"{note.step} {word}: {action}".removesuffix(": ")))
+
+    @property
+    def told(self) -> int:
+        """How many steps the client has heard of."""
+        return self._told
+
+    def from_start(self) -> None:
+        """Expect to hear everything from the start of the run again."""
+        self._ended = 0
+
+    @asynccontextmanager
+    async def telling(self, caller: Caller) -> AsyncGenerator[None]:
+        """Tell the client within; what has been heard is told before this ends."""
+        task = asyncio.create_task(self._tell_all(caller))
+        try:
+            yield
+            self._said.put_nowait(None)
+            await task
+        finally:
+            task.cancel()
+
+    async def _tell_all(self, caller: Caller) -> None:
+        total = len(self._actions)
+        while (said := await self._said.get()) is not None:
+            ended, message = said
+            try:
+                await caller.tell(ended, total if ended <= total else None, message)
+            except Exception as error:  # nothing depends on whether the client hears it
+                _log.debug("the client cannot be told how far it is: %s", error)

@@ -1,0 +1,137 @@
+"""Plans and runs as resources that clients read: `callsheet://plans/ID`, `callsheet://runs/ID/VIEW`.
+
+In: an address. Out: a text with its kind; or CallsheetError (MCP005) for what is not there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from mcp_types import Resource, ResourceTemplate, TextResourceContents
+
+from callsheet.apps.cli.output import without_controls
+from callsheet.apps.mcp.bench import Bench
+from callsheet.apps.mcp.looking import told_story
+from callsheet.apps.operations.stories import story_json
+from callsheet.apps.operations.storylines import story_lines
+from callsheet.diagnostics import CallsheetError
+from callsheet.runtime.reporting import MADE_BY, report_document, report_page
+from callsheet.runtime.telling import lctl_of
+from callsheet.trace.lctl.write import write
+from callsheet.views.report.build import Showing
+
+_ADDRESS = re.compile(r"callsheet://(?P<kind>plans|runs)/(?P<id>[A-Za-z0-9@._-]{1,80})(?:/(?P<view>[a-z]+))?")
+_MOST_LISTED = 50
+_MOST_COMPLETED = 100
+_MOST_BYTES = 200_000
+"""A value of a report is shortened that is longer."""
+
+
+class _View(NamedTuple):
+    title: str
+    description: str
+    mime_type: str
+    render: Callable[[Bench, str], str]
+
+
+def _summary(bench: Bench, run_id: str) -> str:
+    return "\n".join(map(without_controls, story_lines(told_story(bench, run_id), bench.hint)))
+
+
+def _journal(bench: Bench, run_id: str) -> str:
+    return json.dumps(story_json(told_story(bench, run_id)), ensure_ascii=False, indent=2, default=str)
+
+
+def _report(bench: Bench, run_id: str) -> str:
+    document = report_document(bench.host.journal, run_id, MADE_BY, Showing(_MOST_BYTES, False), None)
+    return report_page(document)
+
+
+def _lctl(bench: Bench, run_id: str) -> str:
+    return write(lctl_of(bench.host.journal, bench.host.journal.find_run(run_id).run_id))
+
+
+_VIEWS = {
+    "summary": _View("Summary", "what happened, in lines", "text/plain", _summary),
+    "journal": _View("Journal", "what happened, as JSON", "application/json", _journal),
+    "report": _View("Report", "the run as one HTML page", "text/html", _report),
+    "lctl": _View("LCTL", "the run as an LCTL block, its facts with their worth", "application/yaml", _lctl),
+}
+
+
+def listed(bench: Bench) -> list[Resource]:
+    """The plans of the library, and the newest runs."""
+    plans = [
+        Resource(
+            uri=f"callsheet://plans/{plan.id}",
+            name=plan.id,
+            title=plan.title,
+            description=plan.goal or plan.title,
+            mime_type="text/plain",
+        )
+        for plan in bench.library.list()
+    ]
+    runs = [
+        Resource(
+            uri=f"callsheet://runs/{info.run_id}/summary",
+            name=info.run_id,
+            description=f"a run that is {bench.host.status(info)}",
+            mime_type="text/plain",
+        )
+        for info in bench.host.journal.runs(_MOST_LISTED)
+    ]
+    return [*plans, *runs]
+
+
+def templates() -> list[ResourceTemplate]:
+    """The forms of addresses."""
+    plan = ResourceTemplate(
+        uri_template="callsheet://plans/{plan_id}",
+        name="plan",
+        title="A plan",
+        description="the text of a plan of the library",
+        mime_type="text/plain",
+    )
+    views = [
+        ResourceTemplate(
+            uri_template=f"callsheet://runs/{{run_id}}/{name}",
+            name=f"run_{name}",
+            title=f"{view.title} of a run",
+            description=view.description,
+            mime_type=view.mime_type,
+        )
+        for name, view in _VIEWS.items()
+    ]
+    return [plan, *views]
+
+
+def read(bench: Bench, uri: str) -> TextResourceContents:
+    """What stands at an address; raises CallsheetError, MCP005 for an address of another form."""
+    found = _ADDRESS.fullmatch(uri)
+    if found is None:
+        raise _missing(uri)
+    kind, name, view = found["kind"], found["id"], found["view"]
+    if kind == "plans" and view is None:
+        return TextResourceContents(uri=uri, text=bench.library.load(name).text, mime_type="text/plain")
+    shown = _VIEWS.get(view or "summary") if kind == "runs" else None
+    if shown is None:
+        raise _missing(uri)
+    return TextResourceContents(uri=uri, text=shown.render(bench, name), mime_type=shown.mime_type)
+
+
+def completed(bench: Bench, argument: str, begun: str) -> list[str]:
+    """The ids of plans or runs that begin so."""
+    known: list[str] = []
+    if argument == "plan_id":
+        known = list(bench.library.ids())
+    elif argument == "run_id":
+        known = [info.run_id for info in bench.host.journal.runs(500)]
+    return [name for name in known if name.startswith(begun)][:_MOST_COMPLETED]
+
+
+def _missing(uri: str) -> CallsheetError:
+    message = f"there is no resource {uri[:120]}"
+    return CallsheetError.single("MCP005", message, help="resources/list has the newest ones")

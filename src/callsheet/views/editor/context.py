@@ -1,0 +1,208 @@
+"""Where in a half-written step the cursor stands: in a text, in the arguments of a call, behind GOTO, …
+
+In: a text and an offset. Out: what surrounds it, by spelling alone: nothing needs to be readable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from callsheet.diagnostics import Span
+from callsheet.frontends.ltp.words import RECOVERY_LINE
+from callsheet.frontends.values.reader import LABEL, NAME
+from callsheet.ir import canonical_tool_name
+from callsheet.views.highlight.rules import Scope
+from callsheet.views.highlight.scan import Piece, scan
+
+_MOST_LINES = 200
+"""So many lines a step is looked for upwards from the cursor."""
+_PROBE = "\ue000"
+"""A character that no rule knows: what it is told to be is what stands at the cursor."""
+_REFERENCE = re.compile(rf"\$\{{?(?:{NAME})?$")
+_PATH = re.compile(rf"\$\{{?{NAME}[.\[][\w.\[\]]*$")
+_TYPED = re.compile(r"[@?]?[A-Za-z_][\w-]*$|[@?]$")
+_CAST = re.compile(rf">[ \t]*\$?{NAME}[ \t]*:[ \t]*([A-Za-z]*)$")
+_GOTO = re.compile(r"\bGOTO[ \t]+([\w-]*)$", re.IGNORECASE)
+_FAILURE = re.compile(r"\bON_FAIL[ \t]+(@?[\w-]*)$", re.IGNORECASE)
+_OUTPUT = re.compile(rf">[ \t]*\$?(?:{NAME})?$")
+_HEAD = re.compile(rf"\A[ \t]*(?:{LABEL}[ \t]*:[ \t]*)?([@?]?[\w-]*)$")
+_ACTION = re.compile(r"\bTHEN[ \t]+([@?]?[\w-]*)$", re.IGNORECASE)
+
+
+class Where(StrEnum):
+    """What may stand at the cursor."""
+
+    START = "start"
+    """A step begins: its id is written, or not yet."""
+    ACTION = "action"
+    """An action, behind a guard."""
+    ARGUMENT = "argument"
+    """An argument of a call: a name or a value."""
+    VALUE = "value"
+    """A value: of the argument `argument`, or inside a list."""
+    CONDITION = "condition"
+    """Inside a guard."""
+    REFERENCE = "reference"
+    """The name of a variable, behind its `$`."""
+    OUTPUT = "output"
+    CAST = "cast"
+    TARGET = "target"
+    """The id of a step, behind GOTO."""
+    FAILURE = "failure"
+    """Behind ON_FAIL."""
+    BEHIND = "behind"
+    """Behind an action."""
+    TEXT = "text"
+    """Inside a text, and not at a reference."""
+    NOWHERE = "nowhere"
+    """In a comment, or in a path: nothing is known there."""
+
+
+_OUTSIDE = (
+    (_CAST, Where.CAST),
+    (_GOTO, Where.TARGET),
+    (_FAILURE, Where.FAILURE),
+    (_OUTPUT, Where.OUTPUT),
+    (_ACTION, Where.ACTION),
+    (_HEAD, Where.START),
+)
+"""What stands before a place outside of texts, guards and brackets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The place of a cursor.
+
+    `typed` is the word that is being written, which a completion takes the place of. `tool` is the canonical
+    name of the call whose arguments stand around, `argument` the name of the one at the cursor, `place` its
+    number and `given` the names that are written already. `loop` is the variable of the loop that guards the
+    step. `start` is where the step begins.
+    """
+
+    where: Where
+    typed: Span
+    tool: str = ""
+    argument: str = ""
+    place: int = 0
+    given: tuple[str, ...] = ()
+    loop: str = ""
+    start: int = 0
+
+
+def context_at(text: str, offset: int) -> Context:
+    """What may stand at an offset.
+
+    >>> found = context_at('S1: @ADD (a=1, ', 15)
+    >>> str(found.where), found.tool, found.given
+    ('argument', 'ADD', ('a',))
+    """
+    start = _step_start(text, offset)
+    before = text[start:offset]
+    pieces = [*scan(before + _PROBE)]
+    scope = pieces[-1].scope if pieces and pieces[-1].span.end == len(before) + 1 else None
+    if scope is Scope.COMMENT or _PATH.search(before):
+        return Context(Where.NOWHERE, Span(offset, offset), start=start)
+    frames, in_guard = _frames(before, pieces)
+    where, at = _where(before, scope, frames, in_guard=in_guard)
+    call = next((frame for frame in reversed(frames) if frame.tool), _Frame(""))
+    return Context(
+        where,
+        Span(start + at, offset),
+        call.tool,
+        call.argument,
+        call.place,
+        tuple(call.given),
+        _loop(before),
+        start,
+    )
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An open bracket: whose arguments it holds, and how far they are written."""
+
+    mark: str
+    tool: str = ""
+    given: list[str] = field(default_factory=list[str])
+    argument: str = ""
+    place: int = 0
+
+
+def _frames(before: str, pieces: Sequence[Piece]) -> tuple[list[_Frame], bool]:
+    """The brackets that are open at the end, and whether the last guard's THEN is not written yet."""
+    frames: list[_Frame] = []
+    in_guard, tool = False, ""
+    for span, scope in pieces:
+        said = before[slice(*span)]
+        match scope:
+            case Scope.KEYWORD:
+                in_guard = said.upper().lstrip("?@ \t") in ("IF", "FOREACH")
+            case Scope.ARGUMENT if frames:
+                frames[-1].argument = said
+                frames[-1].given.append(said)
+            case Scope.BRACKET if said in "([{":
+                frames.append(_Frame(said, tool))
+            case Scope.BRACKET if said in ")]}":
+                del frames[-1:]
+            case Scope.BRACKET if said == "," and frames:
+                frames[-1].argument = ""
+                frames[-1].place += 1
+            case _:
+                pass
+        tool = canonical_tool_name(said) if scope in (Scope.TOOL, Scope.OPERATION) else ""
+    return frames, in_guard
+
+
+def _where(
+    before: str, scope: Scope | None, frames: Sequence[_Frame], *, in_guard: bool
+) -> tuple[Where, int]:
+    """What may stand at the end, and where the word begins that is written there."""
+    reference = _REFERENCE.search(before)
+    is_output = not frames and not in_guard and _OUTPUT.search(before) is not None
+    if reference is not None and not is_output:
+        return Where.REFERENCE, reference.start()
+    typed = _TYPED.search(before)
+    at = len(before) if typed is None else typed.start()
+    if scope is Scope.STRING:
+        return Where.TEXT, at
+    if in_guard:
+        return Where.CONDITION, at
+    if frames:
+        is_name = frames[-1].mark == "(" and not frames[-1].argument
+        return (Where.ARGUMENT if is_name else Where.VALUE), at
+    for pattern, where in _OUTSIDE:
+        match = pattern.search(before)
+        if match is not None:
+            return where, match.start(1) if match.lastindex else match.start()
+    return Where.BEHIND, at
+
+
+def _step_start(text: str, offset: int) -> int:
+    """Where the step at an offset begins: its line, unless a bracket or a text from before is open there."""
+    line = text.rfind("\n", 0, offset) + 1
+    start = _last_step_line(text, offset)
+    before = text[start:line]
+    pieces = [*scan(before + _PROBE)]
+    last = pieces[-1] if pieces else None
+    is_text = last is not None and last.scope is Scope.STRING and last.span.end > len(before)
+    return start if is_text or _frames(before, pieces)[0] else line
+
+
+def _last_step_line(text: str, offset: int) -> int:
+    line = text.rfind("\n", 0, offset) + 1
+    first = line
+    for _ in range(_MOST_LINES):
+        if RECOVERY_LINE.match(text, line):
+            return line
+        if line == 0:
+            break
+        line = text.rfind("\n", 0, line - 1) + 1
+    return first
+
+
+def _loop(before: str) -> str:
+    match = re.search(rf"FOREACH[ \t]*\(?[ \t]*\$?({NAME})[ \t\r\n]+IN\b", before, re.IGNORECASE)
+    return "" if match is None else match[1]

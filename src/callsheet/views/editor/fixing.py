@@ -1,0 +1,92 @@
+"""Repairs that an editor can make: those of findings, missing arguments, all loose spellings at once.
+
+In: a `PlanDocument`, findings, a stretch. Out: fixes with their edits, each with the finding it repairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from callsheet.diagnostics import Diagnostic, Edit, Fix, Severity, Span, fixes_of
+from callsheet.frontends.spelling import Syntax
+from callsheet.ir import Call
+from callsheet.views.editor import tooltext
+from callsheet.views.editor.document import PlanDocument
+from callsheet.views.editor.knowledge import NOTHING, Knowledge
+
+_MISSING = "CHK042"
+
+
+class Repair(NamedTuple):
+    """A fix, and the finding that it repairs."""
+
+    fix: Fix
+    of: Diagnostic
+
+
+def repairs_in(
+    document: PlanDocument, found: Sequence[Diagnostic], span: Span, known: Knowledge = NOTHING
+) -> tuple[Repair, ...]:
+    """The repairs of the findings that touch a stretch.
+
+    >>> from callsheet.views.editor.document import open_document
+    >>> document = open_document("PLAN_START\\nS1: respond 'x'\\nPLAN_END")
+    >>> [repair.fix.title for repair in repairs_in(document, document.diagnostics, Span(15, 15))]
+    ['write @RESPOND']
+    """
+    return tuple(
+        Repair(fix, diagnostic)
+        for diagnostic in found
+        if diagnostic.span is not None and _touch(diagnostic.span, span)
+        for fix in (*fixes_of(diagnostic, document.text), *_arguments(document, diagnostic, known))
+    )
+
+
+def fix_all(document: PlanDocument, found: Iterable[Diagnostic]) -> Fix | None:
+    """All repairs of loose spellings that do not get in one another's way, as one; None if there are none."""
+    edits: list[Edit] = []
+    for diagnostic in found:
+        if diagnostic.severity is Severity.HINT and diagnostic.fix is not None:
+            more = diagnostic.fix.edits
+            if not any(_overlap(edit.span, other.span) for edit in more for other in edits):
+                edits.extend(more)
+    return (
+        Fix("write all loose spellings canonically", tuple(sorted(edits, key=lambda e: e.span)))
+        if edits
+        else None
+    )
+
+
+def _arguments(document: PlanDocument, diagnostic: Diagnostic, known: Knowledge) -> Iterator[Fix]:
+    """The arguments that a call lacks, put behind those it has."""
+    step = document.partial.step(diagnostic.step or "")
+    call = step.action if step is not None else None
+    if diagnostic.code != _MISSING or document.syntax is not Syntax.LTP or not isinstance(call, Call):
+        return
+    if call.span is None or call.span != diagnostic.span:
+        return
+    parameters = tooltext.parameters_of(call.tool, known.tools.get(call.tool))
+    taken = {name for name, _ in call.named} | {p.name for p in parameters[: len(call.positional)]}
+    missing = [p for p in parameters if p.is_required and p.name not in taken]
+    if not missing:
+        return
+    written = ", ".join(
+        f'{p.name}=""' if p.schema.get("type") == "string" else f"{p.name}=null" for p in missing
+    )
+    names = ", ".join(p.name for p in missing)
+    end = call.span.end
+    if document.text[end - 1] != ")":
+        yield Fix(f"add {names}", (Edit(Span(end, end), f" ({written})"),))
+    else:
+        comma = ", " if call.positional or call.named else ""
+        yield Fix(f"add {names}", (Edit(Span(end - 1, end - 1), f"{comma}{written}"),))
+
+
+def _touch(one: Span, other: Span) -> bool:
+    return one.start <= other.end and other.start <= one.end
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    """Whether two edits would change the same text, or write at the same place."""
+    return (one.start < other.end and other.start < one.end) or one.start == other.start

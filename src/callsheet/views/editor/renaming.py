@@ -1,0 +1,100 @@
+"""Another name for a variable or a step, at all places of it; refused where it would mean something else.
+
+In: a `PlanDocument`, an offset, the new name. Out: edits, or CallsheetError with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+
+from callsheet.diagnostics import CallsheetError, Edit, Span
+from callsheet.frontends.dag.fields import INDEX
+from callsheet.frontends.spelling import Syntax
+from callsheet.frontends.values.reader import LABEL, NAME
+from callsheet.views.editor.document import PlanDocument
+from callsheet.views.editor.lookup import Named, named_at
+from callsheet.views.editor.occurrences import Entity, Kind, Occurrence, occurrences
+
+_NAME = re.compile(NAME)
+_LABEL = re.compile(LABEL)
+_INDEX = re.compile(INDEX)
+_ESCAPED = frozenset('"\\')
+
+
+def renamable_at(document: PlanDocument, offset: int) -> Span | None:
+    """The stretch of the name at an offset, if it can be renamed."""
+    named = named_at(document, offset)
+    if named is None or (named.here.entity.kind is Kind.STEP and not named.writes):
+        return None
+    return named.here.span
+
+
+def rename(document: PlanDocument, offset: int, new: str) -> tuple[Edit, ...]:
+    """The edits that give what is named at an offset another name.
+
+    Raises CallsheetError: LSP002 where nothing there has a name that is written, LSP003 for a name that
+    cannot be one, LSP004 for one that something else has.
+
+    >>> from callsheet.views.editor.document import open_document
+    >>> [edit.text for edit in rename(open_document("S1: @A > $x\\nS2: @RESPOND ($x)"), 10, "$y")]
+    ['y', 'y']
+    """
+    named = named_at(document, offset)
+    if named is None or (named.here.entity.kind is Kind.STEP and not named.writes):
+        raise CallsheetError.single(
+            "LSP002",
+            "no variable and no step is named here",
+            help="put the cursor on $name or on a step's id",
+        )
+    entity = named.here.entity
+    name = new.strip().removeprefix("$") if entity.kind is Kind.VARIABLE else new.strip()
+    _check_name(document, entity, name)
+    if name != entity.name:
+        _check_clash(document, named, name)
+    return tuple(Edit(o.span, name) for o in named.all)
+
+
+def _check_name(document: PlanDocument, entity: Entity, name: str) -> None:
+    if entity.kind is Kind.VARIABLE:
+        fits, what = (
+            _NAME.fullmatch(name) is not None,
+            "a variable's name is made of ASCII letters, digits and _",
+        )
+    elif document.syntax is Syntax.DAG:
+        fits = _INDEX.fullmatch(name) is not None and not _ESCAPED & set(name)
+        what = "an index is 1 to 64 characters, without quotes and backslashes"
+    else:
+        fits, what = _LABEL.fullmatch(name) is not None, "an id is made of ASCII letters, digits, _ and -"
+    if not fits:
+        raise CallsheetError.single("LSP003", f"{name[:40]!r} cannot be a name here", help=what)
+
+
+def _check_clash(document: PlanDocument, named: Named, name: str) -> None:
+    entity = named.here.entity
+    found = occurrences(document)
+    if entity.kind is Kind.STEP:
+        others = [o for o in found if o.entity.kind is Kind.STEP and o.entity != entity]
+        if any(o.entity.name.upper() == name.upper() for o in others):
+            raise _clash(f"another step is called {name}")
+        return
+    if entity.loop is None and name in (*document.inputs, *dict(document.partial.variables)):
+        raise _clash(f"${name} is given from outside")
+    taken = [o for o in found if o.entity.kind is Kind.VARIABLE and o.entity.name == name]
+    here = {o.step for o in named.all}
+    for other in taken:
+        if _would_meet(entity, here, other):
+            where = "" if other.step is None else f" in {document.steps[other.step].id}"
+            raise _clash(f"${name} is another variable{where}")
+    if document.syntax is Syntax.MICRO and re.search(rf"(?<![\w$]){name}(?!\w)", document.text):
+        raise _clash(f"the word {name} stands in the text and would be that variable")
+
+
+def _would_meet(entity: Entity, here: set[int | None], other: Occurrence) -> bool:
+    """Whether two variables of one name would be taken for one another."""
+    if other.entity.loop is None:
+        return True
+    return entity.loop is None and other.step in here
+
+
+def _clash(message: str) -> CallsheetError:
+    return CallsheetError.single("LSP004", message, help="choose a name that nothing else has")

@@ -1,0 +1,108 @@
+"""What each word of a text is, for editors that colour by meaning: the scan, and what the plan adds.
+
+In: a `PlanDocument`, what is known. Out: pieces on single lines, in order, with a kind and modifiers. The
+plan tells which variables are a loop's own, where they are set, and which tools only read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from callsheet.diagnostics import Span
+from callsheet.frontends.spelling import Syntax
+from callsheet.ir import Call
+from callsheet.views.editor.document import PlanDocument
+from callsheet.views.editor.knowledge import NOTHING, Knowledge
+from callsheet.views.editor.occurrences import Kind, Role, occurrences
+from callsheet.views.highlight.rules import Scope
+from callsheet.views.highlight.scan import scan
+
+KINDS: dict[Scope, str] = {
+    Scope.COMMENT: "comment",
+    Scope.MARKER: "macro",
+    Scope.LABEL: "label",
+    Scope.KEYWORD: "keyword",
+    Scope.WORD: "keyword",
+    Scope.OPERATION: "function",
+    Scope.TOOL: "function",
+    Scope.VARIABLE: "variable",
+    Scope.PATH: "property",
+    Scope.CAST: "type",
+    Scope.ARGUMENT: "parameter",
+    Scope.STRING: "string",
+    Scope.ESCAPE: "regexp",
+    Scope.NUMBER: "number",
+    Scope.CONSTANT: "keyword",
+    Scope.OPERATOR: "operator",
+}
+"""The protocol's word for each scope; brackets have none."""
+TYPES = tuple(dict.fromkeys(KINDS.values()))
+DECLARATION, READONLY, LIBRARY = "declaration", "readonly", "defaultLibrary"
+MODIFIERS = (DECLARATION, READONLY, LIBRARY)
+"""Where a name is set; a tool that only reads, a loop's variable; an operation of callsheet itself."""
+
+
+class Token(NamedTuple):
+    """A piece of one line."""
+
+    span: Span
+    kind: str
+    modifiers: tuple[str, ...] = ()
+
+
+def tokens(
+    document: PlanDocument, known: Knowledge = NOTHING, within: Span | None = None
+) -> tuple[Token, ...]:
+    """The tokens of LTP text, those of a stretch alone if one is given.
+
+    >>> from callsheet.views.editor.document import open_document
+    >>> [(t.kind, *t.modifiers) for t in tokens(open_document("S1: @A > $x"))]
+    [('label', 'declaration'), ('function',), ('operator',), ('variable', 'declaration')]
+    """
+    if document.syntax is not Syntax.LTP:
+        return ()
+    return tuple(_tokens(document, known, within or Span(0, len(document.text))))
+
+
+def _tokens(document: PlanDocument, known: Knowledge, within: Span) -> Iterator[Token]:
+    text = document.text
+    told = _told(document, known)
+    for span, scope in scan(text):
+        kind = KINDS.get(scope)
+        if kind is None or span.end <= within.start or span.start >= within.end:
+            continue
+        modifiers = told.get(span.start, ())
+        if scope is Scope.OPERATION:
+            modifiers = (*modifiers, LIBRARY)
+        for line in _lines(text, span):
+            yield Token(line, kind, modifiers)
+
+
+def _told(document: PlanDocument, known: Knowledge) -> dict[int, tuple[str, ...]]:
+    """What the plan says of the pieces that begin at these offsets."""
+    told: dict[int, tuple[str, ...]] = {}
+    for found in occurrences(document):
+        own = (DECLARATION,) if found.role is Role.WRITE else ()
+        loop = (READONLY,) if found.entity.loop is not None else ()
+        start = found.span.start
+        if found.entity.kind is Kind.VARIABLE:
+            before = document.text[max(start - 2, 0) : start]
+            start -= 2 if before == "${" else 1 if before.endswith("$") else 0
+        if own or loop:
+            told[start] = (*own, *loop)
+    for step in document.steps:
+        if isinstance(step.action, Call) and step.action.span is not None:
+            spec = known.tools.get(step.action.tool)
+            if spec is not None and spec.effect.only_reads:
+                told[step.action.span.start] = (READONLY,)
+    return told
+
+
+def _lines(text: str, span: Span) -> Iterator[Span]:
+    start = span.start
+    for line in text[slice(*span)].splitlines(keepends=True):
+        end = start + len(line.rstrip("\r\n"))
+        if end > start:
+            yield Span(start, end)
+        start += len(line)

@@ -1,0 +1,69 @@
+"""LTP text for Pygments: pages, terminals and code blocks colour plans once callsheet is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from pygments.lexer import Lexer
+from pygments.token import (
+    Comment,
+    Keyword,
+    Name,
+    Number,
+    Operator,
+    Punctuation,
+    String,
+    Text,
+    _TokenType,  # pyright: ignore[reportPrivateUsage] - the type of all tokens has no other name
+)
+
+from callsheet.views.highlight.rules import Scope
+from callsheet.views.highlight.scan import scan
+
+TOKENS: dict[Scope, _TokenType] = {
+    Scope.COMMENT: Comment.Single,
+    Scope.MARKER: Keyword.Namespace,
+    Scope.LABEL: Name.Label,
+    Scope.KEYWORD: Keyword,
+    Scope.WORD: Operator.Word,
+    Scope.OPERATION: Name.Builtin,
+    Scope.TOOL: Name.Function,
+    Scope.VARIABLE: Name.Variable,
+    Scope.PATH: Name.Attribute,
+    Scope.CAST: Keyword.Type,
+    Scope.ARGUMENT: Name.Attribute,
+    Scope.STRING: String,
+    Scope.ESCAPE: String.Escape,
+    Scope.NUMBER: Number,
+    Scope.CONSTANT: Keyword.Constant,
+    Scope.OPERATOR: Operator,
+    Scope.BRACKET: Punctuation,
+}
+"""What Pygments calls each scope."""
+
+
+class LtpLexer(Lexer):
+    """Plans in LTP text.
+
+    >>> from pygments import highlight
+    >>> from pygments.formatters import NullFormatter
+    >>> highlight("S1: @RESPOND ($x)", LtpLexer(), NullFormatter())
+    'S1: @RESPOND ($x)\\n'
+    """
+
+    name = "LTP plan"
+    aliases: ClassVar[Sequence[str]] = ["ltp"]
+    filenames: ClassVar[Sequence[str]] = ["*.ltp"]
+    mimetypes: ClassVar[Sequence[str]] = ["text/x-ltp"]
+
+    def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, _TokenType, str]]:
+        """Every piece of a text with its token, white space and prose among them."""
+        at = 0
+        for span, scope in scan(text):
+            if span.start > at:
+                yield at, Text, text[at : span.start]
+            yield span.start, TOKENS[scope], text[span.start : span.end]
+            at = span.end
+        if at < len(text):
+            yield at, Text, text[at:]

@@ -1,0 +1,383 @@
+"""What is refused before a page sees it: other hosts and sites, no token, too much, too slow, too often."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import contextmanager
+
+import pytest
+from click.testing import CliRunner
+
+from apps.http.conftest import TOKEN, TOOLS, Api, raw, running
+from callsheet.apps.cli.main import main
+from callsheet.apps.http.keys import CODE_SECONDS, SESSION_SECONDS, Keys
+from callsheet.apps.http.rates import Rate, Rates
+from callsheet.apps.http.serving import Wishes, chosen_token, is_private, served_hosts
+from callsheet.apps.http.state import Bounds
+from callsheet.apps.http.table import PAGES
+from callsheet.diagnostics import CallsheetError
+
+GUARDED = [page for page in PAGES if not page.is_open]
+
+
+def path_of(page):
+    names = {"run_id": "r", "plan_id": "p", "seq": "1", "name": "strict", "code": "CHK040"}
+    return page.path.format(**names)
+
+
+@pytest.mark.parametrize(
+    "token", [None, "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer", TOKEN]
+)
+def test_nobody_gets_in_without_the_token(api, token):
+    said = api("GET", "/v1/runs", authorization=token)
+    assert (said.status, said.code) == (401, "API001")
+    assert said.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_every_page_but_the_open_ones_needs_the_token(api):
+    seen = Counter(
+        api(p.method, path_of(p), {} if p.body else None, authorization=None).status for p in GUARDED
+    )
+    assert set(seen) <= {401, 429}, "after many guesses it is 429"
+    assert seen[401] >= 15
+    assert api("GET", "/v1/nothing", authorization=None).status in (401, 429), "what there is, is not told"
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost", "", "127.0.0.1.evil"]
+)
+def test_another_host_is_not_served(api, host):
+    for path in ("/v1/health", "/v1/runs", "/"):
+        said = api("GET", path, host=host)
+        assert (said.status, said.code) == (421, "API002")
+
+
+def test_a_request_without_a_host_or_with_two_is_not_served(api):
+    for hosts in (b"", f"Host: {api.host}\r\nHost: evil\r\n".encode()):
+        answer = raw(api.url, b"GET /v1/health HTTP/1.0\r\n" + hosts + b"Connection: close\r\n\r\n")
+        assert answer.split()[1] in (b"400", b"421")
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://127.0.0.1", "file://", "http://localhost:1"]
+)
+def test_pages_of_other_sites_may_not_ask(api, origin):
+    for method in ("GET", "POST", "OPTIONS"):
+        said = api(method, "/v1/runs", origin=origin)
+        assert (said.status, said.code) == (403, "API003")
+        assert not any(name.startswith("access-control") for name in said.headers)
+    assert api("GET", "/v1/runs", origin=api.url).status == 200
+
+
+def test_what_a_browser_marks_as_cross_site_is_refused_but_for_links_to_the_viewer(api):
+    assert api("GET", "/v1/runs", sec_fetch_site="cross-site").status == 403
+    assert api("GET", "/v1/runs", sec_fetch_site="same-site").status == 403
+    assert api("GET", "/v1/runs", sec_fetch_site="same-origin").status == 200
+    assert api("GET", "/", sec_fetch_site="cross-site", authorization=None).status == 200
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        None,
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/jsonp",
+    ],
+)
+def test_a_body_that_is_not_json_by_its_type_is_refused(api, kind):
+    said = api("POST", "/v1/runs", raw=b'{"plan": "x"}', content_type=kind)
+    assert (said.status, said.code) == (415, "API004")
+    packed = api("POST", "/v1/parse", {"plan": "x"}, content_encoding="gzip")
+    assert packed.status == 415
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{", b"[]", b"null", b'{"plan": 1}', b'{"plan": "x", "plan": "y"}', b'{"plan": NaN}',
+        b'{"plan": "x", "more": 1}', b'{"plan": "\\ud800"}', b'\xff',
+        b'{"plan":' + b"[" * 200 + b"]" * 200 + b"}",
+        b"[" * 100_000, b'{"plan": ' + b"1" * 5_000 + b"}",
+    ],
+)  # fmt: skip
+def test_a_body_that_does_not_fit_is_told_what_does_not(api, body):
+    said = api("POST", "/v1/parse", raw=body)
+    assert (said.status, said.code) == (422, "API008")
+    assert said.json["diagnostics"]
+
+
+def test_a_body_that_is_too_large_is_refused_told_or_not(folder):
+    with running(folder, bounds=Bounds(most_body=2_000)) as api:
+        said = api("POST", "/v1/parse", {"plan": "x" * 3_000})
+        assert (said.status, said.code) == (413, "API005")
+        chunks = b"".join(b"3e8\r\n" + b"x" * 1_000 + b"\r\n" for _ in range(3)) + b"0\r\n\r\n"
+        head = (
+            f"POST /v1/parse HTTP/1.1\r\nHost: {api.host}\r\nAuthorization: Bearer {TOKEN}\r\n"
+            "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+        )
+        assert raw(api.url, head.encode() + chunks).startswith(b"HTTP/1.1 413")
+        assert api("POST", "/v1/parse", {"plan": "x" * 1_000}).status == 200
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(folder):
+    with running(folder, bounds=Bounds(body_seconds=0.2)) as api:
+        head = (
+            f"POST /v1/parse HTTP/1.1\r\nHost: {api.host}\r\nAuthorization: Bearer {TOKEN}\r\n"
+            'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"plan"'
+        )
+        assert raw(api.url, head.encode()).startswith(b"HTTP/1.1 408")
+
+
+def test_a_head_that_is_too_large_is_refused(api):
+    head = f"GET / HTTP/1.1\r\nHost: {api.host}\r\nConnection: close\r\nX: {'x' * 20_000}\r\n\r\n"
+    assert raw(api.url, head.encode()).startswith(b"HTTP/1.1 413")
+    assert api("GET", f"/v1/runs?plan={'x' * 20_000}").status == 413
+
+
+def test_who_asks_too_often_waits(folder):
+    with running(folder, rate=Rate(0.001, 5)) as api:
+        seen = [api("GET", "/v1/health") for _ in range(6)]
+        assert [said.status for said in seen] == [200] * 5 + [429]
+        assert seen[-1].code == "API006"
+        assert int(seen[-1].headers["retry-after"]) > 1
+
+
+def test_only_so_many_streams_are_open_at_once(folder):
+    with running(folder, bounds=Bounds(most_streams=1)) as api:
+        api.start('S1: @HOLD (name="never") > $x', run_id="r")
+        stream = api.stream("r")
+        next(stream)
+        said = api("GET", "/v1/runs/r/events")
+        assert (said.status, said.code) == (429, "API006")
+        stream.close()
+        deadline = time.monotonic() + 20
+        while api("GET", "/v1/health").json["running"] and time.monotonic() < deadline:
+            again = api.stream("r")
+            try:
+                next(again)
+                break
+            except AssertionError:
+                time.sleep(0.05)
+            finally:
+                again.close()
+        else:
+            raise AssertionError("the place of a stream that was closed is not free again")
+
+
+def test_a_method_or_a_page_that_is_not_there_is_told_so(api):
+    for path in {page.path for page in PAGES}:
+        methods = {page.method for page in PAGES if page.path == path}
+        there = path_of(next(page for page in PAGES if page.path == path))
+        for method in ("PATCH", "TRACE", "HEAD", "OPTIONS"):
+            said = api(method, there)
+            assert said.status == 405, (method, there)
+            assert methods == set(said.headers["allow"].split(", "))
+    said = api("GET", "/v1/run")
+    assert (said.status, said.code) == (404, "API009")
+    assert api("GET", "/v1/runs/").status == 404
+
+
+def test_every_answer_has_the_headers_that_protect_browsers(api):
+    for path in ("/", "/v1/runs", "/v1/none", "/assets/page.js", "/assets/none"):
+        headers = api("GET", path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "DENY"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert "server" not in headers
+    assert api("GET", "/v1/runs").headers["cache-control"] == "no-store"
+
+
+def test_no_state_is_changed_by_get():
+    assert {page.method for page in PAGES if page.body is not None} <= {"POST", "PUT"}
+
+
+def test_the_viewers_files_are_those_of_the_package_alone(api):
+    assert api("GET", "/", authorization=None).status == 200
+    for name in ("..%2fapp.py", "%2e%2e/app.py", "../app.py", "page.js/", "__init__.py", "nothing.js"):
+        assert api("GET", f"/assets/{name}", authorization=None).status == 404
+
+
+# ---------------------------------------------------------------- browsers
+
+
+def cookie_of(said):
+    return said.headers["set-cookie"].partition(";")[0]
+
+
+def test_a_browser_signs_in_with_the_printed_code_once(api):
+    said = api("POST", "/v1/session", {"secret": api.code}, authorization=None, origin=api.url)
+    assert said.status == 200
+    flags = said.headers["set-cookie"].lower()
+    assert "httponly" in flags
+    assert "samesite=strict" in flags
+    cookie = cookie_of(said)
+    assert api("GET", "/v1/runs", authorization=None, cookie=cookie).status == 200
+    again = api("POST", "/v1/session", {"secret": api.code}, authorization=None)
+    assert (again.status, again.code) == (401, "API015")
+    assert api("POST", "/v1/session", {"secret": TOKEN}, authorization=None).status == 200
+
+
+def test_a_change_by_cookie_needs_the_header_that_no_form_can_send(api):
+    cookie = cookie_of(api("POST", "/v1/session", {"secret": TOKEN}, authorization=None))
+    body = {"plan": "S1: @ADD (a=1) > $x", "run_id": "r"}
+    said = api("POST", "/v1/runs", body, authorization=None, cookie=cookie)
+    assert (said.status, said.code) == (403, "API014")
+    assert api("POST", "/v1/runs", body, authorization=None, cookie=cookie, x_callsheet="1").status == 202
+    assert api("DELETE", "/v1/session", authorization=None, cookie=cookie, x_callsheet="1").status == 204
+    assert api("GET", "/v1/runs", authorization=None, cookie=cookie).status == 401
+
+
+def test_guessing_is_slowed_down_and_who_has_the_token_is_not(api):
+    statuses = {api("POST", "/v1/session", {"secret": "x"}, authorization=None).status for _ in range(40)}
+    assert statuses == {401, 429}
+    assert api("GET", "/v1/runs").status == 200
+
+
+def test_keys_end():
+    now = [0.0]
+    keys = Keys("t" * 32, lambda: now[0])
+    late, code = keys.new_code(), keys.new_code()
+    cookie = keys.sign_in(code)
+    assert cookie is not None
+    assert keys.takes_session(cookie)
+    now[0] = CODE_SECONDS
+    assert keys.sign_in(late) is None
+    now[0] = SESSION_SECONDS
+    assert not keys.takes_session(cookie)
+    first = keys.sign_in("t" * 32)
+    for _ in range(300):
+        keys.sign_in("t" * 32)
+    assert not keys.takes_session(first or ""), "only so many are kept"
+
+
+def test_a_bucket_fills_again():
+    now = [0.0]
+    rates = Rates(Rate(2.0, 2), lambda: now[0])
+    assert [rates.wait("a") for _ in range(3)] == [0.0, 0.0, 0.5]
+    assert rates.wait("b") == 0.0
+    now[0] = 0.5
+    assert rates.wait("a") == 0.0
+    assert Rates(Rate(0, 0)).wait("a") == 0.0
+
+
+# ---------------------------------------------------------------- at the start
+
+
+def codes(caught):
+    return [d.code for d in caught.value.diagnostics]
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "", "192.168.1.1", "example.com", "127.0.0.1.example"])
+def test_a_public_address_without_a_token_is_refused(address):
+    with pytest.raises(CallsheetError) as caught:
+        Wishes(address=address).check()
+    assert codes(caught) == ["API012"]
+    Wishes(address=address, token="t" * 32).check()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])
+def test_this_machine_is_private(address):
+    assert is_private(address)
+    Wishes(address=address).check()
+
+
+def test_the_hosts_of_a_public_address_are_named_by_the_operator():
+    assert served_hosts(Wishes(address="0.0.0.0", allow_hosts=("Plans.example",)), 80) == {"plans.example"}
+    assert "127.0.0.1:8420" in served_hosts(Wishes(), 8420)
+    assert "127.0.0.1" in served_hosts(Wishes(), 80)
+
+
+def test_a_token_is_taken_from_a_file_of_ones_own_or_the_environment(tmp_path, monkeypatch):
+    path = tmp_path / "token"
+    path.write_text("f" * 32 + "\n")
+    path.chmod(0o600)
+    assert chosen_token(path) == ("f" * 32, False)
+    path.chmod(0o644)
+    for make in (lambda: None, lambda: path.chmod(0o600) or path.write_text("short"), path.unlink):
+        make()
+        with pytest.raises(CallsheetError) as caught:
+            chosen_token(path)
+        assert codes(caught) == ["API019"]
+    monkeypatch.setenv("CALLSHEET_TOKEN", "e" * 32)
+    assert chosen_token(None) == ("e" * 32, False)
+    monkeypatch.setenv("CALLSHEET_TOKEN", "e" * 31 + "ü")
+    with pytest.raises(CallsheetError):
+        chosen_token(None)
+    monkeypatch.delenv("CALLSHEET_TOKEN")
+    first, second = chosen_token(None), chosen_token(None)
+    assert first[1]
+    assert first[0] != second[0]
+
+
+@contextmanager
+def spawn(folder, *line):
+    (folder / "tools.py").write_text(TOOLS)
+    command = [sys.executable, "-c", "from callsheet.apps.cli.main import main; main()", "serve", *line]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_command_prints_its_token_once_and_stops_at_a_signal(folder):
+    with spawn(folder, "--port", "0", "--json", "--tools", "tools.py", "--drain", "0") as process:
+        told = json.loads(process.stdout.readline())
+        host, port = told["url"].removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            lines = [
+                "GET /v1/runs HTTP/1.0",
+                f"Host: {host}:{port}",
+                f"Authorization: Bearer {told['token']}",
+            ]
+            connection.sendall("\r\n".join([*lines, "", ""]).encode())
+            assert connection.recv(100).startswith(b"HTTP/1.1 200")
+        api = Api(told["url"], folder, told["token"])
+        api.start('S1: @HOLD (name="never") > $x', run_id="r")
+        stream = api.stream("r")
+        next(stream)
+        process.send_signal(signal.SIGINT)
+        assert [name for name, _, _ in stream if name == "end"] == []
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert told["token"] not in out + err
+    assert "Traceback" not in err
+
+
+def test_a_server_that_is_killed_loses_no_run_that_it_has_answered_for(folder):
+    port_line = ("--port", "0", "--json", "--tools", "tools.py", "--running", "1")
+    with spawn(folder, *port_line, "--journal", "journal.db") as process:
+        told = json.loads(process.stdout.readline())
+        api = Api(told["url"], folder, told["token"])
+        for n in range(3):
+            api.start('S1: @HOLD (name="go") > $x', "S2: @RESPOND ($x)", run_id=f"r{n}")
+        api.until("r0", "running")
+        process.kill()
+    (folder / "go").touch()
+    with running(folder) as api:
+        assert {run["status"] for run in api.get("/v1/runs")["runs"]} == {"interrupted"}
+        for n in range(3):
+            assert api("POST", f"/v1/runs/r{n}/resume").status == 202
+            assert api.ended(f"r{n}")["response"] == "go"
+
+
+def test_the_command_refuses_what_is_not_safe(folder):
+    for line, code in [
+        (("--host", "0.0.0.0", "--no-auth"), "API012"),
+        (("--host", "203.0.113.7", "--port", "0"), "API018"),
+        (("--token-file", "nothing"), "API019"),
+    ]:
+        result = CliRunner().invoke(main, ["serve", *line])
+        assert result.exit_code == 2, result.stderr
+        assert code in result.stderr

@@ -1,0 +1,337 @@
+"""Plans are run for clients: to an end, to a question, to where they were cancelled; nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from mcp.client.client import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult
+
+from mcp_room import Room
+
+PLAN = 'S1: @LOOK (what=$what) > $seen\nS2: @SEND (text="$seen") > $sent\nS3: @RESPOND ($sent)'
+SLOW = 'S1: @LOOK (what="tea") > $seen\nS2: @SLOW (text=$seen) > $said\nS3: @RESPOND ($said)'
+ASKS = 'S1: @ASK_HUMAN ("Which tea?", options=["green", "black"]) > $tea\nS2: @RESPOND ("You want", $tea)'
+
+
+def answered(**content: Any) -> ElicitResult:
+    return ElicitResult(action="accept", content=content)
+
+
+async def execute(client: Client, text: str, **given: Any) -> CallToolResult:
+    return await client.call_tool("plan_execute", {"ltp_text": text, **given})
+
+
+async def begun(room: Room, line: str) -> None:
+    """Wait until a call has reached its tool."""
+    async with asyncio.timeout(20):
+        while line not in room.calls:  # noqa: ASYNC110 - the tool tells it by a file
+            await asyncio.sleep(0.01)
+
+
+async def test_a_plan_is_run_and_its_steps_are_told_before_the_answer(room: Room, mode: str) -> None:
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
+
+    async with room.client(mode) as client:
+        given = {"ltp_text": PLAN, "variables": {"what": "tea"}}
+        answer = await client.call_tool("plan_execute", given, progress_callback=hear)
+        heard = list(told)
+        data = answer.structured_content
+        story = (await client.call_tool("explain_run", {"run_id": data["run_id"]})).structured_content
+    assert not answer.is_error
+    assert (data["status"], data["response"]) == ("done", "sent seen tea")
+    assert room.calls == ["look tea", "send seen tea"]
+    assert [(progress, total) for progress, total, _ in heard] == [(1, 3), (2, 3), (3, 3)]
+    assert heard[1][2] == "S2 done: @SEND (text=$seen)"
+    assert [step["outcome"] for step in story["steps"]] == ["ok", "ok", "ok"]
+    assert answer.content[1].uri == f"callsheet://runs/{data['run_id']}/report"
+
+
+async def test_a_loop_tells_more_steps_than_the_plan_has_and_no_total_then(room: Room, mode: str) -> None:
+    told: list[tuple[float, float | None]] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total))
+
+    text = 'S1: @CALC ("$n + 1") > $n\nS2: ?IF ($n < 5) THEN GOTO S1\nS3: @RESPOND ($n)'
+    async with room.client(mode) as client:
+        await client.call_tool(
+            "plan_execute", {"ltp_text": text, "variables": {"n": 0}}, progress_callback=hear
+        )
+    counts = [progress for progress, _ in told]
+    assert counts == sorted(set(counts))
+    assert counts[-1] > 3
+    assert told[-1][1] is None
+
+
+async def test_a_plan_that_fails_is_an_error_with_its_run(room: Room, mode: str) -> None:
+    graph = '{"steps": [{"index": "1", "title": "", "tool": "broken", "args": {}, "depends_on": []}]}'
+    async with room.client(mode) as client:
+        answer = await execute(client, graph)
+    assert answer.is_error
+    assert (answer.structured_content["status"], answer.structured_content["ended_at"]) == ("failed", "1")
+    assert "it is broken" in answer.content[0].text
+
+
+async def test_a_plan_with_errors_does_not_run(room: Room, mode: str) -> None:
+    async with room.client(mode) as client:
+        answer = await execute(client, "S1: @NO_SUCH () > $x\nS2: @RESPOND ($x)")
+        runs = await client.call_tool("list_runs", {})
+    assert answer.is_error
+    rows = answer.structured_content["diagnostics"]
+    assert [row["code"] for row in rows if row["severity"] == "error"] == ["CHK040"]
+    assert runs.structured_content["runs"] == []
+
+
+async def test_what_the_policy_refuses_does_not_run(room: Room, mode: str) -> None:
+    async with room.client(mode, policy="strict") as client:
+        answer = await execute(
+            client, 'S1: @EXEC_CODE (code="print(1)", language="python") > $x\nS2: @SEND (text=$x)'
+        )
+        runs = await client.call_tool("list_runs", {})
+    assert answer.is_error
+    assert any(row["code"].startswith("POL1") for row in answer.structured_content["diagnostics"])
+    assert runs.structured_content["runs"] == []
+    assert room.calls == []
+
+
+async def test_limits_hold_for_every_plan(room: Room, mode: str) -> None:
+    from callsheet.machine import Limits
+
+    async with room.client(mode, limits=Limits(max_calls=1)) as client:
+        answer = await execute(client, PLAN, variables={"what": "tea"})
+    assert answer.is_error
+    assert room.calls == ["look tea"]
+
+
+@pytest.mark.parametrize(
+    ("said", "calls", "response"),
+    [
+        (answered(approve=True), ["look tea", "send seen tea"], "sent seen tea"),
+        (answered(approve=False, note="not today"), ["look tea"], "not today"),
+        (ElicitResult(action="decline"), ["look tea"], "denied"),
+    ],
+)
+async def test_a_person_at_the_client_says_yes_or_no_to_exactly_this_call(
+    room: Room, mode: str, said: ElicitResult, calls: list[str], response: str
+) -> None:
+    async with room.client(mode, lambda _: said, approve=("SEND",)) as client:
+        answer = await execute(client, PLAN, variables={"what": "tea"})
+    (form,) = room.asked
+    assert 'text = "seen tea"' in form.message
+    assert "callsheet approve" not in form.message
+    assert room.calls == calls
+    assert response in answer.structured_content["response"]
+
+
+async def test_a_form_that_is_put_away_answers_nothing_and_the_run_waits(room: Room, mode: str) -> None:
+    async with room.client(mode, lambda _: ElicitResult(action="cancel"), approve=("SEND",)) as client:
+        answer = await execute(client, PLAN, variables={"what": "tea"})
+    assert answer.structured_content["status"] == "waiting"
+    assert not answer.is_error
+    assert f"callsheet approve {answer.structured_content['run_id']} S2" in answer.content[0].text
+
+
+async def test_a_question_offers_its_options_and_takes_the_answer(room: Room, mode: str) -> None:
+    async with room.client(mode, lambda _: answered(answer="black")) as client:
+        answer = await execute(client, ASKS)
+    (form,) = room.asked
+    assert form.requested_schema["properties"]["answer"]["enum"] == ["green", "black"]
+    assert answer.structured_content["response"] == "You want black"
+
+
+@pytest.mark.parametrize(
+    ("schema", "said", "value"),
+    [
+        ('{"type": "integer", "minimum": 1}', 7, 7),
+        (
+            '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}',
+            '{"n": 3}',
+            {"n": 3},
+        ),
+        ('{"type": "boolean"}', True, True),
+    ],
+)
+async def test_an_answer_is_of_the_kind_that_the_step_wants(
+    room: Room, mode: str, schema: str, said: Any, value: Any
+) -> None:
+    text = f'S1: @ASK_HUMAN ("How many?", schema={schema}) > $n\nS2: @RESPOND ("ok")'
+    async with room.client(mode, lambda _: answered(answer=said)) as client:
+        answer = await execute(client, text)
+    assert answer.structured_content["variables"]["n"] == value
+
+
+async def test_questions_one_after_another_are_asked_and_steps_told_once(room: Room, mode: str) -> None:
+    told: list[float] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        told.append(progress)
+
+    def say(form: ElicitRequestParams) -> ElicitResult:
+        return answered(answer="green") if "Which tea" in form.message else answered(approve=True)
+
+    text = 'S1: @ASK_HUMAN ("Which tea?") > $tea\nS2: @SEND (text=$tea) > $sent\nS3: @RESPOND ($sent)'
+    async with room.client(mode, say, approve=("SEND",)) as client:
+        answer = await client.call_tool("plan_execute", {"ltp_text": text}, progress_callback=hear)
+    assert answer.structured_content["response"] == "sent green"
+    assert len(room.asked) == 2
+    assert told == [1, 2, 3]
+
+
+async def test_what_a_client_hands_back_is_only_what_it_was_given(room: Room) -> None:
+    async with room.client("2026-07-28", lambda _: answered(answer="green")) as client:
+        asked = await client.session.call_tool("plan_execute", {"ltp_text": ASKS}, allow_input_required=True)
+        state = asked.request_state
+        given = {"ltp_text": ASKS, "variables": {"another": 1}}
+        for arguments, wrong in (
+            ({"ltp_text": ASKS}, "made up"),
+            ({"ltp_text": ASKS}, f"{state}x"),
+            (given, state),
+        ):
+            with pytest.raises(MCPError, match="requestState"):
+                await client.call_tool("plan_execute", arguments, request_state=wrong)
+        (run,) = (await client.call_tool("list_runs", {})).structured_content["runs"]
+    assert run["status"] == "waiting"
+
+
+async def test_without_forms_the_answer_says_what_the_run_waits_for(room: Room, mode: str) -> None:
+    async with room.client(mode) as client:
+        answer = await execute(client, ASKS)
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        run_id = answer.structured_content["run_id"]
+        with pytest.raises(MCPError):
+            await client.call_tool("answer_run", {"run_id": run_id, "key": "S1", "verdict": "approve"})
+    (ask,) = answer.structured_content["waiting"]
+    assert (ask["prompt"], ask["options"]) == ("Which tea?", ["green", "black"])
+    assert f"callsheet approve {run_id}" in answer.content[0].text
+    assert "answer_run" not in names
+
+
+async def test_where_it_is_allowed_a_client_without_forms_answers_by_a_tool(room: Room, mode: str) -> None:
+    async with room.client(mode, lets_clients_answer=True) as client:
+        assert "answer_run" in {tool.name for tool in (await client.list_tools()).tools}
+        run_id = (await execute(client, ASKS)).structured_content["run_id"]
+        given = {"run_id": run_id, "key": "S1", "verdict": "answer", "value": "green"}
+        wrong = await client.call_tool("answer_run", given | {"value": "red"})
+        taken = await client.call_tool("answer_run", given)
+        answer = await client.call_tool("resume_run", {"run_id": run_id})
+    assert "RUN031" in wrong.content[0].text
+    assert not taken.is_error
+    assert answer.structured_content["response"] == "You want green"
+
+
+async def test_a_client_with_forms_is_not_offered_to_answer_by_itself(room: Room, mode: str) -> None:
+    async with room.client(mode, lambda _: answered(), lets_clients_answer=True) as client:
+        assert "answer_run" not in {tool.name for tool in (await client.list_tools()).tools}
+
+
+async def test_a_call_that_is_cancelled_leaves_a_run_that_goes_on_later(room: Room, mode: str) -> None:
+    async with room.client(mode, lambda _: answered(decision="retry")) as client:
+        calling = asyncio.create_task(execute(client, SLOW))
+        await begun(room, "slow seen tea")
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        async with asyncio.timeout(20):
+            while (await stands(client))["status"] == "running":  # noqa: ASYNC110 - nothing rings
+                await asyncio.sleep(0.02)
+        room.let_go()
+        answer = await client.call_tool("resume_run", {"run_id": "last"})
+    (form,) = room.asked
+    assert "whether it took place is not known" in form.message
+    assert answer.structured_content["response"] == "slowly seen tea"
+    assert room.calls == ["look tea", "slow seen tea", "slow seen tea"]
+
+
+async def stands(client: Client) -> dict[str, Any]:
+    (run,) = (await client.call_tool("list_runs", {})).structured_content["runs"]
+    return run
+
+
+@pytest.mark.parametrize(
+    ("said", "response"),
+    [
+        (answered(decision="skip"), ""),
+        (answered(decision="it took place", value='"brewed"'), "brewed"),
+    ],
+)
+async def test_a_person_decides_what_becomes_of_a_call_in_doubt(
+    room: Room, mode: str, said: ElicitResult, response: str
+) -> None:
+    async with room.client(mode) as client:
+        calling = asyncio.create_task(execute(client, SLOW))
+        await begun(room, "slow seen tea")
+        calling.cancel()
+        await asyncio.wait({calling})
+    async with room.client(mode) as client:
+        answer = await client.call_tool("resume_run", {"run_id": "last"})
+        assert answer.structured_content["status"] == "in_doubt"
+        assert "callsheet decide" in answer.content[0].text
+    async with room.client(mode, lambda _: said) as client:
+        answer = await client.call_tool("resume_run", {"run_id": "last"})
+    assert answer.structured_content["response"] == response
+    assert room.calls == ["look tea", "slow seen tea"]
+
+
+async def test_a_run_goes_on_without_its_caller_and_is_ended_for_good(room: Room, mode: str) -> None:
+    async with room.client(mode) as client:
+        started = await execute(client, SLOW, wait=False)
+        assert started.structured_content["status"] == "running"
+        await begun(room, "slow seen tea")
+        run_id = started.structured_content["run_id"]
+        told = await client.call_tool("explain_run", {"run_id": run_id})
+        assert told.structured_content["status"] == "running"
+        ended = await client.call_tool("cancel_run", {"run_id": run_id, "reason": "enough"})
+        again = await client.call_tool("cancel_run", {"run_id": run_id})
+    assert (ended.structured_content["status"], ended.structured_content["error"]) == ("cancelled", "enough")
+    assert "JRN032" in again.content[0].text
+
+
+async def test_a_kept_plan_is_run_by_its_id_with_its_parameters(room: Room, mode: str) -> None:
+    async with room.client(mode) as client:
+        kept = await client.call_tool("save_plan", {"ltp_text": PLAN, "plan_id": "tell", "goal": "Tell it"})
+        taken = await client.call_tool("save_plan", {"ltp_text": PLAN, "plan_id": "tell"})
+        listed = await client.call_tool("list_plans", {})
+        answer = await client.call_tool("plan_execute", {"plan_id": "tell", "variables": {"what": "tea"}})
+    assert not kept.is_error
+    assert "PLN003" in taken.content[0].text
+    assert [(plan["id"], plan["goal"]) for plan in listed.structured_content["plans"]] == [
+        ("tell", "Tell it")
+    ]
+    assert answer.structured_content["response"] == "sent seen tea"
+
+
+async def test_a_secret_is_sealed_and_stands_in_no_answer(room: Room, mode: str) -> None:
+    async with room.client(mode) as client:
+        given = {"variables": {"what": "hunter2-hunter2"}, "secrets": ["what"]}
+        answer = await execute(client, PLAN, **given)
+        told = await client.call_tool("explain_run", {"run_id": "last"})
+    assert room.calls[0] == "look hunter2-hunter2"
+    assert "hunter2" not in str(answer.structured_content["variables"])
+    assert "hunter2" not in str(told.model_dump())
+
+
+async def test_a_model_makes_plans_which_are_kept_and_run(room: Room, mode: str) -> None:
+    async with room.client(mode, model=True) as client:
+        text = await client.call_tool("compile_plan", {"goal": "Look at tea", "save_as": "tea"})
+        again = await client.call_tool("compile_plan", {"goal": "Look at tea"})
+        made = await client.call_tool("plan_create", {"goal": "Look at tea", "plan_id": "graph"})
+        done = await client.call_tool("plan_create_and_execute", {"goal": "Look at tea"})
+    assert text.structured_content["saved"] == {"id": "tea", "version": 1}
+    assert (text.structured_content["from"], again.structured_content["from"]) == ("model", "library")
+    assert [step["does"] for step in made.structured_content["steps"]] == ['@LOOK (what="tea")']
+    assert done.structured_content["status"] == "done"
+    assert room.calls == ["look tea"]
+
+
+async def test_without_a_model_no_plan_is_made(room: Room, mode: str) -> None:
+    async with room.client(mode) as client:
+        answer = await client.call_tool("plan_create_and_execute", {"goal": "Look at tea"})
+    assert answer.is_error
+    assert "PLN011" in answer.content[0].text

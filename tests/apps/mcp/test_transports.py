@@ -1,0 +1,278 @@
+"""`callsheet mcp` as clients start it: over standard input and output, over HTTP, with the inspector."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx2
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from callsheet.apps.session import Setup, choose_servers
+from mcp_room import TOOLS
+
+COMMAND = (sys.executable, "-m", "callsheet")
+PLAN = 'S1: @LOOK (what="tea") > $seen\nS2: @CHATTER () > $said\nS3: @RESPOND ($seen)'
+MODES = ["2026-07-28", "legacy"]
+CHATTER = """
+
+@tool(effect="read")
+def chatter() -> str:
+    print("what stands on standard output belongs to the protocol")
+    return "ok"
+"""
+
+
+def environment(folder: Path) -> dict[str, str]:
+    names = ("PATH", "PYTHONPATH", "LANG")
+    own = {"HOME": str(folder), "CALLSHEET_MODELS": str(folder / "models"), "CALLSHEET_TOKEN": TOKEN}
+    return {name: os.environ[name] for name in names if name in os.environ} | own
+
+
+TOKEN = "a-token-of-the-tests-of-32-characters"
+CLIENT = {"name": "t", "version": "1"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("mcp")
+    (made / "tools.py").write_text(TOOLS + CHATTER)
+    return made
+
+
+def arguments(folder: Path, *more: str) -> list[str]:
+    return [
+        *COMMAND[1:],
+        "mcp",
+        "--tools",
+        str(folder / "tools.py"),
+        "--journal",
+        str(folder / "j.db"),
+        *more,
+    ]
+
+
+async def use(client: Client) -> None:
+    """Do what every client does, and see that it works."""
+    names = {tool.name for tool in (await client.list_tools()).tools}
+    assert {"parse_plan", "validate_plan", "visualize_plan", "plan_execute"} <= names
+    answer = await client.call_tool("plan_execute", {"ltp_text": PLAN})
+    assert answer.structured_content["response"] == "seen tea"
+    assert (await client.list_resources()).resources
+    assert (await client.list_prompts()).prompts
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_client_speaks_over_standard_input_and_output(folder: Path, mode: str) -> None:
+    server = StdioServerParameters(
+        command=sys.executable, args=arguments(folder), env=environment(folder), cwd=str(folder)
+    )
+    async with Client(server, mode=mode) as client:
+        await use(client)
+
+
+def test_the_process_ends_when_its_client_is_gone_and_the_run_goes_on_later(folder: Path) -> None:
+    journal = folder / "ends.db"
+    with subprocess.Popen(
+        [sys.executable, *arguments(folder, "--journal", str(journal))],
+        cwd=folder,
+        env=environment(folder),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        about = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        }
+        slow = 'S1: @LOOK (what="x") > $a\nS2: @SLOW (text=$a) > $b\nS3: @RESPOND ($b)'
+        for message in (
+            {"id": 1, "method": "initialize", "params": about},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/call", "params": {
+                "name": "plan_execute", "arguments": {"ltp_text": slow}, "_meta": {"progressToken": "p"},
+            }},
+        ):  # fmt: skip
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        process.stdin.flush()
+        heard = [json.loads(process.stdout.readline()) for _ in range(2)]
+        assert heard[0]["result"]["serverInfo"]["name"] == "callsheet"
+        assert heard[1]["params"]["message"].startswith("S1 done")
+        process.stdin.close()
+        assert process.wait(30) == 0
+    shown = subprocess.run(
+        [*COMMAND, "runs", "--json", "--journal", str(journal)],
+        capture_output=True,
+        check=True,
+        env=environment(folder),
+    )
+    (run,) = json.loads(shown.stdout)
+    assert run["status"] in ("in_doubt", "interrupted")
+
+
+class Web(NamedTuple):
+    url: str
+    process: subprocess.Popen[str]
+
+
+@pytest.fixture(scope="module")
+def web(folder: Path) -> Generator[Web]:
+    """A server on a port of its own."""
+    with subprocess.Popen(
+        [sys.executable, *arguments(folder, "--http", "0")],
+        cwd=folder,
+        env=environment(folder),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        assert line.startswith("callsheet mcp listens at http://127.0.0.1:"), line
+        yield Web(line.split()[-1], process)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+@asynccontextmanager
+async def over_http(url: str, mode: str) -> AsyncGenerator[Client]:
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=30) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_client_speaks_over_http(web: Web, mode: str) -> None:
+    async with over_http(web.url, mode) as client:
+        await use(client)
+
+
+_ASK = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+_KNOWN = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status"),
+    [
+        ({}, _ASK, 401),
+        ({"Authorization": "Bearer another-token-of-the-tests"}, _ASK, 401),
+        ({"Authorization": f"Basic {TOKEN}"}, _ASK, 401),
+        (_KNOWN | {"Host": "evil.test"}, _ASK, 421),
+        (_KNOWN | {"Host": "127.0.0.1:1"}, _ASK, 421),
+        (_KNOWN | {"Origin": "http://evil.test"}, _ASK, 403),
+        (_KNOWN | {"Origin": "null"}, _ASK, 403),
+        (_KNOWN, "{", 400),
+        (_KNOWN, [_ASK] * 2, 400),
+        (_KNOWN, "x" * 5_000_000, 413),
+    ],
+)
+async def test_a_request_that_is_none_of_a_known_client_is_refused(
+    web: Web, headers: dict[str, str], body: Any, status: int
+) -> None:
+    sent = body if isinstance(body, str) else json.dumps(body)
+    more = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    async with httpx2.AsyncClient(timeout=30) as http:
+        answer = await http.post(web.url, content=sent, headers=more | headers)
+    assert answer.status_code == status
+    assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "says"),
+    [
+        (["--http", "0.0.0.0:0"], "MCP002", "0.0.0.0 is an address of the network"),
+        (["--http", "evil.test:80"], "MCP002", "evil.test"),
+        (["--http", "99999"], "CFG010", "no address to listen on"),
+        (["--http", "0", "--token-file", "tools.py"], "API019", "tools.py"),
+        (["--http", "0", "--token-file", "no-such-file"], "API019", "cannot be read"),
+    ],
+)
+def test_a_command_line_that_cannot_be_served_is_refused(
+    folder: Path, given: list[str], code: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from click.testing import CliRunner
+
+    from callsheet.apps.cli.main import main
+
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(main, ["mcp", *given])
+    assert result.exit_code == 2
+    assert code in result.stderr
+    assert says in result.stderr
+
+
+def test_a_port_that_is_taken_is_told(folder: Path, web: Web) -> None:
+    from click.testing import CliRunner
+
+    from callsheet.apps.cli.main import main
+
+    port = web.url.rpartition(":")[2].removesuffix("/mcp")
+    result = CliRunner().invoke(main, ["mcp", "--http", port])
+    assert result.exit_code == 2
+    assert "MCP003" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"command": "callsheet", "args": ["mcp"]},
+        {"command": "/opt/bin/callsheet", "args": ["mcp", "--policy", "strict"]},
+        {"command": "uvx", "args": ["callsheet", "mcp"]},
+        {"command": "python3", "args": ["-m", "callsheet", "mcp"]},
+    ],
+)
+def test_callsheet_does_not_open_itself_where_a_client_lists_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: dict[str, Any]
+) -> None:
+    place = tmp_path / "mcp.json"
+    place.write_text(
+        json.dumps({"mcpServers": {"self": server, "other": {"command": "other", "args": ["mcp"]}}})
+    )
+    monkeypatch.setenv("CALLSHEET_MCP_CONFIG", str(place))
+    setup = Setup(workspace=tmp_path, data=tmp_path)
+    assert [each.name for each in choose_servers(setup, None).configs] == ["other"]
+    named = Setup(workspace=tmp_path, data=tmp_path, mcp_configs=(place,))
+    assert [each.name for each in choose_servers(named, None).configs] == ["self", "other"]
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+def test_the_official_inspector_finds_nothing_wrong(folder: Path, node_tool: Any, era: str) -> None:
+    node, inspector = node_tool("@modelcontextprotocol/inspector")
+    server = [sys.executable, *arguments(folder)]
+
+    def inspect(*given: str) -> subprocess.CompletedProcess[str]:
+        env = [f"-e{name}={value}" for name, value in environment(folder).items()]
+        command = [node, inspector, "--cli", "-q", "--protocol-era", era, *env, *given, "--", *server]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment(folder), timeout=60
+        )
+
+    if era == "modern":
+        listed = inspect("--method", "tools/list", "--strict")
+        assert listed.returncode == 0, listed.stderr
+        assert "plan_execute" in {tool["name"] for tool in json.loads(listed.stdout)["tools"]}
+    called = inspect(
+        "--method",
+        "tools/call",
+        "--tool-name",
+        "plan_execute",
+        "--tool-args-json",
+        json.dumps({"ltp_text": PLAN}),
+    )
+    assert called.returncode == 0, called.stderr
+    assert json.loads(called.stdout)["structuredContent"]["response"] == "seen tea"

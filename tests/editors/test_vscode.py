@@ -1,0 +1,55 @@
+"""The folder for VS Code: what it says of itself is there, and fits the server."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from callsheet.apps.lsp.desk import LANGUAGES, language_of
+
+FOLDER = Path(__file__).parents[2] / "editors" / "vscode"
+PACKAGE = json.loads((FOLDER / "package.json").read_text(encoding="utf-8"))
+
+
+def test_its_languages_are_those_of_the_server() -> None:
+    named = {language["id"]: language for language in PACKAGE["contributes"]["languages"]}
+    assert set(named) == set(LANGUAGES)
+    for name, language in named.items():
+        assert all(
+            language_of(Path(f"p{suffix}"), None) == LANGUAGES[name] for suffix in language["extensions"]
+        )
+    client = (FOLDER / "client" / "extension.js").read_text(encoding="utf-8")
+    assert {*re.findall(r'"(ltp|callsheet-\w+)"', client)} == set(LANGUAGES)
+    assert PACKAGE["activationEvents"] == [f"onLanguage:{name}" for name in LANGUAGES]
+
+
+def test_the_files_that_it_names_are_there_and_are_json() -> None:
+    contributes = PACKAGE["contributes"]
+    files = [grammar["path"] for grammar in contributes["grammars"]]
+    files += [
+        language["configuration"] for language in contributes["languages"] if "configuration" in language
+    ]
+    for name in files:
+        assert json.loads((FOLDER / name).read_text(encoding="utf-8"))
+    for grammar in contributes["grammars"]:
+        held = json.loads((FOLDER / grammar["path"]).read_text(encoding="utf-8"))
+        assert held["scopeName"] == grammar["scopeName"]
+
+
+def test_a_workspace_that_is_not_trusted_starts_no_program() -> None:
+    """What is started is a setting, so it must not be taken from a folder that somebody else made."""
+    settings = PACKAGE["contributes"]["configuration"]["properties"]
+    assert PACKAGE["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"] == [*settings]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_client_is_a_program() -> None:
+    done = subprocess.run(
+        ["node", "--check", "client/extension.js"], cwd=FOLDER, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

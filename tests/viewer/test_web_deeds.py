@@ -1,0 +1,92 @@
+"""What is done with a run in the web viewer: forks, runs again from a step, decisions on calls in doubt."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser
+from tests.apps.http.conftest import TOOLS, running
+from tests.viewer.web import browse
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    (tmp_path / "tools.py").write_text(TOOLS)
+    return tmp_path
+
+
+async def test_a_run_is_forked_with_a_variable_edited_and_run_again_after_a_yes(
+    browser: Browser, folder: Path
+):
+    with running(folder) as api:
+        run = api.start("S1: @ADD (a=1) > $a", 'S2: @NOTE (line="it is $a") > $n', name="first")
+        api.ended(run)
+        web = await browse(browser, api)
+        await web.sign_in(f"run={run}&seq=3&step=S2")
+        await web.page.click(".onwards summary")
+        await web.page.select_option(".deeds select", "a")
+        await web.page.fill(".deeds input", "9")
+        await web.page.click(".deeds button:has-text('Fork')")
+        await web.page.locator(".deeds .notice", has_text="@NOTE").wait_for()
+        assert (folder / "notes.txt").read_text() == "it is 2\n"
+        await web.page.click("text=Do it all the same")
+        await web.page.locator(".what", has_text=f"from run {run}").wait_for()
+        await web.page.locator("h1 .words", has_text="Done").wait_for()
+        assert (folder / "notes.txt").read_text() == "it is 2\nit is 9\n"
+        fork = web.page.url
+        await web.page.click(".steps .step:has-text('S1')")
+        await web.page.click(".onwards summary")
+        await web.page.click("button:has-text('Run again from S1')")
+        await web.page.click("text=Do it all the same")
+        await web.wait_for(lambda: _is_elsewhere(web.page.url, fork))
+        await web.page.locator("h1 .words", has_text="Done").wait_for()
+        assert (folder / "notes.txt").read_text().count("\n") == 3
+        await web.page.context.close()
+
+
+async def test_a_page_whose_server_is_gone_says_so(browser: Browser, folder: Path):
+    with running(folder) as api:
+        run = api.start('S1: @HOLD (name="gate") > $a')
+        web = await browse(browser, api)
+        await web.sign_in(f"run={run}")
+        await web.page.locator("h1 .words", has_text="Running").wait_for()
+    await web.page.locator(".notice", has_text="What is shown may be old").wait_for()
+    assert "Running" in await web.text("h1 .words")
+    await web.page.context.close()
+
+
+def _wait_for(path: Path) -> None:
+    for _ in range(1_000):
+        if path.exists():
+            return
+        time.sleep(0.02)
+    raise AssertionError(path)
+
+
+async def _is_elsewhere(address: str, run: str) -> bool:
+    return address.partition("&")[0] != run.partition("&")[0]
+
+
+async def test_a_call_that_may_have_taken_place_is_decided_about(browser: Browser, folder: Path):
+    with running(folder) as api:
+        run = api.start('S1: @WRITE (name="gate") > $a', 'S2: @RESPOND ("it gave $a")')
+        await asyncio.to_thread(_wait_for, folder / "gate.began")
+    with running(folder) as api:  # the first server was stopped while the call was under way
+        web = await browse(browser, api)
+        await web.sign_in(f"run={run}")
+        await web.page.locator("h1 .words", has_text="Interrupted").wait_for()
+        await web.page.locator(".waits", has_text="@WRITE may have taken place").wait_for()
+        await web.page.fill(".waits input", "seven")
+        await web.page.click("text=Go on with that")
+        await web.page.locator("h1 .words", has_text="Done").wait_for()
+        assert "it gave seven" in await web.text("#below-panel")
+        assert web.said == []
+        await web.page.context.close()

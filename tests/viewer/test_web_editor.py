@@ -1,0 +1,164 @@
+"""The plan editor in a browser, at a real server: findings as one types, repairs, proofs, runs, saving."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser
+from tests.apps.http.conftest import TOOLS, Api, running
+from tests.viewer.web import Web, browse
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+GOOD = """\
+# goal: Add up
+PLAN_START
+S1: @ADD (a=$first, b=2) > $sum
+S2: @NOTE (line="it is $sum") > $noted
+S3: @RESPOND ($sum)
+PLAN_END
+"""
+
+
+@pytest.fixture
+def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
+    monkeypatch.chdir(tmp_path)
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    (tmp_path / "tools.py").write_text(TOOLS)
+    with running(tmp_path) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def web(browser: Browser, api: Api) -> AsyncIterator[Web]:
+    made = await browse(browser, api)
+    await made.sign_in("plan")
+    await made.page.wait_for_selector("#plan-text")
+    yield made
+    await made.page.context.close()
+    assert made.said == []
+
+
+async def write(web: Web, text: str) -> None:
+    await web.page.fill("#plan-text", text)
+
+
+async def test_what_is_wrong_is_told_where_it_stands_and_repaired(web: Web):
+    await write(web, GOOD.replace("b=2)", "b=2"))
+    finding = web.page.locator(".said li", has_text="is not closed")
+    assert "line 3, column" in " ".join((await finding.inner_text()).split())
+    assert "^" in await finding.locator(".caret").inner_text()
+    assert await web.page.locator(".behind mark.is-error").count() == 1
+    assert "cannot run" in await web.text(".head-line [role=status] >> nth=-1")
+    await finding.get_by_role("button", name="line 3").click()
+    at = await web.page.evaluate(
+        "[document.activeElement.id, document.activeElement.value"
+        ".slice(0, document.activeElement.selectionStart).split('\\n').length]"
+    )
+    assert at == ["plan-text", 3]
+    await finding.get_by_role("button", name="Fix").click()
+    await web.page.locator(".status.is-ok", has_text="ready to run").wait_for()
+    assert await web.page.input_value("#plan-text") == GOOD
+
+
+async def test_a_code_is_explained_where_it_is_told(web: Web):
+    await write(web, GOOD.replace("@ADD", "@ADDD"))
+    await web.page.click(".said .code:has-text('CHK040')")
+    assert "CHK040" in await web.text(".page-of-code")
+
+
+async def test_a_plan_is_formatted_drawn_and_dry_run(web: Web):
+    await write(web, GOOD.replace("S1: @ADD (a=$first, b=2)", "S1:   @ADD ( a = $first,b=2 )"))
+    await web.page.click("text=Format")
+    await web.wait_for(
+        lambda: web.page.evaluate("document.getElementById('plan-text').value.includes('(a=$first, b=2)')")
+    )
+    await web.page.click(".head-line button:has-text('Picture')")
+    assert "S2" in await web.text(".picture")
+    await web.page.click(".head-line button:has-text('Dry run')")
+    await web.page.locator("#known-panel", has_text="2 calls").wait_for()
+    assert "@NOTE" in await web.text(".steps-told")
+
+
+async def test_a_plan_is_held_against_a_policy(web: Web):
+    await write(web, GOOD)
+    await web.page.select_option("#policy", "strict")
+    await web.page.click("button:has-text('Verify')")
+    await web.page.locator("#known-panel", has_text="under strict").wait_for()
+    await web.page.click("text=Whose data goes where")
+    await web.page.locator(".steps-told", has_text="reads $first").wait_for()
+
+
+async def test_a_run_is_given_its_variables_as_they_are_typed(web: Web):
+    await write(web, GOOD)
+    await web.page.click("#known-tab-inputs")
+    await web.page.click("button:has-text('+ $first')")
+    await web.page.fill("#input-first", "40")
+    await web.page.keyboard.press("Control+Enter")
+    await web.page.locator("h1 .words", has_text="Done").wait_for()
+    assert (web.api.folder / "notes.txt").read_text() == "it is 42\n"
+    runs = web.api.get("/v1/runs")["runs"]
+    assert [run["plan"] for run in runs] == ["Add up"]
+    await web.page.go_back()
+    await web.page.wait_for_selector("#plan-text")
+    assert await web.page.input_value("#plan-text") == GOOD  # what was written is still there
+
+
+async def test_what_speaks_against_a_run_is_told_and_nothing_runs(web: Web):
+    await write(web, GOOD.replace("@ADD", "@NOBODY"))
+    await web.page.keyboard.press("Control+Enter")
+    await web.page.locator("[role=alert]", has_text="no tool is called @NOBODY").wait_for()
+    assert web.api.get("/v1/runs")["runs"] == []
+    web.said.clear()  # the browser's own word on the 422
+
+
+async def test_a_plan_is_saved_opened_replaced_and_deleted(web: Web):
+    await write(web, GOOD)
+    await web.page.keyboard.press("Control+s")
+    await web.page.keyboard.type("sums")
+    await web.page.keyboard.press("Enter")
+    await web.page.wait_for_selector("text=saved as sums")
+    await web.page.keyboard.press("Enter")
+    await web.page.click("text=Replace it")
+    await web.page.wait_for_selector("text=saved as sums")
+    await write(web, "")
+    await web.page.evaluate("location.hash = 'plans'")
+    await web.page.click(".run:has-text('sums')")
+    await web.wait_for(
+        lambda: web.page.evaluate("(document.getElementById('plan-text') || {}).value?.includes('@ADD')")
+    )
+    assert "plan=sums" in web.page.url
+    await web.page.evaluate("location.hash = 'plans'")
+    await web.page.click("button[aria-label='Delete sums']")
+    await web.page.click("button:has-text('Delete sums')")
+    await web.page.wait_for_selector("text=None yet")
+    web.said.clear()  # the browser's own word on the 409
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 400)])
+async def test_axe_finds_nothing_serious_in_what_is_told_of_a_plan(
+    browser: Browser, api: Api, scheme: str, width: int
+):
+    web = await browse(browser, api, (width, 850), scheme)
+    await web.sign_in("plan")
+    await web.page.wait_for_selector("#plan-text")
+    await write(web, GOOD.replace("@NOTE", "@NOTES"))
+    await web.page.wait_for_selector(".said")
+    assert await web.grave() == []
+    await write(web, GOOD)
+    for name, shown in (
+        ("Picture", ".picture"),
+        ("Dry run", ".steps-told"),
+        ("Verify", "#known-panel .status"),
+    ):
+        await web.page.click(f".head-line button:has-text('{name}')")
+        await web.page.wait_for_selector(shown)
+        assert await web.grave() == [], name
+    await web.page.click("#known-tab-inputs")
+    assert await web.grave() == []
+    assert await web.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    await web.page.context.close()

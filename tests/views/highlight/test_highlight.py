@@ -1,0 +1,166 @@
+"""Colours are those of the parser: each part of a plan that it reads is what the table calls it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
+
+from callsheet.diagnostics import Span
+from callsheet.frontends.ltp import format_plan, parse
+from callsheet.ir import Call, CallKind, DictExpr, ListExpr, Literal, Plan, Ref, Template, Value
+from callsheet.ir.expr import refs_of
+from callsheet.views.editor.document import open_document
+from callsheet.views.editor.occurrences import Kind, Role, occurrences
+from callsheet.views.highlight.pygments_lexer import TOKENS, LtpLexer
+from callsheet.views.highlight.rules import Scope
+from callsheet.views.highlight.scan import scan
+from callsheet.views.highlight.textmate import NAMES, textmate_grammar
+from strategies import plans
+from views.highlight.textmate_reader import scopes
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "tests" / "frontends" / "corpus"
+GOOD = sorted((FOLDER / "good").glob("*.ltp"))
+ALL = sorted(FOLDER.rglob("*.ltp"))
+
+
+def painted(text: str) -> list[Scope | None]:
+    """For each character what it is."""
+    out: list[Scope | None] = [None] * len(text)
+    for span, scope in scan(text):
+        out[span.start : span.end] = [scope] * (span.end - span.start)
+    return out
+
+
+def literals(value: Value) -> Iterator[Literal]:
+    match value:
+        case Literal():
+            yield value
+        case ListExpr(items=items):
+            for item in items:
+                yield from literals(item)
+        case DictExpr(items=pairs):
+            for _, item in pairs:
+                yield from literals(item)
+        case Ref() | Template():
+            pass
+
+
+def expected(text: str, plan: Plan) -> Iterator[tuple[Span, set[Scope]]]:
+    """What the parser says of stretches of a text: spans and the scopes that their characters may have."""
+    for step in plan.steps:
+        if isinstance(step.action, Call) and step.action.span is not None:
+            start = step.action.span.start
+            kind = Scope.TOOL if step.action.kind is CallKind.TOOL else Scope.OPERATION
+            yield Span(start, start + 1 + len(step.action.tool)), {kind}
+        values = [*step.values(), *step.failure_values()]
+        values += [] if step.foreach is None else [step.foreach.source]
+        for value in values:
+            yield from (found for literal in literals(value) for found in of_literal(text, literal))
+        for node in (*values, *([] if step.condition is None else [step.condition])):
+            for ref in refs_of(node):
+                yield ref.span or Span(0, 0), {Scope.VARIABLE, Scope.PATH}
+        if step.output is not None and step.output.span is not None:
+            yield step.output.span, {Scope.OPERATOR, Scope.VARIABLE, Scope.BRACKET, Scope.CAST}
+    for found in occurrences(open_document(text)):
+        if found.entity.kind is Kind.STEP:
+            yield found.span, {Scope.LABEL}
+        elif found.role is Role.WRITE:
+            yield found.span, {Scope.VARIABLE}
+
+
+def of_literal(text: str, literal: Literal) -> Iterator[tuple[Span, set[Scope]]]:
+    span = literal.span or Span(0, 0)
+    if isinstance(literal.value, str):
+        if text[span.start] in "\"'rR":  # a number that is too large for one is kept as text
+            yield span, {Scope.STRING, Scope.ESCAPE}
+    else:
+        is_word = literal.value is None or isinstance(literal.value, bool)
+        yield span, {Scope.CONSTANT if is_word else Scope.NUMBER}
+
+
+def check(text: str, plan: Plan) -> None:
+    colours = painted(text)
+    for span, allowed in expected(text, plan):
+        seen = {
+            c for c, char in zip(colours[slice(*span)], text[slice(*span)], strict=True) if char not in " \t"
+        }
+        assert seen <= allowed, (text[slice(*span)], seen, allowed)
+
+
+@pytest.mark.parametrize("path", GOOD, ids=lambda p: p.stem)
+def test_a_text_has_the_colours_of_what_the_parser_reads(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    check(text, parse(text).require())
+
+
+@settings(max_examples=200)
+@given(plans())
+def test_any_plan_that_is_printed_has_the_colours_of_what_the_parser_reads(plan) -> None:
+    """Of every canonical text each tool, text, number, reference, output and id has its own colour."""
+    text = format_plan(plan)
+    check(text, parse(text).require())
+
+
+@given(st.text(alphabet='S1:@A("$x\\\n ') | st.text(max_size=60))
+def test_any_text_has_pieces_in_their_order(text) -> None:
+    """Pieces never overlap and never lie outside."""
+    at = 0
+    for span, _ in scan(text):
+        assert at <= span.start < span.end <= len(text)
+        at = span.end
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda p: p.stem)
+def test_the_textmate_grammar_gives_the_same_colours_line_by_line(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    names = ["" if scope is None else NAMES[scope] for scope in painted(text)]
+    read = scopes(textmate_grammar(), text)
+    for number, (mine, theirs) in enumerate(zip(names, read, strict=True)):
+        assert mine == theirs or text[number] in "\r\n", (number, text[number - 10 : number + 10])
+
+
+@settings(max_examples=100)
+@given(plans())
+def test_the_textmate_grammar_gives_the_same_colours_to_any_plan(plan) -> None:
+    """Line by line an editor paints what the scan of the whole text says."""
+    text = "".join(c for c in format_plan(plan) if c not in "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+    names = ["" if scope is None else NAMES[scope] for scope in painted(text)]
+    read = scopes(textmate_grammar(), text)
+    assert [m for m, c in zip(names, text, strict=True) if c != "\n"] == [
+        r for r, c in zip(read, text, strict=True) if c != "\n"
+    ]
+
+
+def test_the_grammar_that_ships_with_the_extension_is_made_from_the_table() -> None:
+    shipped = ROOT / "editors" / "vscode" / "syntaxes" / "ltp.tmLanguage.json"
+    assert json.loads(shipped.read_text(encoding="utf-8")) == textmate_grammar()
+
+
+def test_pygments_knows_plans_by_name_and_by_suffix(tmp_path, monkeypatch) -> None:
+    entries = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    installed = tmp_path / "plans-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: plans\nVersion: 1\n")
+    lines = [f"{name} = {place}" for name, place in entries["pygments.lexers"].items()]
+    (installed / "entry_points.txt").write_text("\n".join(["[pygments.lexers]", *lines]))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert isinstance(get_lexer_by_name("ltp"), LtpLexer)
+    assert isinstance(get_lexer_for_filename("report.ltp"), LtpLexer)
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda p: p.stem)
+def test_pygments_loses_nothing_of_a_text(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert "".join(value for _, _, value in LtpLexer().get_tokens_unprocessed(text)) == text
+
+
+def test_every_scope_has_a_name_in_each_of_the_tables() -> None:
+    assert set(NAMES) == set(TOKENS) == set(Scope)
