@@ -80,7 +80,8 @@ def diff_of_runs(
             for name, origin in zip("AB", origins, strict=True):
                 if origin is not None:
                     print_text(f"{name} is    {origin.describe()}")
-            _print(compared)
+            for line in diff_lines(compared):
+                print_text(line)
             if apart is not None:
                 _print_times(apart, noise)
     return Exit.FAILED if exit_code and differs else Exit.OK
@@ -122,38 +123,39 @@ def _print_times(apart: list[Slower], noise: float) -> None:
     print_times(apart, noise)
 
 
-def _print(compared: Compared) -> None:
+def diff_lines(compared: Compared) -> Iterator[str]:
+    """What differs between two runs, as lines of text."""
     for name, (mine, theirs) in compared.inputs.items():
-        print_text(f"given   ${name}: A {preview(mine)}, B {preview(theirs)}")
+        yield f"given   ${name}: A {preview(mine)}, B {preview(theirs)}"
     if not compared.found:
-        print_text(f"alike   {compared.alike} visits of steps did the same")
+        yield f"alike   {compared.alike} visits of steps did the same"
         return
     first, *rest = compared.found
-    _print_pair(first, "first")
+    yield from _pair_lines(first, "first")
     for one in rest[:_MOST]:
-        _print_pair(one, "follows" if one.pair.follows else "apart")
+        yield from _pair_lines(one, "follows" if one.pair.follows else "apart")
     if compared.upto is not None:
         a, b = compared.upto
-        print_text(f"alike   {compared.alike} visits of steps up to event {a} of A, {b} of B")
-        print_text("and more differs up to there or behind it; --all compares to the ends")
+        yield f"alike   {compared.alike} visits of steps up to event {a} of A, {b} of B"
+        yield "and more differs up to there or behind it; --all compares to the ends"
         return
     if len(rest) > _MOST:
-        print_text(f"and {len(rest) - _MOST} more (--json has them all)")
-    print_text(f"alike   {compared.alike} visits of steps")
+        yield f"and {len(rest) - _MOST} more (--json has them all)"
+    yield f"alike   {compared.alike} visits of steps"
 
 
-def _print_pair(found: Found, head: str) -> None:
+def _pair_lines(found: Found, head: str) -> Iterator[str]:
     from callsheet.views.lineage import visit_line  # noqa: PLC0415 - brings the views
 
     pair, old, new = found
     line = visit_line(new, pair.new) if pair.old is None and pair.new is not None else ""
     line = visit_line(old, pair.old) if pair.old is not None else line
-    print_text(f"{head:7} {line}: {', '.join(pair.what)}")
+    yield f"{head:7} {line}: {', '.join(pair.what)}"
     if pair.old is not None and pair.new is not None:
-        print_text(f"        A {_said(old, pair.old)}")
-        print_text(f"        B {_said(new, pair.new)}")
+        yield f"        A {_said(old, pair.old)}"
+        yield f"        B {_said(new, pair.new)}"
         for line in _places(old, pair.old, new, pair.new):
-            print_text(f"        {line}")
+            yield f"        {line}"
 
 
 def _said(lineage: Lineage, visit: Visit) -> str:

@@ -1,0 +1,1 @@
+"""The terminal debugger: a run looked at step by step, with keys."""

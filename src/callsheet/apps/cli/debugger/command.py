@@ -1,0 +1,131 @@
+"""`callsheet debug`: a run on a terminal, looked at step by step with keys."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.asking.resting import collector_rests
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from callsheet.apps.cli.debugger.keyboard import Keyboard
+    from callsheet.apps.cli.debugger.keys import Debugger
+    from callsheet.apps.cli.debugger.opened import OpenedRun
+    from callsheet.views.debugger import Line
+
+_COLUMNS = 120
+_ENTER, _ESCAPE, _BACK = frozenset("\r\n"), "\x1b", frozenset({"\x7f", "\x08"})
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@options.journal_path
+@options.as_json
+@collector_rests
+def debug(run: str, journal: Path | None, as_json: bool) -> int:
+    """Look at RUN, an id, the beginning of one, or `last`, step by step. Nothing is run.
+
+    Keys: j and k go to the next and the last step, l and h to the next and the last event (arrows do, too); w
+    says what a step's value was made of, v which variables were set then, d what differs from another run; /
+    searches, n goes on; e writes a report (.html) or LCTL (.yaml); q quits. Elsewhere than on a terminal the
+    steps are printed.
+    """
+    from callsheet.apps.cli.debugger.keys import Debugger  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.debugger.opened import OpenedRun  # noqa: PLC0415 - as above
+    from callsheet.views.debugger import plain_lines  # noqa: PLC0415 - as above
+
+    with options.open_to_read(journal) as opened:
+        info = opened.find_run(run)
+        found = OpenedRun(opened, info)
+        with may_stay_unread():
+            if as_json:
+                print_json(_json(found))
+            elif sys.stdout.isatty() and sys.stdin is not None and sys.stdin.isatty():
+                _look(Debugger(found), found)
+            else:
+                for line in plain_lines(found.story, _COLUMNS):
+                    print_text(line.text.rstrip())
+    return Exit.OK
+
+
+def _json(run: OpenedRun) -> dict[str, object]:
+    steps = [
+        {
+            "step": row.label,
+            "mark": row.mark,
+            "action": row.action,
+            "first": row.first,
+            "last": row.last,
+            "begun": round(row.begun, 6),
+            "ended": round(row.ended, 6),
+            "came": row.came,
+            "likely_cause": row.is_cause,
+        }
+        for row in run.rows()
+    ]
+    return {"run_id": run.run_id, "status": run.status, "events": len(run.story.events), "steps": steps}
+
+
+def _look(debugger: Debugger, run: OpenedRun) -> None:
+    """Draw, and do what keys say, until it is enough."""
+    from rich.console import Console  # noqa: PLC0415 - only on a terminal
+
+    from callsheet.apps.cli.debugger.keyboard import keyboard  # noqa: PLC0415 - as above
+    from callsheet.views.debugger import screen_lines  # noqa: PLC0415 - as above
+
+    console = Console(highlight=False)
+
+    def drawn(asked: str | None = None) -> Text:
+        lines = screen_lines(run.story, debugger.at, console.width, console.height)
+        if asked is not None:
+            lines[-2] = lines[-2]._replace(text=asked[-console.width + 1 :] + "▏")
+        return _text(lines)
+
+    with (
+        suppress(KeyboardInterrupt, EOFError),
+        keyboard() as typed,
+        console.screen(hide_cursor=True) as screen,
+    ):
+
+        def ask(question: str, given: str) -> str | None:
+            return _typed(typed, given, lambda text: screen.update(drawn(question + text)))
+
+        screen.update(drawn())
+        while debugger.press(typed.key(), ask):
+            screen.update(drawn())
+
+
+def _typed(typed: Keyboard, given: str, show: Callable[[str], None]) -> str | None:
+    """A text that is typed, character by character; None where it is given up."""
+    text = given
+    while True:
+        show(text)
+        key = typed.key()
+        if key in _ENTER:
+            return text.strip()
+        if key == _ESCAPE:
+            return None
+        if key in _BACK:
+            text = text[:-1]
+        elif key.isprintable():
+            text += key
+
+
+def _text(lines: list[Line]) -> Text:
+    """The lines as rich draws them; no text of a run is markup."""
+    from rich.text import Text  # noqa: PLC0415 - only on a terminal
+
+    drawn = Text(no_wrap=True, overflow="crop", end="")
+    for number, line in enumerate(lines):
+        drawn.append(("\n" if number else "") + line.text, style=str(line.style) or None)
+    return drawn

@@ -1,0 +1,258 @@
+"""A run as the terminal debugger shows it: its steps with bars, one of its events, a pane, the keys.
+
+In: a lineage, what its values are worth, the times of its events; what is selected; the size of a screen.
+Out: lines, each with a style. Nothing is wider than the screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from callsheet.ir import JSON
+from callsheet.machine import Ask, Awaited, CallModel, CallTool, Question, RunAgent
+from callsheet.trace.blame import blame_of
+from callsheet.trace.lineage.lineage import NONE, Lineage, Visit
+from callsheet.trace.lineage.slices import reads_by
+from callsheet.views.columns import cut, json_head, pad, printable, width
+from callsheet.views.describe import describe_action
+from callsheet.views.lineage import node_line
+
+KEYS = "j/k step  h/l event  w why  d diff  v vars  / search  n next  e export  J/K scroll  q quit"
+_ACTION = 28
+_LABEL = 10
+_BAR = 20
+_TOOK = 8
+_LEAST_BAR_COLUMNS = 90
+_VALUE = 4_000
+_LEAST_PANE = 6
+
+
+class Style(StrEnum):
+    """What a line is, for who colours it."""
+
+    PLAIN = ""
+    HEAD = "bold"
+    SELECTED = "reverse"
+    FAILED = "red"
+    DIM = "dim"
+
+
+class Line(NamedTuple):
+    """A line of the screen."""
+
+    text: str
+    style: Style = Style.PLAIN
+
+
+class Worth(NamedTuple):
+    """What a write is worth: the id of its fact, from 0 to 1, and on what that rests."""
+
+    fact: str
+    value: float
+    why: str
+
+
+class Row(NamedTuple):
+    """A visit of a step: from which event to which, from when to when in seconds, and what came of it.
+
+    `mark` is `ok`, `ok!` (further attempts, or a value that did not fit its cast), `skip`, `FAIL` or `…`.
+    """
+
+    visit: int
+    mark: str
+    label: str
+    action: str
+    first: int
+    last: int
+    begun: float
+    ended: float
+    came: str
+    is_cause: bool = False
+
+
+class Story(NamedTuple):
+    """A run: a headline, its visits in order, and a line for each of its events."""
+
+    head: str
+    rows: tuple[Row, ...]
+    events: tuple[str, ...]
+
+
+class Selected(NamedTuple):
+    """Where somebody looks: a row and an event, by number; what the pane has, from which of its lines on."""
+
+    row: int
+    seq: int
+    title: str = ""
+    pane: tuple[str, ...] = ()
+    top: int = 0
+    message: str = ""
+
+
+def rows_of(lineage: Lineage, worth: Mapping[int, Worth], times: Mapping[int, float]) -> tuple[Row, ...]:
+    """The visits of a run as rows; `worth` by write, `times` of its events in seconds since its start."""
+    errors = {failure.visit: failure for failure in lineage.failures}
+    found = blame_of(lineage)
+    cause = NONE
+    if found is not None and found.suspects and found.suspects[0].node.write != NONE:
+        cause = lineage.writes[found.suspects[0].node.write].visit
+    rows: list[Row] = []
+    for visit in lineage.visits:
+        written = lineage.write_of.get(visit.id, NONE)
+        failure = errors.get(visit.id)
+        outcomes = [o.seq for key in lineage.keys_of(visit) if (o := lineage.outcomes.get(key)) is not None]
+        ends = [visit.seq, *outcomes, *([] if failure is None else [failure.seq])]
+        last = max(ends if written == NONE else [*ends, lineage.writes[written].seq])
+        rows.append(
+            Row(
+                visit.id,
+                _mark(lineage, visit, written, is_failed=failure is not None),
+                lineage.label(visit),
+                describe_action(lineage.step(visit).action),
+                visit.seq,
+                last,
+                times.get(visit.seq, 0.0),
+                times.get(last, 0.0),
+                _came(lineage, visit, worth.get(written), "" if failure is None else failure.error),
+                visit.id == cause,
+            )
+        )
+    return tuple(rows)
+
+
+def _mark(lineage: Lineage, visit: Visit, written: int, *, is_failed: bool) -> str:
+    if visit.skipped:
+        return "skip"
+    if is_failed:
+        return "FAIL"
+    if lineage.is_under_way(visit):
+        return "…"
+    is_odd = written != NONE and lineage.writes[written].is_odd
+    return "ok!" if is_odd or _tries(lineage, visit) > 1 else "ok"
+
+
+def _tries(lineage: Lineage, visit: Visit) -> int:
+    """How many attempts the item took that took most."""
+    numbers = [int(key.rsplit(".", 1)[1].partition("/")[0]) for key in lineage.keys_of(visit)]
+    return max(numbers, default=0)
+
+
+def _came(lineage: Lineage, visit: Visit, worth: Worth | None, error: str) -> str:
+    if visit.skipped:
+        return visit.skipped
+    parts: list[str] = []
+    written = lineage.write_of.get(visit.id, NONE)
+    if written != NONE:
+        fact = "" if worth is None else f"  {worth.fact} {worth.value:.2f}".replace("0.", ".", 1)
+        parts.append(f"${lineage.writes[written].name}{fact}")
+        if worth is not None and worth.why.endswith("assumed"):
+            parts[-1] += " assumed"
+    if error:
+        parts.append(error)
+    tries = _tries(lineage, visit)
+    if tries > 1:
+        parts.append(f"{tries} tries")
+    return ", ".join(parts)
+
+
+def step_lines(lineage: Lineage, visit: Visit) -> list[str]:
+    """What a step was given and what came of it, call by call; what it has read where it made none."""
+    keys = lineage.last_keys(visit)
+    lines: list[str] = []
+    for key in keys[:_LEAST_PANE]:
+        lines.append(key)
+        lines += [f"  {name} = {_shown(value)}" for name, value in _given(lineage.commands.get(key))]
+        outcome = lineage.outcomes.get(key)
+        lines.append("  no answer yet" if outcome is None else f"  → {outcome.type} {_shown(outcome.value)}")
+    if len(keys) > _LEAST_PANE:
+        lines.append(f"and {len(keys) - _LEAST_PANE} more calls")
+    return lines or read_lines(lineage, visit)
+
+
+def _given(command: Awaited | None) -> Iterator[tuple[str, JSON]]:
+    """What a call was made with."""
+    match command:
+        case CallTool(args=args):
+            yield from args.items()
+        case CallModel(inputs=inputs, args=args) | RunAgent(inputs=inputs, args=args):
+            yield from ((f"({number})", value) for number, value in enumerate(inputs, 1))
+            yield from args.items()
+        case Ask(asked=Question(prompt=prompt)):
+            yield "prompt", prompt
+        case _:
+            return
+
+
+def read_lines(lineage: Lineage, visit: Visit) -> list[str]:
+    """What a visit has read, a line for each place."""
+    flows = [flow for flow in reads_by(lineage, visit) if flow.node.write != NONE]
+    return [node_line(lineage, flow.node) for flow in flows] or ["it has read nothing"]
+
+
+def _shown(value: object) -> str:
+    return printable(json_head(value, _VALUE))[:_VALUE]
+
+
+def row_at(story: Story, seq: int) -> int:
+    """The row of the visit that had begun last at an event; 0 where none had."""
+    begun = [n for n, row in enumerate(story.rows) if row.first <= seq]
+    return max(begun, key=lambda n: (story.rows[n].first, n), default=0)
+
+
+def plain_lines(story: Story, columns: int) -> list[Line]:
+    """The run without a screen: the headline and all rows."""
+    return [Line(story.head, Style.HEAD), *(_row_line(story, n, columns) for n in range(len(story.rows)))]
+
+
+def screen_lines(story: Story, at: Selected, columns: int, height: int) -> list[Line]:
+    """The screen: the headline, the rows around the selected one, the event, the pane, the keys."""
+    room = max(2, height - 4)
+    for_rows = max(1, min(len(story.rows), room - min(_LEAST_PANE, room // 2)))
+    if len(at.pane) - at.top > room - for_rows:
+        for_rows = max(1, min(for_rows, room // 2))
+    for_pane = room - for_rows
+    first = max(0, min(at.row - for_rows // 2, len(story.rows) - for_rows))
+    lines = [Line(cut(story.head, columns), Style.HEAD)]
+    for n in range(first, min(first + for_rows, len(story.rows))):
+        line = _row_line(story, n, columns)
+        lines.append(Line(pad(line.text, columns), Style.SELECTED) if n == at.row else line)
+    event = story.events[at.seq - 1] if 0 < at.seq <= len(story.events) else ""
+    lines.append(Line(cut(f"── {event} ", columns), Style.DIM))
+    pane = [f"{at.title}"] * bool(at.title) + list(at.pane[at.top :])
+    lines += [Line(cut(text, columns)) for text in pane[:for_pane]]
+    lines += [Line("")] * max(0, height - 2 - len(lines))
+    lines.append(Line(cut(at.message, columns), Style.HEAD))
+    lines.append(Line(cut(KEYS, columns), Style.DIM))
+    return lines[:height] if height > 2 else lines[-1:]
+
+
+def _row_line(story: Story, number: int, columns: int) -> Line:
+    row = story.rows[number]
+    label, action = cut(printable(row.label), _LABEL), cut(printable(row.action), _ACTION)
+    text = f" {pad(row.mark, 4)} {pad(label, _LABEL)} {pad(action, _ACTION)}"
+    if columns >= _LEAST_BAR_COLUMNS:
+        text += f"  {_bar(story.rows, row)}"
+    took = "" if row.mark == "skip" else _seconds(row.ended - row.begun)
+    text += f" {took:>{_TOOK}}  {printable(row.came)}"
+    if row.is_cause:
+        text += "   <- likely cause"
+    if width(text) > columns and row.is_cause:
+        tail = "   <- likely cause"
+        text = cut(text.removesuffix(tail), columns - len(tail)) + tail
+    return Line(cut(text, columns), Style.FAILED if row.mark == "FAIL" else Style.PLAIN)
+
+
+def _bar(rows: Sequence[Row], row: Row) -> str:
+    begin, end = rows[0].begun, max(each.ended for each in rows)
+    scale = _BAR / ((end - begin) or 1.0)
+    first = min(_BAR - 1, int((row.begun - begin) * scale))
+    last = max(first + 1, min(_BAR, round((row.ended - begin) * scale)))
+    if row.mark == "skip":
+        return "." * _BAR
+    return "." * first + "=" * (last - first) + "." * (_BAR - last)
+
+
+def _seconds(duration: float) -> str:
+    return f"{duration * 1000:.0f} ms" if duration < 1 else f"{duration:.1f} s"
