@@ -13,7 +13,7 @@ from callsheet import Answer, CallsheetError, RunResult, RunStatus, Runtime, too
 from callsheet.api.proving import PolicyRefused
 from callsheet.ir.labels import read_label
 from callsheet.policy.canon import policy_hash
-from callsheet.policy.model import AgentRule, Implicit, Policy, ToolRule, When
+from callsheet.policy.model import AgentRule, Implicit, Policy, SourceRule, ToolRule, When
 from callsheet.store import EventType, Journal
 
 PUBLIC, PRIVATE = read_label("T/pub"), read_label("U/priv")
@@ -42,6 +42,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        (folder / "work" / "docs").mkdir(parents=True)
         self.done: list[str] = []
 
     def runtime(self, policy: Policy | None = OWN) -> Runtime:
@@ -65,7 +66,13 @@ class World:
             self.done.append(f"keep {text}")
             return "kept"
 
-        return Runtime([diary, menu, post, keep], journal=self.folder / "runs.db", policy=policy)
+        return Runtime(
+            [diary, menu, post, keep],
+            journal=self.folder / "runs.db",
+            policy=policy,
+            builtins=True,
+            workspace=self.folder / "work",
+        )
 
     async def waits(self, plan: str, policy: Policy | None = OWN) -> RunResult:
         result = await self.runtime(policy).run(plan, run_id="r")
@@ -157,6 +164,16 @@ async def test_labels_stay_what_they_are_though_the_other_policy_says_less(world
     with pytest.raises(PolicyRefused) as caught:
         await world.resume(other(tools=tools))
     assert [d.step for d in caught.value.diagnostics] == ["S5"]
+
+
+async def test_what_the_run_has_left_in_files_counts_for_what_is_left_of_it(world: World) -> None:
+    docs = (SourceRule(kind="file", pattern="docs/**", label=PUBLIC),)
+    own = replace(OWN, sources=docs, tools={**OWN.tools, "POST": QUIET})
+    copies = '@DIARY () > $d\nS2: @WRITE_FILE ("docs/copy.txt", $d) > $w\nS3: @ASK_HUMAN ("go?") > $a\n'
+    await world.waits(f'S1: {copies}S4: @READ_FILE ("docs/copy.txt") > $c\nS5: @POST ($c)', own)
+    with pytest.raises(PolicyRefused) as caught:
+        await world.resume(replace(own, name="other", tools=OWN.tools))
+    assert [(d.code, d.step) for d in caught.value.diagnostics] == [("POL103", "S5")]
 
 
 async def test_what_is_done_may_be_what_the_other_policy_forbids(world: World) -> None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, ClassVar
 
 import pytest
 from tests.security.world import POLICY, World
 
-from callsheet.ir import JSON
+from callsheet.ir import JSON, Effect
 from callsheet.ir.labels import LITERAL, read_label
 from callsheet.machine import Status, ToolFacts
 from callsheet.machine.agents.allowance import Allowance
 from callsheet.machine.program import Loop
-from callsheet.policy.model import AgentRule
+from callsheet.policy.model import AgentRule, Audience
+from callsheet.ports.builtin.settings import FetchSettings
+from callsheet.ports.builtin.web import fetch_tool
 from callsheet.ports.tools import CallContext
 from callsheet.runtime.capabilities import TokenRefused
 from callsheet.runtime.doubt import RunOutcome
@@ -75,6 +81,110 @@ async def test_a_call_with_other_arguments_is_not_made_and_the_agent_is_told(wor
     assert world.sent == [{"query": "weather Oslo"}]
     (seen,) = model.heard[1].turns[0].seen
     assert (seen.key, seen.value) == ("", "query must be weather *")
+
+
+@pytest.fixture
+def site() -> Iterator[HTTPServer]:
+    """Leads from /to/X to the address X; all else is a page."""
+
+    class Site(BaseHTTPRequestHandler):
+        seen: ClassVar[list[str]] = []
+
+        def do_GET(self) -> None:
+            self.seen.append(self.path)
+            target = self.path.removeprefix("/to/")
+            self.send_response(302 if target != self.path else 200)
+            self.send_header("Location", target)
+            self.send_header("Content-Type", "text/plain")
+            self.end_headers()
+            self.wfile.write(f"page {self.path}".encode())
+
+        def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002 - its name there
+
+    server = HTTPServer(("127.0.0.1", 0), Site)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+FETCHES = {
+    "AGENT_SOLVE": ToolFacts(loop=Loop(("FETCH_PAGE",))),
+    "FETCH_PAGE": ToolFacts(Effect.READ, ("url",)),
+}
+
+
+NAMES = ("docs.example", "other.example")
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hosts of the internet that are on this machine."""
+    real = socket.getaddrinfo
+
+    def resolve(_host: str, *rest: Any, **more: Any) -> Any:
+        return real("127.0.0.1", *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+
+
+def fetching(world: World, site: HTTPServer) -> list[str]:
+    """Let a world fetch pages of a site under two names; gives its addresses."""
+    page = fetch_tool(FetchSettings(allow_private_hosts=NAMES))
+
+    async def call(args: dict[str, Any], context: CallContext) -> JSON:
+        return await page.handler(args, context)
+
+    world.tools["FETCH_PAGE"] = call
+    return [f"http://{name}:{site.server_port}" for name in NAMES]
+
+
+@pytest.mark.usefixtures("names")
+async def test_each_redirect_of_an_agents_call_is_held_against_its_token(
+    world: World, site: HTTPServer
+) -> None:
+    docs, other = fetching(world, site)
+    bound = {"FETCH_PAGE": {"url": (f"{docs}/docs/*", f"{docs}/to/*")}}
+    world.policy = replace(POLICY, agent=AgentRule(tools=("FETCH_PAGE",), max_turns=9, arguments=bound))
+    ways = (
+        "/docs/a",
+        "/private/1",
+        "/to//docs/b",
+        f"{other}/docs/2",
+        "/to//private/3",
+        "//docs.example/docs/4",
+    )
+    turns: list[JSON] = [{"tool": "fetch_page", "args": {"url": f"{docs}/to/{way}"}} for way in ways]
+    model = world.more["turn"] = Model(*turns, {"finish": "done"})
+    solves = SOLVES.replace('("go")', '("go", max_turns=9)')
+    assert answer_of(await world.run(solves, facts=FETCHES)) == "done"
+    seen: list[Any] = [turn.seen[0].value for turn in model.heard[-1].turns]
+    assert (seen[0], seen[2]) == ("page /docs/a", "page /docs/b")
+    assert all("may not lead: url must be" in seen[number] for number in (1, 3, 4, 5))
+    asked = [path for path in site.RequestHandlerClass.seen if not path.startswith("/to/")]  # type: ignore[attr-defined]
+    assert asked == ["/docs/a", "/docs/b"]
+
+
+@pytest.mark.usefixtures("names")
+async def test_a_redirect_of_a_step_is_held_against_the_hosts_of_the_policy(
+    world: World, site: HTTPServer
+) -> None:
+    docs, other = fetching(world, site)
+    plan = 'S1: @FETCH_PAGE (url="{}") > $a ON_FAIL TERMINATE ("no: $a")\nS2: @RESPOND ($a)'
+    for number, (trusted, hosts, way, ends) in enumerate(
+        (
+            ((), None, f"{other}/a", "page /a"),
+            ((), ("docs.example",), "/a", "page /a"),
+            ((), ("docs.example",), f"{other}/a", "not among the hosts"),
+            (("other.example",), None, f"{other}/a", "trusts"),
+            (NAMES, None, f"{other}/a", "page /a"),
+        )
+    ):
+        audiences = (Audience(name="trusted", hosts=trusted),) if trusted else ()
+        world.policy = replace(POLICY, audiences=audiences, egress_hosts=hosts)
+        outcome = await world.run(plan.format(f"{docs}/to/{way}"), f"run{number}", facts=FETCHES)
+        assert outcome.result is not None
+        assert ends in outcome.result.response
 
 
 async def test_an_agent_goes_on_after_a_resume_with_what_is_left_of_its_token(world: World) -> None:

@@ -408,3 +408,51 @@ async def test_what_was_said_of_steps_of_the_first_plan_says_nothing_of_the_next
     assert outcome.result is not None
     assert outcome.result.status is Status.FAILED
     assert world.sent == []
+
+
+PUBLIC = {"memory": read_label("T/pub"), "replan": ReplanRule()}
+
+
+@pytest.mark.parametrize(
+    ("before", "reads"),
+    [
+        ('@WRITE_FILE ("docs/copy.txt", $n) > $w', '@READ_FILE ("docs/./copy.txt")'),
+        ('@WRITE_FILE ("docs/copy.txt", $n) > $w', '@SEARCH_FILES ("priv", "docs")'),
+        ("@STORE_FACT ($n) > $w", '@QUERY_MEMORY ("private")'),
+        ('@SET_WM ("k", $n) > $w', '@GET_WM ("k")'),
+        ('@SET_WM ("k", $n) > $w', '@GET_WM ("$a")'),
+    ],
+)
+async def test_a_new_plan_is_proved_with_the_labels_of_what_was_left_behind(
+    world: World, before: str, reads: str
+) -> None:
+    """What the policy calls public is not, once private data has been put there."""
+    world.write("notes.txt", "private")
+    world.policy = replace(POLICY, **PUBLIC)
+    world.more["compiler"] = planning(f'S1: {reads} > $c\nS2: @WEB_SEARCH ("$c")')
+    outcome = await world.run(
+        f'S1: @READ_FILE ("notes.txt") > $n\nS2: {before}\nS3: RE-PLAN ("go on")', a="k"
+    )
+    assert outcome.result is not None
+    assert (outcome.result.status, world.sent) == (Status.FAILED, [])
+    assert "the policy refuses the new plan" in (outcome.result.error or "")
+
+
+async def test_a_new_plan_may_use_public_places_that_hold_nothing_else(world: World) -> None:
+    world.write("notes.txt", "private")
+    world.write("docs/other.txt", "public")
+    world.policy = replace(POLICY, **PUBLIC)
+    copies = 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WRITE_FILE ("docs/copy.txt", $n) > $w\n'
+    await world.run(f"{copies}S3: @STORE_FACT ($n) > $f", "first")
+    reads = (
+        '@READ_FILE ("docs/other.txt")',
+        '@QUERY_MEMORY ("nothing such")',
+        '@SEARCH_FILES ("public", "docs/d")',
+    )
+    (world.folder / "docs" / "d").mkdir()
+    for number, call in enumerate(reads):
+        world.more["compiler"] = planning(f'S1: {call} > $c\nS2: @WEB_SEARCH ("x$c")')
+        outcome = await world.run('S1: RE-PLAN ("go on")', f"run{number}")
+        assert outcome.result is not None
+        assert outcome.result.status is Status.DONE, outcome.result.error
+    assert len(world.sent) == len(reads)

@@ -14,11 +14,12 @@ from typing import TypeAlias
 from callsheet.api.result import RunResult
 from callsheet.ir import JSON
 from callsheet.runtime.doubt import DoubtfulCall
+from callsheet.sealing.veiled import Veiled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Event:
-    """What all events have.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class _Event(Veiled):
+    """What all events have. Their `repr` shows no secret; the values are as they are.
 
     `replayed` is True for what happened before a resumed run went on: it is told again from the
     journal, and so is what follows at once from the decision on calls in doubt.
@@ -29,7 +30,7 @@ class _Event:
     replayed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _StepEvent(_Event):
     """What all events of a step have: its id, and what it does (`@FETCH_PAGE`, `GOTO`)."""
 
@@ -37,19 +38,19 @@ class _StepEvent(_Event):
     action: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepStarted(_StepEvent):
     """A step begins; a FOREACH once for all its items."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepSkipped(_StepEvent):
     """A step does nothing this time; `reason` says why."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepFinished(_StepEvent):
     """A step has its result; `variable` (without `$`) took it, None if the step names none.
 
@@ -60,35 +61,35 @@ class StepFinished(_StepEvent):
     value: JSON
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepRetrying(_StepEvent):
     """A call failed with `error` and is made again after a wait."""
 
     error: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepTurned(_StepEvent):
     """Within an agent, or a refinement: `text` says what its model asked for in a turn, and what failed."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepFailed(_StepEvent):
     """A call failed for good."""
 
     error: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepDiverted(_StepEvent):
     """The run goes on at the step `target`: a GOTO, or a failure that leads there."""
 
     target: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CastFailed(_StepEvent):
     """A result does not fit the type of its variable and stays as it was."""
 
@@ -96,7 +97,7 @@ class CastFailed(_StepEvent):
     value: JSON
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepRemarked(_StepEvent):
     """Something to know of a step: that something was cut on the way, how its result was made, or that its
     calls leave before its turn."""
@@ -105,14 +106,14 @@ class StepRemarked(_StepEvent):
     is_cut: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Replanned(_StepEvent):
     """The run goes on with a new plan; `detail` says how large it is."""
 
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class VariableEdited(_Event):
     """A run that was forked has a variable that somebody has set; `value` is a copy."""
 
@@ -120,14 +121,14 @@ class VariableEdited(_Event):
     value: JSON
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CallInDoubt(_StepEvent):
     """A call left and gave no answer; the run waits until it is decided what becomes of it."""
 
     call: DoubtfulCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PersonAsked(_StepEvent):
     """A person is asked: a step's question, or whether a call may be made. `text` is it in words.
 
@@ -137,14 +138,14 @@ class PersonAsked(_StepEvent):
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PersonAnswered(_StepEvent):
     """The answer has come, or its time is over; `text` says which and by whom."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RunEnded(_Event):
     """The run has its result, and the journal holds it; or it waits for a decision."""
 

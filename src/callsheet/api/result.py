@@ -11,6 +11,8 @@ from callsheet.ir import JSON
 from callsheet.machine import PolicyRefusal, Refusal, Usage
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
+from callsheet.sealing.masking import hidden, mask_text
+from callsheet.sealing.veiled import Hides, Veiled, veil
 from callsheet.store import RunStatus
 
 _ENDS = {
@@ -20,8 +22,8 @@ _ENDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class RunResult(Veiled):
     """How a run ended, or what it waits for.
 
     `status` is `done`, `failed`, `refused`, `cancelled`, `in_doubt`, `waiting` or `running`. `response` is
@@ -33,6 +35,7 @@ class RunResult:
     it on. `running` is a run that `resume` carries on as it is: `unanswered` lists the calls whose model gave
     no answer; without any it is what `decide` gives when nothing is in doubt any more. Of a run that has
     ended otherwise than well, `in_doubt` are calls that were under way then and may have taken place.
+    `repr`, and what `raise_for_status` says, show no secret; the values are as they are.
     """
 
     run_id: str
@@ -62,8 +65,23 @@ class RunResult:
         return self.usage.replans > 0
 
     @classmethod
-    def of(cls, outcome: RunOutcome, steps: tuple[StepResult, ...] = ()) -> RunResult:
-        """The result that a driver's outcome tells of."""
+    def of(
+        cls, outcome: RunOutcome, steps: tuple[StepResult, ...] = (), hides: Hides | None = None
+    ) -> RunResult:
+        """The result that a driver's outcome tells of; its `repr` masks what `hides` says."""
+        made = cls._of(outcome, steps)
+        if hides is None:
+            return made
+        for part in (*made.in_doubt, *made.waiting, *made.unanswered):
+            veil(part, hides)
+        result = outcome.result
+        if result is None or not result.secret:
+            return veil(made, hides)
+        names = {*result.secret, "error"} if result.objection is None else result.secret
+        return veil(made, hides._replace(names=frozenset(names)))
+
+    @classmethod
+    def _of(cls, outcome: RunOutcome, steps: tuple[StepResult, ...]) -> RunResult:
         result = outcome.result
         if result is None:
             status = (
@@ -129,6 +147,9 @@ class RunResult:
             message = f"run {self.run_id} has not ended"
             raise RunFailed(self, message, f"carry it on: runtime.resume({self.run_id!r})")
         place = f" at {self.ended_at}" if self.ended_at else ""
+        hides: Hides | None = getattr(self, "_hides", None)
         why = self.error or self.response
+        if hides is not None:
+            why = str(hidden(why)) if "error" in hides.names else mask_text(why, hides.finder)
         reason = f": {why}" if why else ""
         raise RunFailed(self, f"run {self.run_id} {_ENDS[self.status]}{place}{reason}", None)

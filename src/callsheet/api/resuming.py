@@ -15,13 +15,15 @@ from callsheet.api.obligations import Undertaking
 from callsheet.api.proving import Proof, refused_by
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Limits, PolicyChanged
+from callsheet.passes.verify import Left
 from callsheet.policy.canon import policy_hash
 from callsheet.policy.differences import differences
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import Resolution, fold_run
-from callsheet.runtime.rest import prove_rest
+from callsheet.runtime.rest import left_in, prove_rest
 from callsheet.runtime.runs import PolicyFor
 from callsheet.store import Journal
+from callsheet.store.leftovers import open_labels
 from callsheet.store.replay import Folded
 
 _MOST_TOLD = 20
@@ -42,11 +44,12 @@ class Terms(NamedTuple):
 
 
 class Circumstances(NamedTuple):
-    """Where a run goes on: its journal, and what the runtime sees to."""
+    """Where a run goes on: its journal, what the runtime sees to, and the folder of the file tools."""
 
     journal: Journal
     run_id: str
     undertaking: Undertaking
+    workspace: str = ""
 
 
 def other_policy(
@@ -70,7 +73,7 @@ def other_policy(
         told = [str(difference) for difference in differences(own, bound)]
         if not is_accepted:
             raise _differs(here.run_id, own, bound, told)
-        proof = Proof(folded.machine.program.plan, bound, prove_rest(folded, bound), doubts)
+        proof = Proof(folded.machine.program.plan, bound, prove_rest(folded, bound, _left(here)), doubts)
         proof.under(here.undertaking).raise_if_refused()
         _try(here, bound)
         for line in told if tell is not None else ():
@@ -79,6 +82,12 @@ def other_policy(
         return bound
 
     return policy
+
+
+def _left(here: Circumstances) -> Left:
+    """What is noted of the places that the run may read."""
+    with open_labels(here.journal.path) as store:
+        return left_in(store, here.workspace, here.run_id)
 
 
 def _try(here: Circumstances, policy: Policy) -> None:

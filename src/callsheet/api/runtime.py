@@ -40,7 +40,7 @@ from callsheet.api.replanning import replan_by
 from callsheet.api.result import RunResult
 from callsheet.api.resuming import Terms
 from callsheet.api.sending import collector_of
-from callsheet.api.session import Ears
+from callsheet.api.session import Ears, Session
 from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
 from callsheet.api.tools import ToolSource, read_tools
@@ -212,7 +212,8 @@ class Runtime(Traveling):
         async with self._opened() as session:
             log = log_of(read.ir)
             given = Given(values, secret)
-            return _result(await session.run(read, given, name, limits, Ears(log=log), Watch()), log)
+            outcome = await session.run(read, given, name, limits, Ears(log=log), Watch())
+            return _result(outcome, log, session)
 
     def start(
         self,
@@ -239,7 +240,8 @@ class Runtime(Traveling):
         async def work(watch: Watch) -> RunResult:
             async with self._opened() as session:
                 given = Given(values, secret)
-                return _result(await session.run(read, given, name, limits, Ears(stream, log), watch), log)
+                outcome = await session.run(read, given, name, limits, Ears(stream, log), watch)
+                return _result(outcome, log, session)
 
         return self._handle(RunHandle(name, stream, work, values, is_recorded=self._is_recorded, log=log))
 
@@ -270,7 +272,7 @@ class Runtime(Traveling):
         async with self._opened() as session:
             log = StepLog(None)
             outcome = await session.resume(session.find(run_id), terms, Ears(log=log), Watch())
-        return _result(outcome, log)
+            return _result(outcome, log, session)
 
     async def decide(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
         """Decide what becomes of a call in doubt; `resume` then carries the run on.
@@ -284,7 +286,8 @@ class Runtime(Traveling):
         self._require_journal()
         verdict = verdict_of(decision)
         async with self._opened() as session:
-            return RunResult.of(await session.decide(session.find(run_id), [call], verdict, every=every))
+            outcome = await session.decide(session.find(run_id), [call], verdict, every=every)
+            return _result(outcome, None, session)
 
     async def cancel(
         self, run_id: str, reason: str = "cancelled", *, patience: float = PATIENCE
@@ -300,7 +303,7 @@ class Runtime(Traveling):
         self._require_journal()
         async with self._opened() as session:
             outcome = await session.cancel(session.find(run_id), reason, patience)
-        return None if outcome is None else RunResult.of(outcome)
+            return None if outcome is None else _result(outcome, None, session)
 
     def start_resume(
         self,
@@ -327,7 +330,7 @@ class Runtime(Traveling):
         async def work(watch: Watch) -> RunResult:
             async with self._opened() as session:
                 outcome = await session.resume(run_id, terms, Ears(stream, log), watch)
-            return _result(outcome, log)
+                return _result(outcome, log, session)
 
         return self._handle(RunHandle(run_id, stream, work, {}, is_recorded=True, log=log))
 
@@ -509,5 +512,5 @@ def _terms(
     return Terms(verdict, accepts_changed_tools, limits, policy_of(policy), accepts_changed_policy)
 
 
-def _result(outcome: RunOutcome, log: StepLog | None) -> RunResult:
-    return RunResult.of(outcome, () if log is None else log.results())
+def _result(outcome: RunOutcome, log: StepLog | None, session: Session) -> RunResult:
+    return RunResult.of(outcome, () if log is None else log.results(), session.hides)

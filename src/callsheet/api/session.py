@@ -76,7 +76,10 @@ from callsheet.runtime.runs import (
     start_run,
 )
 from callsheet.sealing.configured import configured, in_environment
+from callsheet.sealing.finder import Finder
 from callsheet.sealing.known import Known
+from callsheet.sealing.shapes import Shapes
+from callsheet.sealing.veiled import Hides
 from callsheet.store import EventType, Journal
 from callsheet.store.records import Start, secret_labels
 
@@ -95,6 +98,13 @@ class Ears(NamedTuple):
     def watching(self, watch: Watch) -> Watch:
         """The watch, with the log following; the stream is its observer already."""
         return watch if self.log is None else self.log.watching(watch)
+
+    def veil(self, hides: Hides) -> None:
+        """Let what they tell show none of this in its `repr`."""
+        if self.stream is not None:
+            self.stream.hides = hides
+        if self.log is not None:
+            self.log.hides = hides
 
     def begin_from(self, plan: Steps, new_plans: list[tuple[str, Steps]]) -> None:
         """Tell both of the plans of a run that is taken up."""
@@ -128,6 +138,8 @@ class Session:
         """What was wrong or doubtful when the servers were opened."""
         self._journal: Journal | None = None
         self._ready = PreparedPlans()
+        self._known = Known()
+        """The secrets of the runs that have come by."""
 
     async def __aenter__(self) -> Session:
         return self
@@ -271,6 +283,8 @@ class Session:
             policy=ready.policy,
             verified="" if ready.policy is None else plan_hash(plan.ir),
         )
+        self._known = launch.known + self._known
+        ears.veil(self.hides)
         present = Respondents(self._kit.on_ask)
         journal = self.journal
         if journal is not None:
@@ -332,6 +346,8 @@ class Session:
         """Carry a run of the journal on; raises CallsheetError if that cannot be."""
         journal = self.journal
         assert journal is not None
+        self.learn(run_id)
+        ears.veil(self.hides)
         ears.begin_from(*_plans_of(journal, run_id))
         watch = ears.watching(watch)
 
@@ -355,7 +371,7 @@ class Session:
         def change(before: Limits) -> Limits:
             return before if terms.limits is None else terms.limits
 
-        here = Circumstances(journal, run_id, self._undertaking())
+        here = Circumstances(journal, run_id, self._undertaking(), self._kit.workspace)
         accepts = terms.accepts_changed_policy
         async with sent_beside(self._kit.collector, journal, run_id):
             with in_words_of_the_library():
@@ -377,11 +393,13 @@ class Session:
     ) -> RunOutcome:
         """Write down what becomes of calls in doubt; raises JournalError if they are not."""
         assert self.journal is not None
+        self.learn(run_id)
         return await asyncio.to_thread(decide_calls, self.journal, run_id, calls, verdict, every=every)
 
     async def cancel(self, run_id: str, reason: str, patience: float) -> RunOutcome | None:
         """End a run for good; None where its process was asked to and has not ended it yet."""
         assert self.journal is not None
+        self.learn(run_id)
         return await cancel_run(self.journal, run_id, reason, patience)
 
     def _ports(self, ears: Ears) -> Ports:
@@ -399,6 +417,16 @@ class Session:
         return Ports(
             route, kit.model, kit.agent, compiler, turns, kit.workspace, known, blocks=kit.agent_blocks
         )
+
+    @property
+    def hides(self) -> Hides:
+        """What `repr` of what is told of runs masks."""
+        return Hides(Finder(self.credentials() + self._known, Shapes()))
+
+    def learn(self, run_id: str) -> None:
+        """Know the secrets that a run of the journal was given."""
+        assert self.journal is not None
+        self._known = self.journal.declared(run_id) + self._known
 
     def credentials(self) -> Known:
         """The credentials that were configured for the servers, and those of the environment."""

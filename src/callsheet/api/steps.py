@@ -17,11 +17,12 @@ from callsheet.machine import Usage
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import Watch
+from callsheet.sealing.veiled import Hides, Veiled, veil
 
 
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """What became of a step.
+@dataclass(frozen=True, slots=True, repr=False)
+class StepResult(Veiled):
+    """What became of a step; its `repr` shows no secret.
 
     `index` and `title` are the plan's, `tool` is the tool as its provider calls it, empty for an answer.
     `value` is the result of a step that is done, `variable` the one that took it, `error` why one failed
@@ -59,6 +60,8 @@ class StepLog:
         self._begun: dict[str, float] = {}
         self._results: dict[str, StepResult] = {}
         self._calls: Counter[str] = Counter()
+        self.hides: Hides | None = None
+        """What `repr` of the results masks."""
 
     def begin_from(self, plan: Plan, new_plans: Iterable[tuple[str, Plan]]) -> None:
         """Follow a run that is taken up: its plan, and those that took its place."""
@@ -116,9 +119,9 @@ class StepLog:
                 self._begun[step.id] = self._clock() if self._is_live else -1.0
                 self._results.pop(step.id, None)
             case NoteKind.FINISHED:
-                self._end(step, "done", value=note.value, variable=note.var)
+                self._end(step, "done", value=note.value, variable=note.var, is_secret=note.is_secret)
             case NoteKind.FAILED:
-                self._end(step, "failed", error=note.detail)
+                self._end(step, "failed", error=note.detail, is_secret=note.is_secret)
             case NoteKind.SKIPPED:
                 self._end(step, "skipped", error=note.detail)
             case _:
@@ -136,6 +139,7 @@ class StepLog:
         value: JSON = None,
         variable: str | None = None,
         error: str | None = None,
+        is_secret: bool = False,
     ) -> None:
         begun = self._begun.get(step.id, -1.0)
         seconds = max(0.0, self._clock() - begun) if self._is_live and begun >= 0 else None
@@ -143,9 +147,14 @@ class StepLog:
             seconds = 0.0
         tool = executor_name(step.action.tool) if isinstance(step.action, Call) else ""
         self._results.pop(step.id, None)
-        self._results[step.id] = StepResult(
-            step.id, step.title or "", tool, status, value, variable, error, seconds
-        )
+        made = StepResult(step.id, step.title or "", tool, status, value, variable, error, seconds)
+        if self.hides is not None:
+            hides = self.hides
+            made = veil(made, hides._replace(names=_VALUES) if is_secret else hides)
+        self._results[step.id] = made
+
+
+_VALUES = frozenset({"value", "error"})
 
 
 def log_of(plan: Plan) -> StepLog | None:

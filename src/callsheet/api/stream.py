@@ -37,6 +37,9 @@ from callsheet.ir import Plan
 from callsheet.machine.keys import parse_key
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.passes.finding import doing
+from callsheet.sealing.veiled import Hides, veil
+
+_VALUES = frozenset({"value", "error", "text", "reason", "detail"})
 
 
 class _Heard(NamedTuple):
@@ -63,6 +66,8 @@ class EventStream:
         self._ready: deque[_Heard | RunEvent] = deque()
         self._is_closed = False
         self._more = asyncio.Event()
+        self.hides: Hides | None = None
+        """What `repr` of the events masks."""
 
     # ------------------------------------------------------------ the run's side
 
@@ -102,15 +107,10 @@ class EventStream:
         self._let_through()
         for call in result.in_doubt:
             self._count += 1
-            self._ready.append(
-                CallInDoubt(
-                    run_id=self._run_id,
-                    number=self._count,
-                    step=call.step,
-                    action=f"@{call.tool}",
-                    call=call,
-                )
+            doubt = CallInDoubt(
+                run_id=self._run_id, number=self._count, step=call.step, action=f"@{call.tool}", call=call
             )
+            self._ready.append(doubt if self.hides is None else veil(doubt, self.hides))
         self._count += 1
         self._ready.append(RunEnded(run_id=self._run_id, number=self._count, result=result))
         self.close()
@@ -139,7 +139,10 @@ class EventStream:
         if not isinstance(taken, _Heard):
             return taken
         edited = taken.note.kind is NoteKind.EDITED
-        return _edited(self._run_id, taken) if edited else _event(self._run_id, taken)
+        event = _edited(self._run_id, taken) if edited else _event(self._run_id, taken)
+        if self.hides is None:
+            return event
+        return veil(event, self.hides._replace(names=_VALUES) if taken.note.is_secret else self.hides)
 
 
 def actions_of(plan: Plan) -> dict[str, str]:

@@ -181,11 +181,12 @@ async def _carry_on(
     assert session.journal is not None
     name = id_of_run(new_id)
     forking.write(session.journal, name)
+    session.learn(name)
     if forking.folded.machine.result is not None:
-        return RunResult.of(conclude(session.journal, name))
+        return RunResult.of(conclude(session.journal, name), hides=session.hides)
     log = StepLog(None)
     outcome = await session.resume(name, terms, Ears(log=log), Watch())
-    return RunResult.of(outcome, log.results())
+    return RunResult.of(outcome, log.results(), session.hides)
 
 
 def _not_agreed(ahead: Sequence[EffectAhead]) -> CallsheetError:

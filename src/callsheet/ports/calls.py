@@ -36,6 +36,8 @@ class CallContext:
     shown for this call, None where nobody has said it. `on_late` hears of an answer that comes after
     the call was given up. `handed` is the LCTL block for an agent, empty where it gets none, and `returned`
     the one that it gives back beside its answer. `review` says why a person has to look at the answer.
+    `leads` says what speaks against going on from one address to another within the call, as a redirect
+    wants it; None where whatever is public may be reached.
     """
 
     __slots__ = (
@@ -43,6 +45,7 @@ class CallContext:
         "_idempotency_key",
         "handed",
         "key",
+        "leads",
         "on_late",
         "remarks",
         "returned",
@@ -77,6 +80,7 @@ class CallContext:
         self.remarks: tuple[Remark, ...] = ()
         self.spent: Spent | None = None
         self.shown: Label | None = None
+        self.leads: Callable[[str, str], str | None] | None = None
         self.handed = ""
         self.returned = ""
         self.review = ""

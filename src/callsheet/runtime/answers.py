@@ -21,12 +21,13 @@ from callsheet.passes.schema import misfits
 from callsheet.sealing.masking import hidden
 from callsheet.sealing.opening import is_sealed
 from callsheet.sealing.placeholders import is_nothing
+from callsheet.sealing.veiled import Veiled
 from callsheet.store.inbox import Letter
 from callsheet.store.replay import Posed
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer(Veiled):
     """What a person says to a question or an approval.
 
     `by` names the person and `note` is what they want to be known beside it; both are kept in
@@ -54,8 +55,8 @@ class Answer:
         return cls(Verdict.ANSWER, value, by, note)
 
 
-@dataclass(frozen=True, slots=True)
-class PendingAsk:
+@dataclass(frozen=True, slots=True, repr=False)
+class PendingAsk(Veiled):
     """What a run waits for: the answer to a step's question, or a yes to a call.
 
     Of a question: `prompt`, `options` (the only answers, if any) and `schema`. Of a call: `tool`,

@@ -34,6 +34,7 @@ from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import hidden
+from callsheet.sealing.veiled import Veiled
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.replay import Folded, fold
 from callsheet.store.stand import stand_of
@@ -46,8 +47,8 @@ INTERRUPTED = "the process ended before the answer came"
 _GIVEN_UP = "the run was ended before the answer came"
 
 
-@dataclass(frozen=True, slots=True)
-class DoubtfulCall:
+@dataclass(frozen=True, slots=True, repr=False)
+class DoubtfulCall(Veiled):
     """A call that left, has no outcome, and must not be repeated unasked.
 
     `since` is the wall time at which it left, in seconds since 1970; `item` its place in a FOREACH

@@ -123,6 +123,8 @@ class Gateway:
         self._facts = None if facts is None else dict(facts)
         self._routes: dict[str, Route] = {}
         self.on_late: Callable[[Late], None] | None = None
+        self._leads: Callable[[CallTool, str, str], str | None] | None = None
+        """What speaks against a redirect of a call; None where whatever is public may be reached."""
         self._slots = {tool: Slots(most) for tool, most in (at_once or {}).items()}
 
     async def carry_out(self, command: Carried) -> Outcome:
@@ -141,8 +143,8 @@ class Gateway:
             route = self._routes.get(tool) or self._find(tool)
             if wants_data and tool in LISTED_TOOLS:
                 route = self._find(tool, as_data=True)
-            if delivery:
-                context = _new(CallContext).begin(self._run_id, key, delivery, self._came_late)
+            if delivery or self._leads is not None:
+                context = self._context(command)
             call = route.handler(own_copy(args), context)
             value = await (call if route.timeout is None else within(route.timeout, call, context.came_late))
             if type(value) is not str:
@@ -168,6 +170,14 @@ class Gateway:
             raise
         except BaseException as error:
             return Failed(key, describe(error), context.remarks, context.spent)
+
+    def _context(self, command: CallTool) -> CallContext:
+        """What is told of a call that is delivered again, or that may not be redirected everywhere."""
+        delivery = command.delivery or command.key
+        context = _new(CallContext).begin(self._run_id, command.key, delivery, self._came_late)
+        if self._leads is not None:
+            context.leads = partial(self._leads, command)
+        return context
 
     def _came_late(self, context: CallContext, outcome: JSON | ToolFailed) -> None:
         """Tell of an outcome that nothing waits for any more."""

@@ -27,22 +27,27 @@ from callsheet.machine import (
     ToolFacts,
 )
 from callsheet.machine.keys import parse_key
-from callsheet.passes.verify import verify
+from callsheet.passes.verify import Left, verify
+from callsheet.policy.hops import Hops, beyond
 from callsheet.policy.model import Policy
 from callsheet.policy.sources import Sources
 from callsheet.runtime.capabilities import Call, TokenRefused
 from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports
 from callsheet.runtime.places import ANYWHERE, Kept, kept_by, read_by
+from callsheet.runtime.rest import left_in
 from callsheet.runtime.tokens import NO_TASKS, Task, Tasks, Tokens
 from callsheet.store.labels import EVERYWHERE, LabelStore, Writing, notes_of
 
-Reverify: TypeAlias = "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label], CallsheetError | None]"
-"""What a policy says against a new plan, by the labels of the variables and of what its planner was told."""
+Reverify: TypeAlias = (
+    "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label, Left], CallsheetError | None]"
+)
+"""What a policy says against a new plan, by the labels of the variables, of what its planner was told, and of
+what runs have left in files, facts and notes."""
 _MOST_TOLD = 10
 
 
 def by_proof(
-    compiled: PlanCompiled, policy: Policy, labels: Mapping[str, Label], context: Label
+    compiled: PlanCompiled, policy: Policy, labels: Mapping[str, Label], context: Label, left: Left
 ) -> CallsheetError | None:
     """Prove a new plan under the policy that the run is under; gives what speaks against it (RUN051).
 
@@ -51,7 +56,7 @@ def by_proof(
     """
     held = replace(policy.without_steps(), planner=policy.planner.join(context))
     parameters = {name: fact.parameters for name, fact in compiled.facts.items()}
-    verdict = verify(compiled.plan, held, inputs=labels, parameters=parameters, can_ask=True)
+    verdict = verify(compiled.plan, held, inputs=labels, parameters=parameters, can_ask=True, left=left)
     if verdict.ok:
         return None
     told = "; ".join(str(violation) for violation in verdict.violations[:_MOST_TOLD])
@@ -99,6 +104,8 @@ class GuardedGateway(Gateway):
         self._root = ports.workspace
         self._notes = notes_of(run_id)
         self._sources = Sources(guard.policy)
+        self._hops = Hops(guard.policy)
+        self._leads = self._lead
         self._tokens = Tokens(guard.policy, run_id, guard.plan, guard.tasks, guard.clock)
 
     async def carry_out(self, command: Carried) -> Outcome:
@@ -128,7 +135,11 @@ class GuardedGateway(Gateway):
         if shown is None:  # nobody has said what the planner was shown: then it was everything
             shown = join((command.labels or {}).values())
         context = shown.join(command.context)
-        wrong = self._guard.reverify(outcome, self._guard.policy, command.labels or {}, context)
+        try:
+            left = left_in(self._guard.labels, self._root, self._run_id)
+        except sqlite3.Error as error:
+            return Failed(command.key, f"the labels of files and facts cannot be known: {error}")
+        wrong = self._guard.reverify(outcome, self._guard.policy, command.labels or {}, context, left)
         if wrong is not None:
             return Failed(command.key, f"the policy refuses the new plan: {wrong}", spent=outcome.spent)
         return outcome._replace(context=shown)
@@ -143,9 +154,18 @@ class GuardedGateway(Gateway):
         )
         used.turn(self._tokens.read(token), command.key, self._guard.clock())
 
+    def _lead(self, command: CallTool, before: str, after: str) -> str | None:
+        """What speaks against a redirect of a call."""
+        if _is_of_agent(command.key):
+            token, _ = self._tokens.token_of(command.key.rpartition("/")[0])
+            why = beyond(self._tokens.read(token).arguments, command.tool, command.args, after)
+            if why is not None:
+                return why
+        return self._hops.objection(before, after)
+
     def _check_token(self, command: CallTool) -> None:
         """Raise TokenRefused for a call of an agent that its token does not cover."""
-        if "/t" not in command.key or not parse_key(command.key).call:
+        if not _is_of_agent(command.key):
             return
         talk = command.key.rpartition("/")[0]
         token, used = self._tokens.token_of(talk)
@@ -216,3 +236,8 @@ class GuardedGateway(Gateway):
             label = store.of(root, (name,))
             labels.append(self._guard.policy.memory if label is None else label)
         return join(labels)
+
+
+def _is_of_agent(key: str) -> bool:
+    """Whether a call is one that an agent asked for, by its key."""
+    return "/t" in key and bool(parse_key(key).call)

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from callsheet.ir.labels import LITERAL, join
 from callsheet.machine import Machine
-from callsheet.passes.verify import Standing, Verdict, verify
+from callsheet.passes.verify import Left, Standing, Verdict, verify
 from callsheet.policy.model import Policy
+from callsheet.store.labels import EVERYWHERE, LabelStore, notes_of
 from callsheet.store.replay import Folded
 
 
-def prove_rest(folded: Folded, policy: Policy, *, can_ask: bool = True) -> Verdict:
+def prove_rest(folded: Folded, policy: Policy, left: Left, *, can_ask: bool = True) -> Verdict:
     """Hold the rest of a run's plan against a policy; raises ValueError for a run without labels.
 
     A block whose steps are partly done is held against it whole. Files and facts have the labels that the
-    policy gives them; what the run itself left in them is known when they are read.
+    policy gives them, joined with those of what was `left` in them.
     """
     machine = folded.machine
     monitor = machine.monitor
@@ -33,7 +35,23 @@ def prove_rest(folded: Folded, policy: Policy, *, can_ask: bool = True) -> Verdi
         parameters={name: fact.parameters for name, fact in folded.facts.items()},
         can_ask=can_ask,
         standing=_standing(machine),
+        left=left,
     )
+
+
+def left_in(store: LabelStore, root: str, run_id: str) -> Left:
+    """What is noted of the places that a run may read: files of its workspace, by whomever they were written;
+    the facts that it has stored itself; its own notes.
+
+    Facts of other runs are found by words that are not known before: they have the label that the policy
+    gives memory, until they are read. Raises sqlite3.Error.
+    """
+    notes, every = notes_of(run_id), store.entries()
+    files = {noted.name: noted.label for noted in every if root and noted.root == root}
+    facts = join(noted.label for noted in store.entries(run_id) if noted.root == "")
+    known = {noted.name: noted.label for noted in every if noted.root == notes}
+    anywhere = files.pop(EVERYWHERE, LITERAL)
+    return Left(files, anywhere, facts, known)
 
 
 def _standing(machine: Machine) -> Standing:

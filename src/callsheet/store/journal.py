@@ -252,11 +252,11 @@ class Journal:
         if self._reader.run(run_id) is None:
             raise self._reader.unknown_run(run_id)
         sealer = self.sealer("")
-        sealer.know(self._declared(run_id))
+        sealer.know(self.declared(run_id))
         data = encode_payload(payload, sealer, {(name,): SAID for name in sealed})
         return self._ledger.post(run_id, topic, msg_id, data)
 
-    def _declared(self, run_id: str) -> Known:
+    def declared(self, run_id: str) -> Known:
         """The secrets that a run was given, as far as they can be opened here."""
         opener = self.opener(run_id)
         try:

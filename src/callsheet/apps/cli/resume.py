@@ -259,5 +259,5 @@ async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[t
         if refused:
             raise CallsheetError(refused)
         compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
-        here = Circumstances(job.journal, job.run_id, undertaking(setup, toolbox.registry))
+        here = Circumstances(job.journal, job.run_id, undertaking(setup, toolbox.registry), toolbox.workspace)
         yield here, toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))

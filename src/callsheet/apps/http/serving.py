@@ -215,6 +215,7 @@ async def serve(
                 timeout_graceful_shutdown=1,
             )
             server = _Server(config)
+            server.stopping = state.stopping
             shown = wishes.address if wishes.address not in _EVERYWHERE else "127.0.0.1"
             host_name = f"[{shown}]" if ":" in shown else shown
             code = None if keys.is_open else keys.new_code()
@@ -229,6 +230,12 @@ class _Server(uvicorn.Server):
     """A server that says when it listens."""
 
     on_started: Callable[[], None]
+    stopping: asyncio.Event
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let streams end, then all connections."""
+        self.stopping.set()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:

@@ -13,6 +13,7 @@ from callsheet.ir.collecting import collector_rests
 from callsheet.ir.labels import Label
 from callsheet.passes.verify.answers import last_values
 from callsheet.passes.verify.labels import Labels, labels_of
+from callsheet.passes.verify.left import NOTHING_LEFT, Left
 from callsheet.passes.verify.standing import AT_THE_START, Standing
 from callsheet.passes.verify.structure import structural
 from callsheet.passes.verify.subject import Subject, subject_of
@@ -44,13 +45,15 @@ def verify(
     parameters: Mapping[str, Sequence[str]] | None = None,
     can_ask: bool = False,
     standing: Standing = AT_THE_START,
+    left: Left = NOTHING_LEFT,
 ) -> Verdict:
     """Prove that no run of a plan does what the policy forbids, or say what speaks against it.
 
     `inputs` are the labels of the variables that the run is given, beside those that the plan sets itself.
     `parameters` name the positional arguments of tools that the document does not know. With `can_ask`, what
     a person has to say yes to is an obligation `approve`; without, it refuses the plan. With `standing` only
-    what a run that has come so far may still do is proved. Raises ValueError for a policy with a pattern or
+    what a run that has come so far may still do is proved; `left` are the labels of what runs have left in
+    files, facts and notes before. Raises ValueError for a policy with a pattern or
     host that is none.
 
     >>> from callsheet.ir import Call, Literal, Output, Plan, Ref, Step
@@ -63,7 +66,7 @@ def verify(
     """
     judge = policy if isinstance(policy, Judge) else Judge(policy)
     with collector_rests(len(plan.steps) >= _LARGE):
-        subject = subject_of(plan, judge, inputs or {}, parameters or {}, standing)
+        subject = subject_of(plan, judge, inputs or {}, parameters or {}, standing, left)
         labels = labels_of(subject)
         violations = list(structural(subject))
         found: list[_Found] = []

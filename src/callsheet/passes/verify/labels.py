@@ -267,15 +267,17 @@ class _Propagation:
         return subject.judge.unshown(label) if made else label
 
     def _source(self, number: int) -> Label:
-        """What the world adds; a run's own notes are looked up instead."""
+        """What the world adds, and what runs have left in it; a run's own notes are looked up instead."""
         if number not in self._sources:
             subject = self.labels.subject
             step = subject.plan.steps[number]
-            label = LITERAL
-            if fold(tool_of(step)) != "GET_WM":
-                around = subject.surroundings(lambda _name: PUBLIC_WORLD)
-                for call in call_views(step, around, LITERAL):
+            label, tool = LITERAL, fold(tool_of(step))
+            around = subject.surroundings(lambda _name: PUBLIC_WORLD)
+            calls = list(call_views(step, around, LITERAL))
+            if tool != "GET_WM":
+                for call in calls:
                     label = label.join(subject.judge.source(call))
+            label = label.join(subject.left.read_by(tool, calls))
             traits = subject.judge.traits(tool_of(step))
             if traits is not None and traits.address is not None:
                 self._unknown_hosts.append(number)

@@ -9,6 +9,7 @@ from callsheet.ir import Call, ListExpr, Literal, Order, Plan, Respond, Step, Va
 from callsheet.ir.control import Control, control_of
 from callsheet.ir.flow import Flow, flow_of, is_guarded
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.passes.verify.left import NOTHING_LEFT, Left
 from callsheet.passes.verify.places import NOTHING, Access, access_of
 from callsheet.passes.verify.reading import Reading, reading_of
 from callsheet.passes.verify.standing import AT_THE_START, Standing, entered_at, literal_of
@@ -36,6 +37,7 @@ class Subject:
     web: Web
     is_reached: bytearray
     standing: Standing = AT_THE_START
+    left: Left = NOTHING_LEFT
 
     def surroundings(self, label_of: Callable[[str], Label]) -> Surroundings:
         """What the step's values are made of, with labels from here."""
@@ -48,6 +50,7 @@ def subject_of(
     inputs: Mapping[str, Label],
     parameters: Mapping[str, Sequence[str]],
     standing: Standing = AT_THE_START,
+    left: Left = NOTHING_LEFT,
 ) -> Subject:
     """Make a plan ready, from its start or from where a run stands in it."""
     flow = entered_at(_with_empty_answers(flow_of(plan)), standing)
@@ -78,6 +81,7 @@ def subject_of(
         web=web_of(flow, reads, writes, in_order=plan.order is Order.TEXT),
         is_reached=is_reached,
         standing=standing,
+        left=left,
     )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import codecs
 import re
-from collections.abc import AsyncIterator
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Callable
+from typing import NamedTuple, TypeAlias
 from urllib.parse import urljoin
 
 import httpx2
@@ -38,11 +38,18 @@ class Page(NamedTuple):
     body: bytes
 
 
-async def fetch(url: str, settings: FetchSettings) -> Page:
-    """Get a page within the limits; raises ToolFailed with the reason where there is none."""
+Leads: TypeAlias = "Callable[[str, str], str | None] | None"
+"""What speaks against being led from one address to another."""
+
+
+async def fetch(url: str, settings: FetchSettings, leads: Leads = None) -> Page:
+    """Get a page within the limits; `leads` is asked before a redirect is followed.
+
+    Raises ToolFailed with the reason where there is none.
+    """
     try:
         async with asyncio.timeout(settings.timeout):
-            return await _follow(url, settings)
+            return await _follow(url, settings, leads)
     except TimeoutError:
         raise ToolFailed(f"{url} took longer than {settings.timeout:g} seconds") from None
     except UnknownHost as error:
@@ -53,7 +60,7 @@ async def fetch(url: str, settings: FetchSettings) -> Page:
         raise ToolFailed(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from None
 
 
-async def _follow(url: str, settings: FetchSettings) -> Page:
+async def _follow(url: str, settings: FetchSettings, leads: Leads) -> Page:
     allowed = AllowedHosts.parse(settings.allow_private_hosts)
     target = parse_url(url)
     async with httpx2.AsyncClient(trust_env=False, timeout=settings.timeout) as client:
@@ -62,7 +69,10 @@ async def _follow(url: str, settings: FetchSettings) -> Page:
             answer = await _get(client, target, addresses, settings)
             if isinstance(answer, Page):
                 return answer
-            target = parse_url(urljoin(target.url, answer))
+            before, target = target, parse_url(urljoin(target.url, answer))
+            why = None if leads is None else leads(before.url, target.url)
+            if why is not None:
+                raise ToolFailed(f"{url} is redirected to where it may not lead: {why}")
     raise ToolFailed(f"{url} leads through more than {settings.max_redirects} redirects")
 
 

@@ -47,5 +47,5 @@ async def _web_search(settings: SearchSettings, arguments: dict[str, Any], conte
 async def _fetch_page(settings: FetchSettings, arguments: dict[str, Any], context: CallContext) -> JSON:
     from callsheet.ports.builtin.fetch import fetch, page_text  # noqa: PLC0415 - brings the HTTP client
 
-    page = await fetch(text_argument(arguments, "url"), settings)
+    page = await fetch(text_argument(arguments, "url"), settings, context.leads)
     return await in_thread(page_text, page, context)

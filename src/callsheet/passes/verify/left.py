@@ -1,0 +1,70 @@
+"""What runs have left behind before a plan, or what is left of one, begins: labels of files, facts and notes.
+
+In: the labels that are kept of places, a call. Out: the label that what it reads there may have, beside the
+one that the policy gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.policy.calls import CallView
+from callsheet.policy.paths import PathRefused, file_key, workspace_path
+
+_FILES = frozenset({"READ_FILE", "EDIT_FILE", "SEARCH_FILES", "EXEC_CODE", "SHELL_EXEC"})
+_CODE = frozenset({"EXEC_CODE", "SHELL_EXEC"})
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The labels of places in a workspace, a memory, and the notes of a run.
+
+    `files` are by the path under which they are kept, `anywhere` is that of what may stand in any of them,
+    `facts` that of all facts that may be found, `notes` by key.
+    """
+
+    files: Mapping[str, Label] = field(default_factory=dict[str, Label])
+    anywhere: Label = LITERAL
+    facts: Label = LITERAL
+    notes: Mapping[str, Label] = field(default_factory=dict[str, Label])
+
+    def read_by(self, tool: str, calls: Iterable[CallView]) -> Label:
+        """What the calls of a step may read of it; `tool` is its folded name."""
+        if tool in ("QUERY_MEMORY", "MEMORY_STATS"):
+            return self.facts
+        if tool == "GET_WM" and self.notes:
+            return join(label for call in calls for label in self._noted(call))
+        if tool in _FILES and (self.files or self.anywhere is not LITERAL):
+            return self.anywhere.join(join(label for call in calls for label in self._in_files(tool, call)))
+        return LITERAL
+
+    def _noted(self, call: CallView) -> Iterator[Label]:
+        key = call.argument("key")
+        text = None if key is None else key.text
+        yield from self.notes.values() if text is None else (self.notes.get(text, LITERAL),)
+
+    def _in_files(self, tool: str, call: CallView) -> Iterator[Label]:
+        path = "" if tool in _CODE else _path(call, is_folder=tool == "SEARCH_FILES")
+        if path is None or tool == "SEARCH_FILES" or tool in _CODE:
+            below = f"{path}/" if path else ""
+            yield from (label for name, label in self.files.items() if name.startswith(below))
+        else:
+            yield self.files.get(path, LITERAL)
+
+
+NOTHING_LEFT = Left()
+
+
+def _path(call: CallView, *, is_folder: bool) -> str | None:
+    """The path that a call names; None for one that is not known before."""
+    argument = call.argument("path")
+    if argument is None:
+        return "" if is_folder else None
+    if argument.text is None:
+        return None
+    try:
+        return file_key(workspace_path(argument.text)) if argument.text or not is_folder else ""
+    except PathRefused:
+        return None

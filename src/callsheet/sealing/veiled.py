@@ -1,0 +1,61 @@
+"""Data whose `repr` shows no secret: what logs, notebooks and failed assertions print of it.
+
+In: a dataclass, and what is known to be secret in it. Out: its `repr`, masked; its values stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, NamedTuple, TypeVar, cast
+
+from callsheet.sealing.finder import Finder
+from callsheet.sealing.masking import hidden, mask_text, mask_value
+from callsheet.sealing.shapes import Shapes
+
+
+class Hides(NamedTuple):
+    """What is secret in an object: what a finder finds, and what stands under these names, as a whole.
+
+    The names are those of fields, and of entries of objects that are fields.
+    """
+
+    finder: Finder
+    names: frozenset[str] = frozenset()
+
+
+class Veiled:
+    """A dataclass of which `repr` masks what is secret; without more being known, what looks like it."""
+
+    __slots__ = ("_hides",)
+    _hides: Hides
+
+    def __repr__(self) -> str:
+        hides: Hides = getattr(self, "_hides", None) or _looks()
+        told = (
+            f"{field.name}={_shown(field.name, getattr(self, field.name), hides)}"
+            for field in fields(cast("Any", self))
+            if field.repr
+        )
+        return f"{type(self).__qualname__}({', '.join(told)})"
+
+
+_V = TypeVar("_V", bound=Veiled)
+
+
+def veil(data: _V, hides: Hides) -> _V:
+    """The same object, of which `repr` masks this."""
+    object.__setattr__(data, "_hides", hides)
+    return data
+
+
+def _looks() -> Hides:
+    return Hides(Finder(shapes=Shapes()))
+
+
+def _shown(name: str, value: Any, hides: Hides) -> str:
+    if name in hides.names:
+        return repr(hidden(value))
+    if isinstance(value, dict):
+        entries = cast("dict[str, Any]", value).items()
+        value = {key: hidden(item) if key in hides.names else item for key, item in entries}
+    return mask_text(repr(mask_value(value, hides.finder)), hides.finder)
