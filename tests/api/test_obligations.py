@@ -12,7 +12,7 @@ from callsheet.api.obligations import untrusted_hosts
 from callsheet.api.proving import PolicyRefused
 from callsheet.ir.labels import read_label
 from callsheet.policy.calls import Duty
-from callsheet.policy.model import Audience, Policy, SourceRule
+from callsheet.policy.model import AgentRule, Audience, Policy, ReplanRule, SourceRule
 from callsheet.ports.builtin import BuiltinSettings, ExecutionSettings, FetchSettings
 
 FETCHES = 'S1: @FETCH_PAGE ("https://example.org/") > $p\nS2: @RESPOND ("ok")'
@@ -61,6 +61,30 @@ async def test_code_does_not_start_where_it_would_reach_a_network(tmp_path: Path
     with pytest.raises(PolicyRefused) as caught:
         await runtime.run('S1: @EXEC_CODE ("print(1)", "python") > $c')
     assert [d.code for d in caught.value.diagnostics] == ["POL010"]
+
+
+CODE = 'S1: @EXEC_CODE ("print(1)", "python") > $c\nS2: @RESPOND ("$c")'
+
+
+@pytest.mark.parametrize(
+    ("plan", "more", "codes"),
+    [
+        (CODE, {}, ["POL121"]),
+        (CODE, {"exec_network": True}, ["POL121"]),
+        (CODE, {"sources": (SourceRule(kind="tool", pattern="@EXEC_CODE", label=read_label("U/priv")),)}, []),
+        ('S1: @AGENT_SOLVE ("go") > $a', {"agent": AgentRule(tools=("EXEC_CODE",))}, ["POL121"]),
+        ('S1: RE-PLAN ("go")', {"replan": ReplanRule()}, ["POL121"]),
+        ('S1: @RESPOND ("none")', {}, []),
+    ],
+)
+async def test_code_that_sees_the_workspace_needs_a_policy_that_knows_it(
+    tmp_path: Path, plan: str, more: dict[str, Any], codes: list[str]
+) -> None:
+    shown = settings(tmp_path, execution=ExecutionSettings(workspace="read", network="exec_network" in more))
+    proof = await Runtime(builtins=shown, policy=Policy(**more)).verify(plan)
+    assert [d.code for d in proof.diagnostics if d.code == "POL121"] == codes
+    hidden = Runtime(builtins=settings(tmp_path), policy=Policy(**more))
+    assert not any(d.code == "POL121" for d in (await hidden.verify(plan)).diagnostics)
 
 
 async def test_another_tool_of_the_name_is_told_of(tmp_path: Path) -> None:

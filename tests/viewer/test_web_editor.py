@@ -91,6 +91,9 @@ async def test_a_plan_is_held_against_a_policy(web: Web):
     await web.page.locator("#known-panel", has_text="under strict").wait_for()
     await web.page.click("text=Whose data goes where")
     await web.page.locator(".steps-told", has_text="reads $first").wait_for()
+    assert await web.page.locator("#known-panel .notice").count() == 0
+    await write(web, f"# more\n{GOOD}")
+    await web.page.locator("#known-panel .notice", has_text="as it was before").wait_for()
 
 
 async def test_a_run_is_given_its_variables_as_they_are_typed(web: Web):

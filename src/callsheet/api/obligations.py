@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_network
 
 from callsheet.diagnostics import Diagnostic, Severity
-from callsheet.ir import Plan
+from callsheet.ir import Call, CallKind, Plan, Replan, Step
+from callsheet.passes.verify.places import CODE
 from callsheet.policy.addresses import AllowedHosts
+from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Duty, Obligation
 from callsheet.policy.model import Policy
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings
@@ -36,12 +38,43 @@ def unmet(
 ) -> tuple[Diagnostic, ...]:
     """What is to be said of obligations that are not accepted; an error among it refuses the plan."""
     found: dict[Diagnostic, None] = {}
+    if here.execution is not None and here.execution.workspace == "read" and not _knows_code(policy):
+        for step in plan.steps:
+            if _may_run_code(step, policy):
+                found[replace(_SEES_FILES, span=step.action.span or step.span, step=step.id)] = None
     for obligation in obligations:
         for said in _unmet(obligation, policy, here):
             step = plan.step(obligation.step)
             span = None if step is None else step.action.span or step.span
             found[replace(said, span=span, step=obligation.step)] = None
     return tuple(found)
+
+
+def _may_run_code(step: Step, policy: Policy) -> bool:
+    """Whether a step runs code, or may have it run by an agent or by a plan of its own."""
+    match step.action:
+        case Call(kind=CallKind.AGENT):
+            return policy.agent is not None and not CODE.isdisjoint(map(fold, policy.agent.tools))
+        case Call(tool=tool):
+            return fold(tool) in CODE
+        case Replan():
+            return policy.replan is not None
+        case _:
+            return False
+
+
+def _knows_code(policy: Policy) -> bool:
+    """Whether the policy says whose data code gives."""
+    named = (*policy.tools, *(rule.pattern for rule in policy.sources if rule.kind == "tool"))
+    return not CODE.isdisjoint(map(fold, named))
+
+
+_SEES_FILES = Diagnostic(
+    "POL121",
+    Severity.ERROR,
+    'code that is run reads the workspace here (workspace = "read"), and the proof takes it to see no file',
+    help="hide the workspace and give the code its data as stdin, or let the policy say what code returns",
+)
 
 
 def _unmet(obligation: Obligation, policy: Policy, here: Undertaking) -> Iterator[Diagnostic]:

@@ -335,6 +335,7 @@ CODES: dict[str, Code] = _table(
     POL118="a private host that the policy does not know",
     POL119="a proof that rests on another tool",
     POL120="labels that would be lost",
+    POL121="code that sees files of which the proof knows nothing",
     RUN001="a graph of dependencies cannot be run",
     RUN010="a step that nobody is there to carry out",
     RUN020="a run that did not come to a good end",

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.passes.verify.places import CODE
 from callsheet.policy.calls import CallView
 from callsheet.policy.paths import PathRefused, file_key, workspace_path
 
-_FILES = frozenset({"READ_FILE", "EDIT_FILE", "SEARCH_FILES", "EXEC_CODE", "SHELL_EXEC"})
-_CODE = frozenset({"EXEC_CODE", "SHELL_EXEC"})
+_FILES = CODE | {"READ_FILE", "EDIT_FILE", "SEARCH_FILES"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Left:
         yield from self.notes.values() if text is None else (self.notes.get(text, LITERAL),)
 
     def _in_files(self, tool: str, call: CallView) -> Iterator[Label]:
-        path = "" if tool in _CODE else _path(call, is_folder=tool == "SEARCH_FILES")
-        if path is None or tool == "SEARCH_FILES" or tool in _CODE:
+        path = "" if tool in CODE else _path(call, is_folder=tool == "SEARCH_FILES")
+        if path is None or tool == "SEARCH_FILES" or tool in CODE:
             below = f"{path}/" if path else ""
             yield from (label for name, label in self.files.items() if name.startswith(below))
         else:

@@ -20,6 +20,10 @@ ALL_NOTES = "note:*"
 SOME_NOTE = "note:?"
 
 
+CODE = frozenset({"EXEC_CODE", "SHELL_EXEC"})
+"""Tools that run code."""
+
+
 class Access(NamedTuple):
     """The places that a call reads, those it writes, and those of them that then hold nothing else."""
 
@@ -53,6 +57,8 @@ def _access(tool: str, traits: Traits, call: CallView, agent_tools: frozenset[st
         return Access(writes=(MEMORY,))
     if tool in ("SET_WM", "GET_WM"):
         return _of_notes(tool, call)
+    if tool in CODE:  # it may read and write any of them, also those that its arguments do not name
+        return Access((ALL_FILES,), (SOME_FILE, ALL_FILES))
     if traits.path is None or traits.path_use is PathUse.HOST:
         return NOTHING
     path = _path(call, traits.path)

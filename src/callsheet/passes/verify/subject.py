@@ -10,7 +10,7 @@ from callsheet.ir.control import Control, control_of
 from callsheet.ir.flow import Flow, flow_of, is_guarded
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.passes.verify.left import NOTHING_LEFT, Left
-from callsheet.passes.verify.places import NOTHING, Access, access_of
+from callsheet.passes.verify.places import CODE, NOTHING, Access, access_of
 from callsheet.passes.verify.reading import Reading, reading_of
 from callsheet.passes.verify.standing import AT_THE_START, Standing, entered_at, literal_of
 from callsheet.passes.verify.values import Kind, Web, Write, web_of
@@ -159,7 +159,7 @@ def _access(step: Step, judge: Judge, around: Surroundings) -> Access:
     return access_of(tool, traits, call_views(step, around, LITERAL), judge.setting.agent_tools)
 
 
-_PLACES = frozenset({"QUERY_MEMORY", "MEMORY_STATS", "STORE_FACT", "SET_WM", "GET_WM", "AGENT_SOLVE"})
+_PLACES = CODE | {"QUERY_MEMORY", "MEMORY_STATS", "STORE_FACT", "SET_WM", "GET_WM", "AGENT_SOLVE"}
 
 
 def _entered_groups(flow: Flow) -> frozenset[int]:

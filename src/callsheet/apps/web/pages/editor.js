@@ -16,7 +16,7 @@ export function Editor({ id }) {
   const [tab, setTab] = useState("findings");
   const [wrong, isBusy, act] = useDoing();
   const [refusal, setRefusal] = useState([]); // what spoke against a run, a proof, a format
-  const [answer, setAnswer] = useState(null); // of the last thing that was asked: [tab, data]
+  const [answer, setAnswer] = useState(null); // of the last thing that was asked: { name, data, of: the text }
   const [under, setUnder] = useState({}); // the policy that it is proved under
   const box = useRef(null);
   const { text, inputs } = draft.value;
@@ -57,7 +57,7 @@ export function Editor({ id }) {
   const verify = () => look("proof", "/v1/verify", { inputs: names, ...under });
   const look = (name, path, body) =>
     doing(async () => {
-      setAnswer([name, await ask(path, { body: { plan: text, ...body } })]);
+      setAnswer({ name, data: await ask(path, { body: { plan: text, ...body } }), of: text });
       setTab(name);
     });
   const onKeyDown = (event) => {
@@ -93,12 +93,15 @@ export function Editor({ id }) {
           ["proof", "Proof"],
         ]} />
         <div class="tab-body" id="known-panel" role="tabpanel" aria-labelledby=${`known-tab-${tab}`} tabindex="0">
+          ${answer && answer.name === tab && answer.of !== text ? html`
+            <p class="notice" role="status">Of the text as it was before: ask again.</p>` : ""}
           ${tab === "findings" ? html`<${Findings} rows=${found} text=${text} box=${box} onFix=${repair} />` : ""}
           ${tab === "inputs" ? html`<${Inputs} inputs=${inputs} unset=${unset} onChange=${setInputs} />` : ""}
           ${tab === "picture" ? html`<${Picture} told=${told(answer, "picture")} />` : ""}
           ${tab === "dry" ? html`<${Dry} told=${told(answer, "dry")} />` : ""}
-          ${tab === "proof" ? html`<${Proof} told=${told(answer, "proof")} text=${text} box=${box} /><${Whose}
-            text=${text} inputs=${names} policy=${under} />` : ""}
+          ${tab === "proof" ? html`<${Proof} told=${told(answer, "proof")}
+            text=${answer ? answer.of : text} box=${box} /><${Whose} key=${text} text=${text} inputs=${names}
+            policy=${under} />` : ""}
         </div>
       </section>
     </div>
@@ -108,7 +111,7 @@ export function Editor({ id }) {
 // What a plan that has no name is called: what it is for.
 const goalOf = (text) => (/^#\s*goal:\s*(.+)$/m.exec(text)?.[1] || "plan").trim().slice(0, 80);
 
-const told = (answer, name) => (answer && answer[0] === name ? answer[1] : null);
+const told = (answer, name) => (answer && answer.name === name ? answer.data : null);
 
 // The text of a plan of the library, when the page of that plan is opened.
 function useStored(id, act) {
