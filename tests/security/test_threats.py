@@ -22,6 +22,7 @@ TESTED = (
     "API without authentication",
     "DNS rebinding, Origin",
     "CSRF on the local interface",
+    "a client of `callsheet mcp`, or the model behind it, that wants more than the operator allows",
     "MCP tool poisoning, rug pull",
     "confused deputy, token passthrough, SSRF in OAuth, session theft",
     "SSRF in `@FETCH_PAGE`",

@@ -62,6 +62,7 @@ async def log_in(
                     except TimeoutError:
                         raise nobody_came(name, PATIENCE) from None
             else:
+                listener.close()  # so that a browser here is told at once that nobody answers
                 show(begun)
                 given = _handed(name, begun, await hand_over(begun))
             login = await finish(begun, guard, given)

@@ -41,7 +41,9 @@ def login(
     """
     if server is None:
         return _list(as_json)
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    import asyncio  # noqa: PLC0415 - not for --help
+
+    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - as above
     from callsheet.apps.login import log_in  # noqa: PLC0415 - brings the SDK
 
     def show(begun: Begun) -> None:
@@ -54,7 +56,7 @@ def login(
 
     async def ask(_begun: Begun) -> str:
         say("then paste here the whole address that the browser was sent to; the page itself need not load:")
-        return sys.stdin.readline(_MOST_CHARACTERS)
+        return await asyncio.to_thread(sys.stdin.readline, _MOST_CHARACTERS)  # Ctrl-C is heard meanwhile
 
     setup = options.setup_from(mcp_configs=mcp_configs)
     made = run_to_end(log_in(setup, server, show, ask if opens is False else None, scope=scope))
