@@ -131,6 +131,7 @@ def test_edits_that_cannot_be_are_refused_with_a_way_out(machine):
         (("fork", "r1", "--at", 3, "--args", "S9.b=20"), "JRN084", "S1"),
         (("fork", "r1", "--at", 99), "JRN041", f"1 to {last}"),
         (("rerun", "r1", "--from", "S9"), "JRN081", "S1"),
+        (("rerun", "r1", "--from", ""), "JRN081", "S1"),
         (("rerun", "r1", "--from", "S3@2"), "JRN081", "1 time"),
     ):
         result = machine(*map(str, asked))

@@ -13,9 +13,11 @@ from tests.oauth_servers import Authority, Protected
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.mcp import McpPool, McpServerConfig
+from callsheet.ports.mcp import HttpServer, McpPool, McpServerConfig
+from callsheet.ports.mcp.oauth.bearer import Bearer
 from callsheet.ports.mcp.oauth.file import LoginFile
 from callsheet.ports.mcp.oauth.loopback import bound, listening
+from callsheet.ports.mcp.oauth.sources import source_for
 
 CONTEXT = CallContext("run", "S1", "k")
 __all__ = ["authority", "user", "wiki"]
@@ -252,6 +254,19 @@ async def test_a_header_of_the_configuration_says_who_asks_and_no_login_does(use
     assert await look(user.server, None) == ["ok"]
     wiki.is_fed_up = True
     assert await trouble(user.server, user.file) == "TOL013"
+
+
+async def test_a_token_is_put_on_requests_to_its_server_alone(
+    user: User, wiki: Protected, authority: Authority
+):
+    login = await user.log_in()
+    source = source_for("wiki", HttpServer(wiki.url), user.file)
+    assert source is not None
+    async with httpx2.AsyncClient(auth=Bearer("wiki", wiki.url, source, lambda _: None)) as http:
+        for site in (wiki, authority):
+            await http.get(f"{site.origin}/look")
+    assert wiki.asked[-1].headers["Authorization"] == f"Bearer {login.tokens.access}"
+    assert "Authorization" not in authority.asked[-1].headers
 
 
 # ---------------------------------------------------------------- where the browser comes back to

@@ -79,6 +79,20 @@ async def test_a_run_is_shown_as_it_goes_and_can_be_cancelled(web: Web):
     assert await web.page.locator(".live").count() == 0
 
 
+async def test_what_comes_up_in_a_run_that_is_watched_is_shown(web: Web):
+    await web.sign_in()
+    run = web.api.start(
+        'S1: @HOLD (name="gate") > $a', 'S2: @ASK_HUMAN (prompt="On?") > $b', "S3: @ADD (a=$b) > $c"
+    )
+    await web.page.evaluate("(run) => { location.hash = `run=${run}`; }", run)
+    await web.page.locator("h1 .words", has_text="Running").wait_for()
+    (web.api.folder / "gate").touch()
+    await web.page.fill(".waits input", "no number")
+    await web.page.click(".waits button:has-text('Send')")
+    await web.page.locator("h1 .words", has_text="S3 failed").wait_for()
+    assert (await web.text(".pane h2")).startswith("S3")  # nobody had chosen another
+
+
 async def test_the_list_tells_how_runs_stand_and_is_filtered(web: Web):
     await web.sign_in()
     done = web.api.start("S1: @ADD (a=1) > $a", name="sums")

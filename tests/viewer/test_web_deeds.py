@@ -52,6 +52,17 @@ async def test_a_run_is_forked_with_a_variable_edited_and_run_again_after_a_yes(
         await web.page.context.close()
 
 
+async def test_a_page_whose_server_is_gone_says_so(browser: Browser, folder: Path):
+    with running(folder) as api:
+        run = api.start('S1: @HOLD (name="gate") > $a')
+        web = await browse(browser, api)
+        await web.sign_in(f"run={run}")
+        await web.page.locator("h1 .words", has_text="Running").wait_for()
+    await web.page.locator(".notice", has_text="What is shown may be old").wait_for()
+    assert "Running" in await web.text("h1 .words")
+    await web.page.context.close()
+
+
 def _wait_for(path: Path) -> None:
     for _ in range(1_000):
         if path.exists():

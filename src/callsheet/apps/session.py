@@ -8,6 +8,7 @@ server never takes over a name that is here already.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -196,7 +197,8 @@ def choose_servers(setup: Setup, names: Iterable[str] | None) -> Servers:
     """The servers to open for tools of these names; None asks for all servers.
 
     A named file that is wrong raises CallsheetError; one that lies at a conventional place is
-    passed over with a warning.
+    passed over with a warning, and so is callsheet itself there, without one: it is a server of the clients
+    whose files these are.
     """
     wanted = None if names is None else tuple(names)
     if wanted == ():
@@ -215,8 +217,19 @@ def choose_servers(setup: Setup, names: Iterable[str] | None) -> Servers:
             continue
         diagnostics += (replace(d, span=None, message=f"{path}: {d.message}") for d in file.warnings)
         for server in file.servers:
-            found.setdefault(server.name, server)
+            if setup.mcp_configs or not _is_callsheet(server):
+                found.setdefault(server.name, server)
     return Servers(_needed(found.values(), wanted), tuple(diagnostics))
+
+
+def _is_callsheet(server: McpServerConfig) -> bool:
+    """Whether a server is `callsheet mcp`, however it is started."""
+    from callsheet.ports.mcp import StdioServer  # noqa: PLC0415 - as its caller
+
+    if not isinstance(server.transport, StdioServer):
+        return False
+    words = [Path(server.transport.command).name, *server.transport.args]
+    return any(pair in (("callsheet", "mcp"), ("callsheet.exe", "mcp")) for pair in itertools.pairwise(words))
 
 
 def _passed_over(diagnostic: Diagnostic, path: Path) -> Diagnostic:

@@ -146,7 +146,6 @@ CODES: dict[str, Code] = _table(
     MCP001="arguments that a tool does not take",
     MCP002="an address that is not of this machine",
     MCP003="an address that cannot be listened on",
-    MCP004="a token that cannot be used",
     MCP005="a resource that is not there",
     MCP006="a prompt that cannot be given",
     MCP009="a bug in a tool of the MCP server",

@@ -50,7 +50,7 @@ from callsheet.store.records import Start, facts_to_json, policy_body
 from callsheet.store.replay import Folded
 
 Keeps = Callable[[Visited], bool]
-_PLACE = re.compile(r"(?:r([0-9]{1,9})/)?(.+?)(?:@([0-9]{1,9}))?", re.DOTALL)
+_PLACE = re.compile(r"(?:r([0-9]{1,9})/)?(.*?)(?:@([0-9]{1,9}))?", re.DOTALL)
 
 
 class Draft(NamedTuple):

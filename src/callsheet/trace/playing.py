@@ -1,6 +1,7 @@
 """A run told event by event, as it went: each event with what the machine said when it was told of it.
 
-In: a plan and the events of its journal. Out: moments, in order. Nothing is run, and nothing is waited for.
+In: a plan and the events of its journal. Out: moments, in order. Nothing is run, and nothing is waited for
+but the events.
 """
 
 from __future__ import annotations
@@ -30,26 +31,20 @@ class Moment(NamedTuple):
 
 
 def play(plan: Plan, events: Iterable[Event], plan_of: PlanOf, show: Callable[[Moment], bool]) -> None:
-    """Show each moment of a run, until `show` gives False.
+    """Show each moment of a run, as soon as its event is there, until `show` gives False.
 
     Raises JournalError (JRN020) where the events cannot be read, and what reading them raises.
     """
     clock = _Clock()
-    before: Event | None = None
 
     def one_by_one() -> Iterator[Event]:
-        nonlocal before
         for event in events:
-            if before is not None and not show(Moment(before, clock.taken())):
-                before = None
-                return
-            before = event
             clock.now = event.ts
-            yield event
+            yield event  # the fold asks for the next one when it has told the machine of this
+            if not show(Moment(event, clock.taken())):
+                return
 
     fold(plan, one_by_one(), plan_of, clock.note)
-    if before is not None:
-        show(Moment(before, clock.taken()))
 
 
 class _Clock:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import sys
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from apps.conftest import SERVER
 from callsheet.api.policies import load_policy
 from callsheet.api.proving import PolicyRefused
 from callsheet.apps.cli.reading import text_of
@@ -395,3 +400,26 @@ async def test_a_run_that_the_command_line_started_goes_on_with_its_own_tools(fo
     async with open_host(folder) as host:
         await host.resume(run, Resumption())
         assert (await host.outcome(run)).result.response == "203"
+
+
+async def test_servers_are_opened_once_and_shared_by_all_runs(folder):
+    pids = folder / "pids"
+    (folder / "server.py").write_text(
+        f"import os\nopen({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\n{SERVER}"
+    )
+    configured = {"mcpServers": {"hall": {"command": sys.executable, "args": [str(folder / "server.py")]}}}
+    (folder / "mcp.json").write_text(json.dumps(configured))
+    setup = replace(setup_of(folder), mcp_configs=(folder / "mcp.json",))
+    with Journal.open(folder / "journal.db") as journal:
+        async with Host(setup, journal) as host:
+            runs = [
+                (await host.start(order(f'S1: @GREET (name="n{n}") > $x', 'S2: @RESPOND ("$x")'))).run_id
+                for n in range(3)
+            ]
+            assert [(await host.outcome(run)).result.response for run in runs] == [
+                f"greet n{n}" for n in range(3)
+            ]
+            assert {"GREET", "ADD"} <= set((await host.tools.for_plan(None)).registry.names())
+        (pid,) = pids.read_text().split()
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid), 0)

@@ -77,7 +77,8 @@ class Said(NamedTuple):
 class Api:
     """A client of one server; it signs in with the token unless it is told otherwise."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, folder: Path, token: str = TOKEN) -> None:
+        self.token = token
         self.url = url
         self.folder = folder
         self.host = url.removeprefix("http://")
@@ -87,7 +88,7 @@ class Api:
     ) -> Said:
         """Send a request; headers are given as words with _ for -, None leaves a usual one out."""
         data = raw if raw is not None else None if body is None else json.dumps(body).encode()
-        usual: dict[str, str | None] = {"Authorization": f"Bearer {TOKEN}"}
+        usual: dict[str, str | None] = {"Authorization": f"Bearer {self.token}"}
         if data is not None:
             usual["Content-Type"] = "application/json"
         named = {name.replace("_", "-").title(): value for name, value in headers.items()}
@@ -138,7 +139,7 @@ class Api:
             connection.request(
                 "GET",
                 f"/v1/runs/{run_id}/events{query}",
-                headers={"Authorization": f"Bearer {TOKEN}", **named},
+                headers={"Authorization": f"Bearer {self.token}", **named},
             )
             answer = connection.getresponse()
             assert answer.status == 200, answer.read()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 from click.testing import CliRunner
 
-from apps.http.conftest import TOKEN, TOOLS, raw, running
+from apps.http.conftest import TOKEN, TOOLS, Api, raw, running
 from callsheet.apps.cli.main import main
 from callsheet.apps.http.keys import CODE_SECONDS, SESSION_SECONDS, Keys
 from callsheet.apps.http.rates import Rate, Rates
@@ -342,10 +343,33 @@ def test_the_command_prints_its_token_once_and_stops_at_a_signal(folder):
             ]
             connection.sendall("\r\n".join([*lines, "", ""]).encode())
             assert connection.recv(100).startswith(b"HTTP/1.1 200")
-        process.terminate()
+        api = Api(told["url"], folder, told["token"])
+        api.start('S1: @HOLD (name="never") > $x', run_id="r")
+        stream = api.stream("r")
+        next(stream)
+        process.send_signal(signal.SIGINT)
+        assert [name for name, _, _ in stream if name == "end"] == []
         out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
     assert told["token"] not in out + err
+    assert "Traceback" not in err
+
+
+def test_a_server_that_is_killed_loses_no_run_that_it_has_answered_for(folder):
+    port_line = ("--port", "0", "--json", "--tools", "tools.py", "--running", "1")
+    with spawn(folder, *port_line, "--journal", "journal.db") as process:
+        told = json.loads(process.stdout.readline())
+        api = Api(told["url"], folder, told["token"])
+        for n in range(3):
+            api.start('S1: @HOLD (name="go") > $x', "S2: @RESPOND ($x)", run_id=f"r{n}")
+        api.until("r0", "running")
+        process.kill()
+    (folder / "go").touch()
+    with running(folder) as api:
+        assert {run["status"] for run in api.get("/v1/runs")["runs"]} == {"interrupted"}
+        for n in range(3):
+            assert api("POST", f"/v1/runs/r{n}/resume").status == 202
+            assert api.ended(f"r{n}")["response"] == "go"
 
 
 def test_the_command_refuses_what_is_not_safe(folder):

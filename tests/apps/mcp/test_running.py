@@ -184,6 +184,22 @@ async def test_questions_one_after_another_are_asked_and_steps_told_once(room: R
     assert told == [1, 2, 3]
 
 
+async def test_what_a_client_hands_back_is_only_what_it_was_given(room: Room) -> None:
+    async with room.client("2026-07-28", lambda _: answered(answer="green")) as client:
+        asked = await client.session.call_tool("plan_execute", {"ltp_text": ASKS}, allow_input_required=True)
+        state = asked.request_state
+        given = {"ltp_text": ASKS, "variables": {"another": 1}}
+        for arguments, wrong in (
+            ({"ltp_text": ASKS}, "made up"),
+            ({"ltp_text": ASKS}, f"{state}x"),
+            (given, state),
+        ):
+            with pytest.raises(MCPError, match="requestState"):
+                await client.call_tool("plan_execute", arguments, request_state=wrong)
+        (run,) = (await client.call_tool("list_runs", {})).structured_content["runs"]
+    assert run["status"] == "waiting"
+
+
 async def test_without_forms_the_answer_says_what_the_run_waits_for(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         answer = await execute(client, ASKS)

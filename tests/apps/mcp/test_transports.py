@@ -18,6 +18,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from callsheet.apps.session import Setup, choose_servers
 from mcp_room import TOOLS
 
 COMMAND = (sys.executable, "-m", "callsheet")
@@ -38,7 +39,7 @@ def environment(folder: Path) -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ} | own
 
 
-TOKEN = "a-token-of-the-tests"
+TOKEN = "a-token-of-the-tests-of-32-characters"
 CLIENT = {"name": "t", "version": "1"}
 
 
@@ -130,7 +131,7 @@ class Web(NamedTuple):
 def web(folder: Path) -> Generator[Web]:
     """A server on a port of its own."""
     with subprocess.Popen(
-        [sys.executable, *arguments(folder, "--http", "0", "--token", "env:CALLSHEET_TOKEN")],
+        [sys.executable, *arguments(folder, "--http", "0")],
         cwd=folder,
         env=environment(folder),
         stderr=subprocess.PIPE,
@@ -196,9 +197,8 @@ async def test_a_request_that_is_none_of_a_known_client_is_refused(
         (["--http", "0.0.0.0:0"], "MCP002", "0.0.0.0 is an address of the network"),
         (["--http", "evil.test:80"], "MCP002", "evil.test"),
         (["--http", "99999"], "CFG010", "no address to listen on"),
-        (["--http", "0", "--token", "env:NO_SUCH_VARIABLE"], "MCP004", "no such variable"),
-        (["--http", "0", "--token", "file:tools.py"], "MCP004", "characters that no header can carry"),
-        (["--http", "0", "--token", "secret"], "MCP004", "neither env:VARIABLE nor file:PATH"),
+        (["--http", "0", "--token-file", "tools.py"], "API019", "tools.py"),
+        (["--http", "0", "--token-file", "no-such-file"], "API019", "cannot be read"),
     ],
 )
 def test_a_command_line_that_cannot_be_served_is_refused(
@@ -224,6 +224,29 @@ def test_a_port_that_is_taken_is_told(folder: Path, web: Web) -> None:
     result = CliRunner().invoke(main, ["mcp", "--http", port])
     assert result.exit_code == 2
     assert "MCP003" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"command": "callsheet", "args": ["mcp"]},
+        {"command": "/opt/bin/callsheet", "args": ["mcp", "--policy", "strict"]},
+        {"command": "uvx", "args": ["callsheet", "mcp"]},
+        {"command": "python3", "args": ["-m", "callsheet", "mcp"]},
+    ],
+)
+def test_callsheet_does_not_open_itself_where_a_client_lists_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: dict[str, Any]
+) -> None:
+    place = tmp_path / "mcp.json"
+    place.write_text(
+        json.dumps({"mcpServers": {"self": server, "other": {"command": "other", "args": ["mcp"]}}})
+    )
+    monkeypatch.setenv("CALLSHEET_MCP_CONFIG", str(place))
+    setup = Setup(workspace=tmp_path, data=tmp_path)
+    assert [each.name for each in choose_servers(setup, None).configs] == ["other"]
+    named = Setup(workspace=tmp_path, data=tmp_path, mcp_configs=(place,))
+    assert [each.name for each in choose_servers(named, None).configs] == ["self", "other"]
 
 
 @pytest.mark.servers

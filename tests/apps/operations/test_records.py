@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from callsheet import Journal, Plan, RunResult, Runtime, tool
 from callsheet.apps.hosting.telling import told_outcome
@@ -18,6 +16,7 @@ from callsheet.apps.operations.runs import found_runs, run_row
 from callsheet.apps.operations.stories import story_json, story_of
 from callsheet.apps.operations.storylines import story_lines
 from callsheet.store.library import Param, PlanLibrary
+from json_forms import holds
 
 GOOD = 'S1: @CALC ("$n * 2") > $twice\nS2: @RESPOND ($twice)'
 ASKS = 'S1: @ASK_HUMAN ("Go on?", options=["yes", "no"]) > $said\nS2: @SEND (text="hello") > $sent'
@@ -32,20 +31,6 @@ def send(text: str) -> str:
 @tool(effect="read")
 def broken() -> str:
     raise RuntimeError("it is broken")
-
-
-def holds(data: Any, schema: Any) -> None:
-    Draft202012Validator(closed(schema)).validate(json.loads(json.dumps(data, default=str)))
-
-
-def closed(schema: Any) -> Any:
-    """The schema, refusing keys that it does not name."""
-    if isinstance(schema, list):
-        return [closed(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    made = {key: closed(value) for key, value in schema.items()}
-    return {**made, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else made
 
 
 async def run(place: Path, text: str, **given: Any) -> RunResult:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from jsonschema import Draft202012Validator
 
 from callsheet.api.policies import load_policy
 from callsheet.apps.operations import schemas
@@ -25,6 +22,7 @@ from callsheet.apps.session import Setup
 from callsheet.apps.shelf import Shelf
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax
+from json_forms import holds
 from plans import plan_texts
 
 GOOD = (
@@ -42,21 +40,6 @@ TEXTS = (GOOD, MICRO, DAG, BAD, PROSE, "", "nothing at all", '{"ir": 1}', "{")
 @pytest.fixture
 def shelf(tmp_path: Path) -> Shelf:
     return Shelf(Setup(workspace=tmp_path, data=tmp_path / "data", discovers=False))
-
-
-def holds(data: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """The data is as the schema says, and has no key that the schema does not name."""
-    Draft202012Validator(closed(schema)).validate(json.loads(json.dumps(data)))
-
-
-def closed(schema: Any) -> Any:
-    """The schema, refusing keys that it does not name."""
-    if isinstance(schema, list):
-        return [closed(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    made = {key: closed(value) for key, value in schema.items()}
-    return {**made, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else made
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -39,6 +39,7 @@ COMMANDS: dict[str, Entry] = {
     "runs": Entry(f"{_HERE}.runs:runs", "List the runs, the newest first.", _RUNS),
     "show": Entry(f"{_HERE}.show:show", "Tell what happened in a run.", _RUNS),
     "tail": Entry(f"{_HERE}.tail:tail", "Print the events of a run as they come.", _RUNS),
+    "top": Entry(f"{_HERE}.top:top", "Watch a run while it goes.", _RUNS),
     "search": Entry(f"{_HERE}.search:search", "Find a text in what runs have handled.", _RUNS),
     "why": Entry(f"{_HERE}.asking.why:why", "Say what a value of a run was made of.", _RUNS),
     "at": Entry(f"{_HERE}.asking.at:at", "Show a run as it was after one of its events.", _RUNS),

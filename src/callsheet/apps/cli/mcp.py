@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     help="Serve streamable HTTP on this machine, not standard input and output; port 0 is any that is free.",
 )
 @click.option(
-    "--token",
-    default="",
-    metavar="WHERE",
-    help="With --http: where the token is that clients have to show, env:VARIABLE or file:PATH; default: a "
-    "new one, which is printed.",
+    "--token-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --http: the token that clients have to show; default: $CALLSHEET_TOKEN, else a new one that "
+    "is printed.",
 )
 @options.tool_sources
 @options.policy_if_any
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 def mcp(  # noqa: PLR0913 - an argument for each group of options
     *,
     http: str | None,
-    token: str,
+    token_file: Path | None,
     setup: Setup,
     policy: str,
     approve: tuple[str, ...],
@@ -70,11 +71,13 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     from callsheet.apps.mcp.serving import Served, serve  # noqa: PLC0415
     from callsheet.store.library import PlanLibrary  # noqa: PLC0415
 
-    if token and http is None:
-        raise click.UsageError("--token is for --http: over standard input and output nobody else can speak")
-    web = None if http is None else _web(http, token)
+    if token_file is not None and http is None:
+        raise click.UsageError("--token-file is for --http: elsewhere nobody but the client can speak")
+    web = None if http is None else _web(http, token_file)
     settings = replace(setup.settings, approve=(*setup.settings.approve, *approve))
     setup = replace(setup, settings=settings)
+    if http is None and sys.stdin is not None and sys.stdin.isatty():
+        say("an MCP client starts this command and speaks to it here; Ctrl-D ends it (callsheet mcp --help)")
     journal = recording.open(setup.settings.secrets.shapes)
     assert journal is not None
     served = Served(
@@ -91,10 +94,12 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     return Exit.OK
 
 
-def _web(http: str, token: str) -> Web:
-    from callsheet.apps.mcp.address import listen, read_address, read_token  # noqa: PLC0415 - as above
+def _web(http: str, token_file: Path | None) -> Web:
+    from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - as above
+    from callsheet.apps.mcp.address import listen, read_address  # noqa: PLC0415 - as above
     from callsheet.apps.mcp.serving import Web  # noqa: PLC0415 - as above
 
-    address, known = read_address(http), read_token(token)
+    address = read_address(http)
+    token, is_new = chosen_token(token_file)
     bound, address = listen(address)
-    return Web(bound, address, known, is_new=not token)
+    return Web(bound, address, token, is_new)

@@ -206,7 +206,9 @@ class _BranchBody(Body):
 class RerunBody(_BranchBody):
     """A run again from a step of another."""
 
-    step: Text = Field(description="The step to run again from, such as S3 or S3@2.")
+    step: Annotated[str, Field(min_length=1, max_length=1_000)] = Field(
+        description="The step to run again from, such as S3 or S3@2."
+    )
 
 
 class ArgumentBody(Body):

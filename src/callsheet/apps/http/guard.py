@@ -6,6 +6,7 @@ requests here: it cannot choose the `Host`, hide its `Origin`, or know the token
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable, MutableMapping
 from typing import Any
@@ -73,7 +74,11 @@ class Guard:
         except Problem as problem:
             await problem_of(problem)(scope, receive, send_guarded)
             return
-        await self._app(scope, receive, send_guarded)
+        try:
+            await self._app(scope, receive, send_guarded)
+        except asyncio.CancelledError:
+            if not self._state.stopping.is_set():
+                raise
 
     def _check(self, scope: MutableMapping[str, Any]) -> None:
         """Raise Problem for a request that may not pass."""

@@ -23,6 +23,7 @@ import uvicorn
 from callsheet.apps.hosting import Host
 from callsheet.apps.http.app import make_app
 from callsheet.apps.http.keys import Keys, new_token
+from callsheet.apps.http.patience import PatientProtocol
 from callsheet.apps.http.rates import Rate, Rates
 from callsheet.apps.http.state import Bounds, State
 from callsheet.apps.session import Setup
@@ -202,6 +203,7 @@ async def serve(
             )
             config = uvicorn.Config(
                 make_app(state),
+                http=PatientProtocol,
                 lifespan="off",
                 log_config=None,
                 access_log=False,
@@ -213,6 +215,7 @@ async def serve(
                 timeout_graceful_shutdown=1,
             )
             server = _Server(config)
+            server.stopping = state.stopping
             shown = wishes.address if wishes.address not in _EVERYWHERE else "127.0.0.1"
             host_name = f"[{shown}]" if ":" in shown else shown
             code = None if keys.is_open else keys.new_code()
@@ -227,6 +230,12 @@ class _Server(uvicorn.Server):
     """A server that says when it listens."""
 
     on_started: Callable[[], None]
+    stopping: asyncio.Event
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let streams end, then all connections."""
+        self.stopping.set()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:

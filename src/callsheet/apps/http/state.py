@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +42,8 @@ class State:
     bounds: Bounds = field(default_factory=Bounds)
     guesses: Rates = field(default_factory=lambda: Rates(Rate(1.0, 20)))
     """How often somebody may guess a token or a code."""
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the server is being stopped: streams end then."""
     streams: set[object] = field(default_factory=set[object])
     """The streams of events that are open."""
 

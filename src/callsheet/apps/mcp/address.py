@@ -1,24 +1,18 @@
-"""Where the server listens over HTTP, and the token that its clients have to show.
+"""Where the server listens over HTTP.
 
-In: what a command line says. Out: an address of this machine, a bound socket, a token; or CallsheetError.
+In: what a command line says. Out: an address of this machine, a bound socket; or CallsheetError.
 """
 
 from __future__ import annotations
 
 import ipaddress
-import os
 import re
-import secrets
 import socket
 from dataclasses import dataclass
-from pathlib import Path
 
 from callsheet.diagnostics import CallsheetError
 
 _ADDRESS = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]*):)?(?P<port>\d{1,5})", re.ASCII)
-_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]*", re.ASCII)
-_SHORTEST = 16
-_MAKE_ONE = 'make one with: python3 -c "import secrets; print(secrets.token_urlsafe(32))"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,34 +75,3 @@ def listen(address: Address) -> tuple[socket.socket, Address]:
         way_out = "name another port, or 0 for any that is free"
         raise CallsheetError.single("MCP003", message, help=way_out) from error
     return bound, Address(address.host, bound.getsockname()[1])
-
-
-def read_token(where: str) -> str:
-    """The token at `env:VARIABLE` or `file:PATH`, or a new one for an empty text.
-
-    Raises CallsheetError (MCP004) for one that cannot be used.
-    """
-    if not where:
-        return secrets.token_urlsafe(32)
-    kind, _, what = where.partition(":")
-    if kind == "env" and what:
-        token = os.environ.get(what)
-        if token is None:
-            raise _unusable(where, "there is no such variable in the environment")
-    elif kind == "file" and what:
-        try:
-            token = Path(what).expanduser().read_bytes()[:10_000].decode("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise _unusable(where, getattr(error, "strerror", None) or "it is not UTF-8 text") from None
-    else:
-        raise _unusable(where[:20], "it says neither env:VARIABLE nor file:PATH")
-    token = token.strip()
-    if len(token) < _SHORTEST:
-        raise _unusable(where, f"it has {len(token)} characters, and at least {_SHORTEST} are needed")
-    if not _TOKEN.fullmatch(token):
-        raise _unusable(where, "it holds characters that no header can carry")
-    return token
-
-
-def _unusable(where: str, why: str) -> CallsheetError:
-    return CallsheetError.single("MCP004", f"the token of {where} cannot be used: {why}", help=_MAKE_ONE)

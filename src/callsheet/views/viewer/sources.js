@@ -62,6 +62,7 @@ export function served(documents, events) {
       const listen = (after) => {
         const opened = new EventSource(`${events}${events.includes("?") ? "&" : "?"}after=${after}`);
         opened.onmessage = ask;
+        opened.onerror = ask; // which says whether the server is gone; the browser itself asks for the stream again
         opened.addEventListener("standing", ask);
         opened.addEventListener("end", () => {
           opened.close(); // else the browser would ask again, for ever

@@ -37,21 +37,35 @@ export const written = computed(() => {
 
 const waiting = (made) => made.doc.asks.length + made.doc.doubts.length;
 
+let hasPicked = false; // whether somebody has chosen a step
+
 export function show(document) {
-  const isFirst = model.value === null;
+  const old = model.value;
+  const isFirst = old === null;
   const made = new Model(document);
   batch(() => {
     const atEnd = isFirst || seq.value >= model.value.last;
     model.value = made;
     if (isFirst) start(made);
-    else if (atEnd) seq.value = made.last;
+    else if (atEnd) follow(old, made);
     if (lower.value === "waits" && !waiting(made)) lower.value = "facts";
   });
 }
 
+// Go on at the end of a run that has grown: what has come up is shown, unless somebody looks at something else.
+function follow(old, made) {
+  seq.value = made.last;
+  if (waiting(made) && !waiting(old)) lower.value = "waits";
+  const failed = failureOf(made);
+  if (failed && !failureOf(old) && !hasPicked) step.value = { plan: failed.plan, step: failed.step, visit: -1 };
+}
+
+const failureOf = (made) => (made.doc.blame && made.doc.blame.visit >= 0 ? made.visits[made.doc.blame.visit] : null);
+
 // No run is shown any more.
 export function forget() {
   stop();
+  hasPicked = false;
   batch(() => {
     model.value = step.value = variable.value = null;
     failure.value = query.value = "";
@@ -64,7 +78,7 @@ export function forget() {
 
 function start(made) {
   seq.value = made.last;
-  const failed = made.doc.blame && made.doc.blame.visit >= 0 ? made.visits[made.doc.blame.visit] : null;
+  const failed = failureOf(made);
   const first = failed || made.visits[0];
   if (first) step.value = { plan: first.plan, step: first.step, visit: -1 };
   if (waiting(made)) lower.value = "waits";
@@ -139,12 +153,14 @@ export function goTo(at) {
 }
 
 export function pickStep(plan, number, which = -1) {
+  hasPicked = true;
   step.value = { plan, step: number, visit: which };
 }
 
 export function pickVisit(n, moves = false) {
   const chosen = model.value.visits[n];
   if (!chosen) return;
+  hasPicked = true;
   batch(() => {
     if (moves && chosen.end) seq.value = chosen.end;
     const shown = model.value.visitAt(chosen.plan, chosen.step, seq.value);

@@ -56,11 +56,13 @@ export function Viewer() {
   return html`<div class="app">
     <${Header} />
     <${Scrubber} />
-    ${made.notes.redacted ? html`
-      <p class="notice">Values are left out of this report: names, kinds and sizes are kept.</p>` : ""}
-    ${made.run.chain.ok ? "" : html`<p class="notice is-broken"
-        role="alert">The journal was changed: the chain is broken
-          at event ${made.run.chain.seq}: ${made.run.chain.why}.</p>`}
+    <div class="notices">
+      ${made.notes.redacted ? html`
+        <p class="notice">Values are left out of this report: names, kinds and sizes are kept.</p>` : ""}
+      ${failure.value ? html`<p class="notice" role="status">What is shown may be old: ${failure.value}</p>` : ""}
+      ${made.run.chain.ok ? "" : html`<p class="notice is-broken" role="alert">
+        The journal was changed: the chain is broken at event ${made.run.chain.seq}: ${made.run.chain.why}.</p>`}
+    </div>
     <main class="middle">
       <${Steps} />
       <section class="center panel" aria-label="The run">
@@ -92,7 +94,10 @@ export function open(source) {
     (document_) => {
       if (document_.format !== FORMAT)
         failure.value = `its data has format ${document_.format}, and this viewer reads ${FORMAT}`;
-      else show(document_);
+      else {
+        failure.value = "";
+        show(document_);
+      }
     },
     (why) => (failure.value = why),
   );

@@ -16,6 +16,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from callsheet.apps.cli.output import seconds
+from callsheet.apps.cli.progress.heading import Heading
 from callsheet.apps.cli.progress.lines import said_of
 from callsheet.apps.cli.progress.screen import Drawing, Screen
 from callsheet.ir import Plan
@@ -70,8 +71,9 @@ class _State:
 class LiveGraph:
     """The picture of a plan of dependencies on standard error, which follows the run."""
 
-    def __init__(self, plan: Plan, console: Console | None = None) -> None:
+    def __init__(self, plan: Plan, console: Console | None = None, heading: Heading | None = None) -> None:
         self._console = console or Screen(stderr=True)
+        self._heading = heading
         self._rows = LevelRows(plan)
         self._place = {plan.steps[number].id: place for place, number in enumerate(self._rows.order)}
         self._states = [_State() for _ in self._rows.order]
@@ -92,9 +94,9 @@ class LiveGraph:
             self._take(note, None)
         self._drawing.start()
 
-    def show(self, note: Note, took: float | None) -> None:
+    def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Take the note into the picture; the next refresh draws it."""
-        self._take(note, took)
+        self._take(note, took, ago)
 
     def end(self) -> None:
         """Draw for the last time and give the terminal back."""
@@ -103,8 +105,11 @@ class LiveGraph:
 
     # ------------------------------------------------------------ what is known
 
-    def _take(self, note: Note, took: float | None) -> None:
+    def _take(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         status = _STATUS.get(note.kind)
+        if self._heading is not None:
+            with self._taking:
+                self._heading.take(note, ago)
         if status is None:
             return
         with self._taking:
@@ -119,7 +124,7 @@ class LiveGraph:
             self._counts[status] += 1
             state.status, state.said, state.took = status, said_of(note), took
             if note.kind is NoteKind.STARTED:
-                state.since = monotonic()
+                state.since = monotonic() - ago
             for places, kind in ((self._running, StepStatus.RUNNING), (self._failed, StepStatus.FAILED)):
                 if status is kind:
                     places[place] = None
@@ -132,7 +137,10 @@ class LiveGraph:
     def _picture(self) -> Group:
         """The lines that fit on the screen, none wider than it."""
         with self._taking:
-            return Group(*self._lines(self._console.width, max(4, self._console.height - _FRAME_LINES)))
+            columns, height = self._console.width, self._console.height - _FRAME_LINES
+            if self._heading is None:
+                return Group(*self._lines(columns, max(4, height)))
+            return Group(self._heading.line(columns), *self._lines(columns, max(4, height - 1)))
 
     def _lines(self, columns: int, height: int) -> Iterator[Text]:
         count = len(self._states)

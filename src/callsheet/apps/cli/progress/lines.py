@@ -60,7 +60,7 @@ class PlainLines:
             count = ended_steps(done)
             click.echo(f"{count} step{'s' if count != 1 else ''} done before, going on", err=True)
 
-    def show(self, note: Note, took: float | None) -> None:
+    def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note."""
         word = WORDS.get(note.kind)
         if word is not None:
@@ -80,7 +80,7 @@ class JsonLines:
         """Say how many steps had ended before."""
         self._print({"event": "begin", "done_before": ended_steps(done)})
 
-    def show(self, note: Note, took: float | None) -> None:
+    def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note; a value is cut to a preview."""
         row: dict[str, object] = {"event": str(note.kind), "step": note.step}
         if note.detail:

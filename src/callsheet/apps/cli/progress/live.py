@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from time import monotonic
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
 from callsheet.apps.cli.output import seconds
+from callsheet.apps.cli.progress.heading import Heading
 from callsheet.apps.cli.progress.lines import said_of
 from callsheet.apps.cli.progress.screen import Drawing, Screen
 from callsheet.ir import Plan
@@ -73,15 +74,16 @@ class _Row:
 class LiveDisplay:
     """A table on standard error that follows the run."""
 
-    def __init__(self, plan: Plan, console: Console | None = None) -> None:
+    def __init__(self, plan: Plan, console: Console | None = None, heading: Heading | None = None) -> None:
         self._console = console or Screen(stderr=True)
+        self._heading = heading
         self._steps: list[tuple[str, str]] = [(step.id, describe_action(step.action)) for step in plan.steps]
         self._place = {step_id: n for n, (step_id, _) in enumerate(self._steps)}
         self._rows = {step_id: _Row() for step_id, _ in self._steps}
         self._spinner = Spinner("dots")
         self._latest = 0
         self._live = Drawing(
-            get_renderable=self._table, console=self._console, refresh_per_second=10, transient=False
+            get_renderable=self._picture, console=self._console, refresh_per_second=10, transient=False
         )
 
     def begin(self, done: dict[str, Note]) -> None:
@@ -90,16 +92,18 @@ class LiveDisplay:
             self._take(note, None)
         self._live.start()
 
-    def show(self, note: Note, took: float | None) -> None:
+    def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Take the note into the table; the next refresh draws it."""
-        self._take(note, took)
+        self._take(note, took, ago)
 
     def end(self) -> None:
         """Draw for the last time and give the terminal back."""
         if self._live.is_started:
             self._live.stop()
 
-    def _take(self, note: Note, took: float | None) -> None:
+    def _take(self, note: Note, took: float | None, ago: float = 0.0) -> None:
+        if self._heading is not None:
+            self._heading.take(note, ago)
         if note.kind in _BESIDE:
             if note.kind is NoteKind.CUT and note.step in self._rows:
                 self._rows[note.step].is_cut = True
@@ -112,9 +116,16 @@ class LiveDisplay:
         was_early = row.kind is NoteKind.EARLY
         row.kind, row.said = note.kind, said_of(note)
         if note.kind is NoteKind.EARLY or (note.kind is NoteKind.STARTED and not was_early):
-            row.since, row.visits = monotonic(), row.visits + 1
+            row.since, row.visits = monotonic() - ago, row.visits + 1
         row.took = took if took is not None else None if note.kind in _RUNNING else row.took
         self._latest = max(self._place[note.step], 0)
+
+    def _picture(self) -> Group:
+        """The heading, if there is one, and the table."""
+        table = self._table()
+        return (
+            Group(table) if self._heading is None else Group(self._heading.line(self._console.width), table)
+        )
 
     def _table(self) -> Table:
         """The rows, no wider than the screen: what an action or a result has too much is cut."""
@@ -137,7 +148,7 @@ class LiveDisplay:
 
     def _window(self) -> list[tuple[str, str]]:
         """The steps that fit on the screen, around the one that something happened to last."""
-        height = max(4, self._console.height - _FRAME_LINES)
+        height = max(4, self._console.height - _FRAME_LINES - (self._heading is not None))
         end = min(len(self._steps), max(height, self._latest + 1 + _AHEAD))
         return self._steps[max(0, end - height) : end]
 

@@ -25,8 +25,8 @@ class Display(Protocol):
     def begin(self, done: dict[str, Note]) -> None:
         """The run goes on now; `done` is the last note of each step from before."""
 
-    def show(self, note: Note, took: float | None) -> None:
-        """Something happened; `took` is how many seconds the step has run, where it has ended."""
+    def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
+        """Something happened, so many seconds `ago`; `took` is how long the step has run, if it has ended."""
 
     def end(self) -> None:
         """Nothing more will happen in this process."""
@@ -102,17 +102,19 @@ def choose_progress(stage: Stage, plan: Plan, *, as_json: bool) -> Progress:
     return Progress(display_for(stage, plan))
 
 
-def display_for(stage: Stage, plan: Plan) -> Display:
-    """The display of a stage that is chosen."""
+def display_for(stage: Stage, plan: Plan, run: str = "") -> Display:
+    """The display of a stage that is chosen; a live one has the name of the run above it."""
     match stage:
         case Stage.LIVE if plan.order is Order.DAG:
             from callsheet.apps.cli.progress.graph import LiveGraph  # noqa: PLC0415 - brings rich
+            from callsheet.apps.cli.progress.heading import Heading  # noqa: PLC0415 - as above
 
-            return LiveGraph(plan)
+            return LiveGraph(plan, heading=Heading(plan, run))
         case Stage.LIVE:
-            from callsheet.apps.cli.progress.live import LiveDisplay  # noqa: PLC0415 - brings rich
+            from callsheet.apps.cli.progress.heading import Heading  # noqa: PLC0415 - brings rich
+            from callsheet.apps.cli.progress.live import LiveDisplay  # noqa: PLC0415 - as above
 
-            return LiveDisplay(plan)
+            return LiveDisplay(plan, heading=Heading(plan, run))
         case Stage.JSON:
             from callsheet.apps.cli.progress.lines import JsonLines  # noqa: PLC0415 - only one is used
 
@@ -131,7 +133,7 @@ class Silence:
     def begin(self, done: dict[str, Note]) -> None:
         """Show nothing."""
 
-    def show(self, note: Note, took: float | None) -> None:
+    def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Show nothing."""
 
     def end(self) -> None:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.moments import iso
-from callsheet.apps.cli.output import may_stay_unread, preview, print_text, say, seconds
+from callsheet.apps.cli.output import may_stay_unread, say
+from callsheet.apps.cli.progress.moments import Lines, Picture
 
 if TYPE_CHECKING:
-    from callsheet.apps.cli.progress.progress import Display
     from callsheet.ir import Plan
-    from callsheet.machine.notes import Note
     from callsheet.store.journal import Journal
     from callsheet.store.reader import RunInfo
-    from callsheet.trace.playing import Moment, Said
+    from callsheet.trace.playing import Moment
 
 _LONGEST = 3.0
 """Seconds that a wait is shown for at most: a run may have waited for people for days."""
@@ -70,7 +67,7 @@ def playback(
         info = opened.find_run(run)
         plan = opened.plan(info.plan_hash)[0]
         pace = _Pace(by_key=by_key, speed=1.0 if speed is None and is_live else speed)
-        shown: _Picture | _Lines = _Picture(plan) if is_live else _Lines(plan, as_json=as_json)
+        shown: Picture | Lines = Picture(plan, info.run_id) if is_live else Lines(plan, as_json=as_json)
         _play(opened, info, plan, _Player(shown, pace, start, end or info.events))
     return Exit.OK
 
@@ -110,7 +107,7 @@ class _Pace:
 class _Player:
     """Takes the moments of a run and shows those from one event to another, at a pace."""
 
-    def __init__(self, shown: _Picture | _Lines, pace: _Pace, start: int, end: int) -> None:
+    def __init__(self, shown: Picture | Lines, pace: _Pace, start: int, end: int) -> None:
         self.shown = shown
         self.start = start
         self.end = end
@@ -135,103 +132,3 @@ class _Player:
             self._last = event.ts
         self.shown.show(moment, event.ts - self._begun)
         return event.seq < self.end
-
-
-class _Picture:
-    """The picture that `run` draws while it goes."""
-
-    def __init__(self, plan: Plan) -> None:
-        from callsheet.apps.cli.progress.progress import display_for  # noqa: PLC0415 - not for --help
-        from callsheet.apps.cli.stage import Stage  # noqa: PLC0415 - as above
-
-        self._display: Display = display_for(Stage.LIVE, plan)
-        self._before: dict[str, Note] = {}
-        self._answer = ""
-
-    def before(self, moment: Moment) -> None:
-        """Take what was before the first event that is shown."""
-        for said in moment.said:
-            self._before[said.note.step] = said.note
-
-    def begin(self) -> None:
-        """Draw from now on."""
-        self._display.begin({step: note for step, note in self._before.items() if step})
-
-    def show(self, moment: Moment, _at: float) -> None:
-        """Take a moment into the picture."""
-        for said in moment.said:
-            self._display.show(said.note, said.took)
-            if said.note.kind == "ended":
-                self._answer = _ended(moment)
-
-    def end(self) -> None:
-        """Leave the screen in order, and tell how the run ended."""
-        self._display.end()
-        if self._answer:
-            say(self._answer)
-
-
-class _Lines:
-    """A line for each thing that happened, with the time since the start of the run."""
-
-    def __init__(self, plan: Plan, *, as_json: bool) -> None:
-        from callsheet.views.describe import describe_action  # noqa: PLC0415 - not for --help
-
-        self._as_json = as_json
-        self._actions = {step.id: describe_action(step.action) for step in plan.steps}
-
-    def before(self, moment: Moment) -> None:
-        """What was before is not shown."""
-
-    def begin(self) -> None:
-        """There is nothing to begin."""
-
-    def show(self, moment: Moment, at: float) -> None:
-        """Print a moment."""
-        for said in moment.said:
-            if self._as_json:
-                print_text(json.dumps(_json(moment, said, at), ensure_ascii=True))
-                continue
-            line = _line(moment, said, self._actions.get(said.note.step, ""))
-            if line:
-                print_text(f"{moment.event.seq:>6}  +{seconds(max(0.0, at)):<9}  {line}")
-
-    def end(self) -> None:
-        """There is nothing to end."""
-
-
-def _line(moment: Moment, said: Said, action: str) -> str:
-    from callsheet.apps.cli.progress.lines import WORDS, said_of  # noqa: PLC0415 - not for --help
-
-    note = said.note
-    if note.kind == "ended":
-        return _ended(moment)
-    word = WORDS.get(note.kind)
-    if word is None:
-        return ""
-    took = "" if said.took is None else f"  ({seconds(said.took)})"
-    told = preview(action, 100) if note.kind in ("started", "early") else said_of(note)
-    return f"{note.step:<5} {word:<8} {told}".rstrip() + took
-
-
-def _ended(moment: Moment) -> str:
-    note = next(said.note for said in moment.said if said.note.kind == "ended")
-    return f"ended: {note.detail}" + (f" at {note.step}" if note.step else "")
-
-
-def _json(moment: Moment, said: Said, at: float) -> dict[str, Any]:
-    note, took = said
-    row: dict[str, Any] = {
-        "seq": moment.event.seq,
-        "time": iso(moment.event.ts),
-        "at": round(at, 6),
-        "event": str(note.kind),
-        "step": note.step or None,
-    }
-    if note.detail:
-        row["detail"] = note.detail
-    if note.var is not None or note.kind == "finished":
-        row |= {"var": note.var, "preview": preview(note.value, 200)}
-    if took is not None:
-        row["seconds"] = round(took, 6)
-    return row

@@ -14,6 +14,7 @@ from callsheet.apps.http import bodies
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page
 from callsheet.apps.http.problems import Problem, json_bytes, problem_json, status_of
 from callsheet.apps.http.state import State
+from callsheet.apps.operations.schemas import Schema
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.events import Event
 
@@ -53,13 +54,15 @@ async def _lines(state: State, run_id: str, after: int, mark: object) -> AsyncGe
     events = state.host.watch(run_id, after)
     try:
         yield _RETRY
-        async for told in _with_signs_of_life(events, state.bounds.heartbeat):
+        async for told in _with_signs_of_life(events, state):
             if told is None:
                 yield _ALIVE
             elif isinstance(told, Standing):
                 yield _message({"status": told.status, "events": told.events}, name="standing")
             else:
                 yield _message(event_json(told), number=told.seq)
+        if state.stopping.is_set():
+            return
         info = state.host.info(run_id)
         yield _message({"status": state.host.status(info), "events": info.events}, name="end")
     except CallsheetError as error:
@@ -70,16 +73,19 @@ async def _lines(state: State, run_id: str, after: int, mark: object) -> AsyncGe
 
 
 async def _with_signs_of_life(
-    events: AsyncGenerator[Event | Standing], pause: float
+    events: AsyncGenerator[Event | Standing], state: State
 ) -> AsyncIterator[Event | Standing | None]:
-    """What comes, and None where nothing has come for a while."""
+    """What comes, and None where nothing has come for a while; it ends when the server is stopped."""
     following: asyncio.Task[Event | Standing] | None = None
+    stopping = asyncio.create_task(state.stopping.wait())
     try:
-        while True:
+        while not state.stopping.is_set():
             if following is None:
                 following = asyncio.ensure_future(anext(events))
-            done, _ = await asyncio.wait({following}, timeout=pause)
-            if not done:
+            done, _ = await asyncio.wait(
+                {following, stopping}, timeout=state.bounds.heartbeat, return_when=asyncio.FIRST_COMPLETED
+            )
+            if following not in done:
                 yield None
                 continue
             task, following = following, None
@@ -88,6 +94,7 @@ async def _with_signs_of_life(
             except StopAsyncIteration:
                 return
     finally:
+        stopping.cancel()
         if following is not None:
             following.cancel()
             await asyncio.wait({following})
@@ -99,6 +106,17 @@ def _message(data: Any, *, name: str = "", number: int | None = None) -> bytes:
     head += f"event: {name}\n".encode() if name else b""
     return head + b"data: " + json_bytes(data) + b"\n\n"
 
+
+_SENT: Schema = {
+    "type": "object",
+    "description": "a message of the stream",
+    "properties": {
+        "event": {"type": "string", "enum": ["message", "standing", "end", "problem"]},
+        "id": {"type": "string", "pattern": "^[0-9]+$"},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+        "retry": {},
+    },
+}
 
 PAGES = (
     Page(
@@ -112,7 +130,7 @@ PAGES = (
                 200,
                 "Server-sent events: those of the journal without a name, with their number as the id; "
                 "`standing`, `end` and `problem` beside them.",
-                {"type": "string"},
+                _SENT,
                 MEDIA_TYPE,
             ),
         ),

@@ -100,7 +100,8 @@ async def refreshed(guard: Guard, login: Login) -> Tokens:
 async def revoke(guard: Guard, login: Login) -> bool:
     """Tell the authorization server that the login is over; whether it says that it heard."""
     token = login.tokens.refresh or login.tokens.access
-    response = await guard.send(_as(login.client, login.revocation_endpoint, {"token": token}))
+    form = {"token": token, "client_secret": ""}  # empty counts as left out, and some servers insist on it
+    response = await guard.send(_as(login.client, login.revocation_endpoint, form))
     return response.status_code == 200
 
 

@@ -1,0 +1,68 @@
+"""Follows a run in its journal, also where another process carries it on, until it ends or stands still."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.runs import INTERRUPTED, shown_status
+from callsheet.store.events import Event
+from callsheet.store.journal import Journal
+from callsheet.store.owned import is_owned
+from callsheet.store.place import place_of
+
+_PAUSE = 0.1
+_SAID = {
+    INTERRUPTED: "its process is gone: interrupted; callsheet resume {run}{hint} carries it on",
+    "waiting": "it waits for people: callsheet inbox{hint}",
+    "in_doubt": "it waits for a decision: callsheet decide {run} CALL …{hint}",
+}
+_EXITS = {
+    "done": Exit.OK,
+    "refused": Exit.REFUSED,
+    "waiting": Exit.UNDECIDED,
+    "in_doubt": Exit.UNDECIDED,
+}
+
+
+class Following:
+    """The events of a run as they come; `status` is how the run stands once there are no more."""
+
+    def __init__(self, journal: Journal, run_id: str) -> None:
+        self._journal = journal
+        self._run_id = run_id
+        self.status = ""
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """The events after a number; waits for those that are still to come."""
+        place = place_of(self._journal.path)
+        while True:
+            # asked before the events: what a process wrote until its end is there afterwards
+            was_owned = is_owned(place, self._run_id)
+            for event in self._journal.events(self._run_id, after, lenient=True):
+                after = event.seq
+                yield event
+            info = self._journal.find_run(self._run_id)
+            if after >= info.events and (info.status.is_final or not was_owned):
+                self.status = shown_status(self._journal, info)
+                return
+            time.sleep(_PAUSE)
+
+
+def stands_still(status: str) -> bool:
+    """Whether a run that was followed has not ended, and somebody has to do something."""
+    return status in _SAID
+
+
+def said_of_status(status: str, run_id: str, journal: Path | None) -> str:
+    """How a run stands that was followed, and what carries it on."""
+    said = _SAID.get(status, f"it has ended: {status}")
+    return f"run {run_id}: {said.format(run=run_id, hint=options.journal_hint(journal))}"
+
+
+def exit_of_status(status: str) -> Exit:
+    """The exit status for it."""
+    return _EXITS.get(status, Exit.FAILED)

@@ -1,0 +1,65 @@
+"""The line above a live picture: which run it is, how far it is, how long it has gone on.
+
+In: the notes of a run. Out: one line of text, no wider than the screen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from time import monotonic
+
+from rich.text import Text
+
+from callsheet.apps.cli.output import seconds
+from callsheet.ir import Plan
+from callsheet.machine.notes import Note, NoteKind
+from callsheet.views.columns import cut, printable
+
+_UNDER_WAY = frozenset(
+    {NoteKind.EARLY, NoteKind.STARTED, NoteKind.RETRYING, NoteKind.TURN, NoteKind.ANSWERED}
+)
+_STATES = {
+    **dict.fromkeys(_UNDER_WAY, "under way"),
+    NoteKind.BEFORE: "done",
+    NoteKind.FINISHED: "done",
+    NoteKind.FAILED: "failed",
+    NoteKind.SKIPPED: "left out",
+    NoteKind.ASKED: "waiting for people",
+}
+_SHOWN = ("done", "under way", "waiting for people", "failed", "left out")
+_CALLS = frozenset({NoteKind.STARTED, NoteKind.RETRYING})
+
+
+class Heading:
+    """Counts what becomes of the steps of a run."""
+
+    def __init__(self, plan: Plan, run: str = "") -> None:
+        self._run = run
+        self._states = dict.fromkeys((step.id for step in plan.steps), "")
+        self._began: float | None = None
+        self._ended: float | None = None
+        self._tries = 0
+        self._status = ""
+
+    def take(self, note: Note, ago: float = 0.0) -> None:
+        """Count a note of so many seconds ago."""
+        now = monotonic() - ago
+        self._began = now if self._began is None else self._began
+        self._tries += note.kind in _CALLS
+        if note.kind is NoteKind.ENDED:
+            self._ended, self._status = now, note.detail
+        state = _STATES.get(note.kind)
+        if state is not None and note.step:
+            self._states[note.step] = state
+
+    def line(self, columns: int) -> Text:
+        """The line as things stand."""
+        counts = Counter([*self._states.values()])
+        told = [f"{counts[word]} {word}" for word in _SHOWN if counts[word]]
+        steps = f"{len(self._states)} step{'' if len(self._states) == 1 else 's'}"
+        parts = [f"run {printable(self._run)}" if self._run else "", self._status]
+        parts.append(f"{steps}: {', '.join(told)}" if told else steps)
+        if self._began is not None:
+            until = monotonic() if self._ended is None else self._ended
+            parts.append(seconds(max(0.0, until - self._began)))
+        return Text(cut(" · ".join(filter(None, parts)), columns), "bold", no_wrap=True, overflow="crop")

@@ -1,0 +1,115 @@
+"""The moments of a run that is in a journal, shown: as the picture that `run` draws, or in lines."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from callsheet.apps.cli.moments import iso
+from callsheet.apps.cli.output import preview, print_text, say, seconds
+
+if TYPE_CHECKING:
+    from callsheet.apps.cli.progress.progress import Display
+    from callsheet.ir import Plan
+    from callsheet.machine.notes import Note
+    from callsheet.trace.playing import Moment, Said
+
+
+class Picture:
+    """The picture that `run` draws while it goes."""
+
+    def __init__(self, plan: Plan, run: str) -> None:
+        from callsheet.apps.cli.progress.progress import display_for  # noqa: PLC0415 - not for --help
+        from callsheet.apps.cli.stage import Stage  # noqa: PLC0415 - as above
+
+        self._display: Display = display_for(Stage.LIVE, plan, run)
+        self._before: dict[str, Note] = {}
+        self._answer = ""
+
+    def before(self, moment: Moment) -> None:
+        """Take what was before the first event that is shown."""
+        for said in moment.said:
+            self._before[said.note.step] = said.note
+
+    def begin(self) -> None:
+        """Draw from now on."""
+        self._display.begin({step: note for step, note in self._before.items() if step})
+
+    def show(self, moment: Moment, _at: float, ago: float = 0.0) -> None:
+        """Take a moment of so many seconds ago into the picture."""
+        for said in moment.said:
+            self._display.show(said.note, said.took, ago)
+            if said.note.kind == "ended":
+                self._answer = _ended(moment)
+
+    def end(self) -> None:
+        """Leave the screen in order, and tell how the run ended."""
+        self._display.end()
+        if self._answer:
+            say(self._answer)
+
+
+class Lines:
+    """A line for each thing that happened, with the time since the start of the run."""
+
+    def __init__(self, plan: Plan, *, as_json: bool) -> None:
+        from callsheet.views.describe import describe_action  # noqa: PLC0415 - not for --help
+
+        self._as_json = as_json
+        self._actions = {step.id: describe_action(step.action) for step in plan.steps}
+
+    def before(self, moment: Moment) -> None:
+        """What was before is not shown."""
+
+    def begin(self) -> None:
+        """There is nothing to begin."""
+
+    def show(self, moment: Moment, at: float, _ago: float = 0.0) -> None:
+        """Print a moment, so many seconds `at` after the start of the run."""
+        for said in moment.said:
+            if self._as_json:
+                print_text(json.dumps(_json(moment, said, at), ensure_ascii=True))
+                continue
+            line = _line(moment, said, self._actions.get(said.note.step, ""))
+            if line:
+                print_text(f"{moment.event.seq:>6}  +{seconds(max(0.0, at)):<9}  {line}")
+
+    def end(self) -> None:
+        """There is nothing to end."""
+
+
+def _line(moment: Moment, said: Said, action: str) -> str:
+    from callsheet.apps.cli.progress.lines import WORDS, said_of  # noqa: PLC0415 - not for --help
+
+    note = said.note
+    if note.kind == "ended":
+        return _ended(moment)
+    word = WORDS.get(note.kind)
+    if word is None:
+        return ""
+    took = "" if said.took is None else f"  ({seconds(said.took)})"
+    told = preview(action, 100) if note.kind in ("started", "early") else said_of(note)
+    return f"{note.step:<5} {word:<8} {told}".rstrip() + took
+
+
+def _ended(moment: Moment) -> str:
+    note = next(said.note for said in moment.said if said.note.kind == "ended")
+    return f"ended: {note.detail}" + (f" at {note.step}" if note.step else "")
+
+
+def _json(moment: Moment, said: Said, at: float) -> dict[str, Any]:
+    note, took = said
+    row: dict[str, Any] = {
+        "seq": moment.event.seq,
+        "time": iso(moment.event.ts),
+        "at": round(at, 6),
+        "event": str(note.kind),
+        "step": note.step or None,
+    }
+    if note.detail:
+        row["detail"] = note.detail
+    if note.var is not None or note.kind == "finished":
+        row |= {"var": note.var, "preview": preview(note.value, 200)}
+    if took is not None:
+        row["seconds"] = round(took, 6)
+    return row

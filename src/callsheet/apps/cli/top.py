@@ -1,0 +1,72 @@
+"""`callsheet top`: a run on the screen while it goes, also from another process; nothing is run."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.output import may_stay_unread, say
+
+if TYPE_CHECKING:
+    from callsheet.apps.cli.progress.moments import Lines, Picture
+    from callsheet.trace.playing import Moment
+
+
+@click.command()
+@click.argument("run", metavar="[RUN]", default="last")
+@options.journal_path
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line for each thing told.")
+def top(run: str, journal: Path | None, as_json: bool) -> int:
+    """Watch RUN, an id, the beginning of one, or `last`, until it ends or stands still.
+
+    On a terminal it is the picture that `run` shows, with what has happened so far; elsewhere a line for each
+    thing that happens. Ctrl-C ends the watching alone. The exit status is that of the run: 0 done, 3 refused,
+    4 waiting or in doubt, 1 failed, cancelled or interrupted.
+    """
+    from callsheet.apps.cli.following import (  # noqa: PLC0415 - brings the store
+        Following,
+        exit_of_status,
+        said_of_status,
+        stands_still,
+    )
+    from callsheet.apps.cli.progress.moments import Lines, Picture  # noqa: PLC0415 - as above
+    from callsheet.trace.playing import play  # noqa: PLC0415 - as above
+
+    is_live = not as_json and sys.stdout.isatty() and sys.stderr.isatty()
+    with options.open_to_read(journal) as opened, may_stay_unread():
+        info = opened.find_run(run)
+        plan = opened.plan(info.plan_hash)[0]
+        shown = Picture(plan, info.run_id) if is_live else Lines(plan, as_json=as_json)
+        following = Following(opened, info.run_id)
+        shown.begin()
+        try:
+            play(plan, following.events(), lambda name: opened.plan(name)[0], _Watching(shown).take)
+        except KeyboardInterrupt:
+            hint = options.journal_hint(journal)
+            shown.end()
+            say(f"nobody watches now, the run goes on; callsheet top {info.run_id}{hint} watches it again")
+            raise
+        shown.end()
+    if not as_json and stands_still(following.status):
+        say(said_of_status(following.status, info.run_id, journal))
+    return exit_of_status(following.status)
+
+
+class _Watching:
+    """Shows moments as they come, with the time since the start of the run."""
+
+    def __init__(self, shown: Picture | Lines) -> None:
+        self._shown = shown
+        self._begun: float | None = None
+
+    def take(self, moment: Moment) -> bool:
+        """Show a moment; there may always be more."""
+        ts = moment.event.ts
+        self._begun = ts if self._begun is None else self._begun
+        self._shown.show(moment, ts - self._begun, max(0.0, time.time() - ts))
+        return True

@@ -1,0 +1,68 @@
+"""The OpenAPI document is true: whatever it says may be sent is answered as it says, and nothing breaks."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from apps.http.conftest import TOKEN
+from callsheet.apps.http.openapi import statuses_of
+from callsheet.apps.http.table import PAGES, document
+from callsheet.diagnostics import CODES
+
+_CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_schema_conformance",
+    "response_headers_conformance",
+    "unsupported_method",
+    "allow_header_conformance",
+)
+
+
+def test_whatever_the_document_allows_is_answered_as_it_says(api):
+    run = api.start("S1: @ADD (a=1) > $x", run_id="r")
+    api.ended(run)
+    program = shutil.which("schemathesis", path=str(Path(sys.executable).parent))
+    assert program is not None
+    line = [
+        program, "run", f"{api.url}/v1/openapi.json", "-H", f"Authorization: Bearer {TOKEN}",
+        "--phases", "coverage,fuzzing", "--max-examples", "3", "--generation-deterministic",
+        "--checks", ",".join(_CHECKS), "--suppress-health-check", "all", "--request-timeout", "30",
+        "--no-color",
+    ]  # fmt: skip
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False, cwd=api.folder)
+    assert done.returncode == 0, done.stdout[-6_000:]
+
+
+def test_every_page_is_in_the_document_once_with_an_answer_and_its_refusals():
+    paths = document()["paths"]
+    assert sum(len(methods) for methods in paths.values()) == len(PAGES)
+    names = [operation["operationId"] for methods in paths.values() for operation in methods.values()]
+    assert len(names) == len(set(names))
+    for page in PAGES:
+        told = paths[page.path][page.method.lower()]
+        assert any(status.startswith("2") for status in told["responses"])
+        assert {str(status) for status in statuses_of(page)} <= set(told["responses"])
+        assert len(told["description"]) > 10
+
+
+def test_what_a_request_may_name_is_refused_elsewhere():
+    schemas = document()["components"]["schemas"]
+    for page in PAGES:
+        if page.body is not None:
+            assert schemas[page.body.__name__]["additionalProperties"] is False
+
+
+def test_every_code_of_the_api_has_a_status_of_its_own():
+    from callsheet.apps.http.problems import status_of
+    from callsheet.diagnostics import CallsheetError
+
+    at_the_start = {"API012", "API017", "API018", "API019"}
+    for code in CODES:
+        if code.startswith("API") and code not in at_the_start:
+            status = status_of(CallsheetError.single(code, "x"))
+            assert status != 422 or code == "API008"

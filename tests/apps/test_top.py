@@ -1,0 +1,137 @@
+"""`top`: a run on the screen while another process carries it on."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Iterator
+
+PLAN = (
+    "S1: @ADD (a=1) > $a",
+    'S2: @LOOK (path="begun", wait=2.0) > $b',
+    "S3: ?IF ($a == 7) THEN @ADD (a=3) > $c",
+    'S4: @RESPOND ("$a $b")',
+)
+_CONTROL = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Screen:
+    """A program on a terminal of its own, 90 columns wide."""
+
+    def __init__(self, *line: str) -> None:
+        self.child, self._terminal = pty.fork()
+        if self.child == 0:
+            os.environ["TERM"] = "xterm"
+            code = "from callsheet.apps.cli.main import main; main()"
+            os.execv(sys.executable, [sys.executable, "-c", code, *line])
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 90, 0, 0))
+        self.shown = b""
+
+    def until(self, text: str) -> None:
+        """Read on until a text was shown."""
+        deadline = time.monotonic() + 60
+        while text.encode() not in self.plain():
+            assert time.monotonic() < deadline, self.plain().decode()
+            self.read()
+
+    def plain(self) -> bytes:
+        """What was shown, without what moves the cursor and colours."""
+        return _CONTROL.sub(b"", self.shown)
+
+    def read(self) -> bool:
+        """Read what there is; whether there may be more."""
+        if not select.select([self._terminal], [], [], 0.3)[0]:
+            return True
+        try:
+            data = os.read(self._terminal, 65536)
+        except OSError:  # the other side is gone
+            return False
+        self.shown += data
+        return bool(data)
+
+    def ends(self) -> int:
+        """The exit status, when it has ended."""
+        while self.read():
+            pass
+        return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+
+    def close(self) -> None:
+        os.close(self._terminal)
+
+
+@contextlib.contextmanager
+def screen(*line: str) -> Iterator[Screen]:
+    shown = Screen(*line)
+    try:
+        yield shown
+    finally:
+        shown.close()
+
+
+def test_a_run_of_another_process_is_watched_to_its_end(machine, wait_for):
+    plan = machine.plan(*PLAN)
+    with machine.spawn("run", plan, "--tools", machine.tools, "--run-id", "r1") as run:
+        wait_for(machine.folder / "begun")
+        with screen("top", "r1") as top:
+            top.until("run r1 · 4 steps: 1 done, 1 under way")
+            top.until("run r1 · done · 4 steps: 3 done, 1 left out")
+            top.until("ended: done at S4")
+            assert top.ends() == 0
+        assert run.wait(30) == 0
+    assert "$a = 2" in top.plain().decode()
+
+
+def test_ctrl_c_ends_the_watching_and_not_the_run(machine, wait_for):
+    plan = machine.plan(*PLAN)
+    with machine.spawn("run", plan, "--tools", machine.tools, "--run-id", "r1") as run:
+        wait_for(machine.folder / "begun")
+        with screen("top") as top:
+            top.until("1 under way")
+            os.kill(top.child, signal.SIGINT)
+            top.until("callsheet top r1 watches it again")
+            assert top.ends() == 130
+        assert run.wait(30) == 0
+
+
+def test_a_run_that_waits_for_people_is_said_to(machine):
+    plan = machine.plan('S1: @ASK_HUMAN (prompt="go?") > $a', "S2: @RESPOND ($a)")
+    machine("run", plan, "--tools", machine.tools, "--run-id", "r1")
+    with screen("top", "r1") as top:
+        top.until("1 waiting for people")
+        top.until("callsheet inbox")
+        assert top.ends() == 4
+
+
+def test_where_there_is_no_terminal_it_is_a_line_for_each_thing(machine):
+    plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @RESPOND ($a)")
+    machine("run", plan, "--tools", machine.tools, "--run-id", "r1")
+    told = machine("top", "r1")
+    assert told.exit_code == 0
+    assert told.stdout == machine("playback", "r1").stdout
+    rows = [json.loads(line) for line in machine("top", "last", "--json").stdout.splitlines()]
+    assert [(row["event"], row["step"]) for row in rows][-1] == ("ended", "S2")
+
+
+def test_a_failed_run_gives_its_exit_status(machine):
+    plan = machine.plan('S1: @FAIL (text="no") > $a ON_FAIL TERMINATE ("over")')
+    machine("run", plan, "--tools", machine.tools, "--run-id", "r1")
+    assert machine("top", "r1").exit_code == 1
+    assert machine("top", "nobody").exit_code == 2
+
+
+def test_run_shows_the_same_picture_on_a_terminal(machine):
+    plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @RESPOND ($a)")
+    with screen("run", plan, "--tools", machine.tools, "--run-id", "r1") as run:
+        run.until("done · 2 steps: 2 done")
+        assert run.ends() == 0
+    assert "$a = 2" in run.plain().decode()
