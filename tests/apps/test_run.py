@@ -235,6 +235,8 @@ def test_a_missing_server_is_one_clear_message(machine):
     assert result.exit_code == 2
     assert "TOL010" in result.stderr
     assert "no-such-program" in result.stderr
+    assert result.stderr.count("error ") == 1
+    assert "warning CHK040: no tool is called @GIT_LOG here, and an MCP server that could" in result.stderr
 
 
 @pytest.mark.parametrize(

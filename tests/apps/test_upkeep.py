@@ -270,6 +270,7 @@ def test_every_line_that_is_missing_changed_or_moved_is_found(machine):
         result = machine("runs", "import", "bad.jsonl", *other(machine))
         assert result.exit_code != 0, number
         assert "JRN016" in result.stderr or "JRN003" in result.stderr, result.stderr
+        assert "JSONDecodeError" not in result.stderr
         assert machine.json("runs", *other(machine)) == []
 
 
