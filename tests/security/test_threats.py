@@ -27,6 +27,7 @@ TESTED = (
     "confused deputy, token passthrough, SSRF in OAuth, session theft",
     "SSRF in `@FETCH_PAGE`",
     "unbounded loops, output, fan-out",
+    "a client of `callsheet mcp`, or the model behind it, that wants more than the operator allows",
     "journal tampering",
     "durability under crash",
 )

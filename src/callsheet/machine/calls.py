@@ -29,7 +29,7 @@ _ASKING_MODELS = frozenset({Kind.MODEL, Kind.AGENT, Kind.REPLAN})
 def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
     """Make the call of an attempt, or ask a person first: about the call, or about what it gave."""
     code = attempt.code
-    admitted = None if run.monitor is None else run.monitor.calls.get(attempt.key)
+    admitted = None if run.monitor is None else run.monitor.underway.calls.get(attempt.key)
     has_reasons = attempt.held is not None or (admitted is not None and bool(admitted.reasons))
     if code.kind is Kind.ASK or has_reasons or code.number in run.gated:
         asked = run.asking.ask(attempt, run.program, admitted)
@@ -57,7 +57,7 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
     if isinstance(attempt, InnerCall) and attempt.place == QUESTION:
         asked = asked_in(attempt)
         if run.monitor is not None and isinstance(asked, AgentTurn):
-            asked = asked._replace(label=run.monitor.talks[attempt.talk.key][0])
+            asked = asked._replace(label=run.monitor.underway.talks[attempt.talk.key][0])
         return asked
     if kind is Kind.TOOL or kind is Kind.ASK:
         return call_of(attempt, None if run.monitor is None else run.monitor.label_of(key))

@@ -43,7 +43,9 @@ def store(run: Run, frame: Frame) -> None:
         run.scope.was_set[slot] = 1
     if observer is not None and not (frame.failed and frame.items is None):
         var = run.program.names[slot] if slot != NOWHERE else None
-        is_secret = run.monitor is not None and slot != NOWHERE and run.monitor.labels[slot].is_secret
+        is_secret = (
+            run.monitor is not None and slot != NOWHERE and run.monitor.standing.labels[slot].is_secret
+        )
         observer(Note(NoteKind.FINISHED, code.id, "", var, value, is_secret))
 
 
@@ -90,7 +92,7 @@ def _cast(run: Run, code: StepCode, value: JSON) -> JSON:
         fits = run.course.told(What.FITS, code.number, fits)
         made = made if fits else value
     if not fits and run.observer is not None:
-        is_secret = run.monitor is not None and run.monitor.labels[code.out_slot].is_secret
+        is_secret = run.monitor is not None and run.monitor.standing.labels[code.out_slot].is_secret
         detail = f"not a value for :{code.cast}"
         run.observer(Note(NoteKind.CAST_FAILED, code.id, detail, None, value, is_secret))
     return made

@@ -37,7 +37,7 @@ def _judge(run: Run, monitor: Monitor, attempt: Attempt) -> None:
     """Judge a call of a step as it was judged first: in a loop, with its item in the variable."""
     frame, slots = attempt.frame, run.slots
     is_asked = attempt.code.number in run.gated
-    seen = monitor.talks.get(attempt.key)
+    seen = monitor.underway.talks.get(attempt.key)
     if frame.items is None:
         monitor.admit(attempt, slots, is_asked=is_asked)
     else:
@@ -50,8 +50,8 @@ def _judge(run: Run, monitor: Monitor, attempt: Attempt) -> None:
             slots[slot] = before
             monitor.leave(frame, label)
     if isinstance(attempt, Talk) and seen is not None:
-        label, origins = monitor.talks[attempt.key]
-        monitor.talks[attempt.key] = seen[0].join(label), seen[1] or origins
+        label, origins = monitor.underway.talks[attempt.key]
+        monitor.underway.talks[attempt.key] = seen[0].join(label), seen[1] or origins
 
 
 def _ask_again(run: Run, monitor: Monitor, attempt: Attempt, out: list[Command]) -> None:
@@ -59,7 +59,7 @@ def _ask_again(run: Run, monitor: Monitor, attempt: Attempt, out: list[Command])
 
     A call that may have taken place stays in doubt: it is asked about where it is made again.
     """
-    admitted = monitor.calls.get(attempt.key)
+    admitted = monitor.underway.calls.get(attempt.key)
     if admitted is None or not admitted.reasons:
         return
     is_open = run.asking.is_open(attempt.key)

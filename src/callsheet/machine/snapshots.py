@@ -152,7 +152,7 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
     for item in data.get("inner", ()):
         run.put(call_from_json(item, frames, talks, give))
     asking = [(call_from_json(item[:-1], frames, talks, give), str(item[-1])) for item in data["asking"]]
-    admitted = {} if run.monitor is None else run.monitor.calls
+    admitted = {} if run.monitor is None else run.monitor.underway.calls
     run.asking.put(asking, data["counts"], program, admitted)
     if data["planning"] is not None:
         key, end, refused = data["planning"]

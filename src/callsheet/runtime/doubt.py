@@ -180,7 +180,7 @@ def _doubtful(folded: Folded, key: str, call: CallTool | RunAgent) -> DoubtfulCa
 def _readable(folded: Folded, key: str, args: dict[str, JSON], why: str) -> tuple[dict[str, JSON], str]:
     """Arguments and reason of a call as people may see them: nothing that is secret by its label."""
     monitor = folded.machine.monitor
-    admitted = None if monitor is None else monitor.calls.get(key)
+    admitted = None if monitor is None else monitor.underway.calls.get(key)
     if admitted is None or not (admitted.sent.is_secret or admitted.result.is_secret):
         return args, why
     return {name: hidden(value) for name, value in args.items()}, hidden(why)

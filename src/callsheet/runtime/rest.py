@@ -62,6 +62,6 @@ def _standing(machine: Machine) -> Standing:
         next=0 if schedule is not None else min(machine.pc, count),
         done=frozenset() if schedule is None else frozenset(schedule.numbers_done()),
         ways={number: monitor.deciding.about(number) for number in range(count)},
-        presence=dict(monitor.presence),
+        presence=dict(monitor.standing.presence),
         values=machine.variables(),
     )

@@ -82,16 +82,16 @@ class Secrecy:
         return found
 
     def _gives_secrets(self, key: str, label: Label | None = None) -> bool:
-        admitted = self._monitor.calls.get(key)
+        admitted = self._monitor.underway.calls.get(key)
         if label is not None and label.is_secret:
             return True
-        talk = self._monitor.talks.get(key)
+        talk = self._monitor.underway.talks.get(key)
         if talk is not None and talk[0].is_secret:
             return True
         return admitted is not None and (admitted.result.is_secret or admitted.sent.is_secret)
 
     def _takes_secrets(self, key: str) -> bool:
-        admitted = self._monitor.calls.get(key)
+        admitted = self._monitor.underway.calls.get(key)
         return admitted is not None and admitted.sent.is_secret
 
 

@@ -15,17 +15,18 @@ _Told: TypeAlias = "tuple[Label, Origins]"
 
 def monitor_to_json(monitor: Monitor) -> dict[str, Any]:
     """The data of all labels of a run; variables that are plain are left out."""
-    told = zip(monitor.labels, monitor.origins, strict=True)
+    standing, underway = monitor.standing, monitor.underway
+    told = zip(standing.labels, standing.origins, strict=True)
     return {
         "slots": [[slot, *_told(item)] for slot, item in enumerate(told) if item[0] != LITERAL or item[1]],
-        "extra": {name: _told(item) for name, item in monitor.extra.items()},
+        "extra": {name: _told(item) for name, item in standing.extra.items()},
         "noted": [[number, str(label)] for number, label in monitor.deciding.noted.items()],
-        "presence": {name: str(label) for name, label in monitor.presence.items()},
-        "calls": {key: admitted.to_json() for key, admitted in monitor.calls.items()},
-        "talks": {key: _told(item) for key, item in monitor.talks.items()},
-        "loops": {prefix: _told(item) for prefix, item in monitor.loops.items()},
-        "results": {prefix: _told(item) for prefix, item in monitor.results.items()},
-        "last": _told(monitor.last),
+        "presence": {name: str(label) for name, label in standing.presence.items()},
+        "calls": {key: admitted.to_json() for key, admitted in underway.calls.items()},
+        "talks": {key: _told(item) for key, item in underway.talks.items()},
+        "loops": {prefix: _told(item) for prefix, item in underway.loops.items()},
+        "results": {prefix: _told(item) for prefix, item in underway.results.items()},
+        "last": _told(standing.last),
         "literal": str(monitor.literal),
         "policy": policy_hash(monitor.enforcement.policy),
         "base": str(monitor.deciding.base),
@@ -40,17 +41,18 @@ def put_monitor(monitor: Monitor, data: Mapping[str, Any]) -> None:
     monitor.literal = read_label(data["literal"])
     noted = {number: read_label(label) for number, label in data["noted"]}
     monitor.resume_plan(read_label(data["base"]), noted, is_anew=bool(data["anew"]))
-    count = len(monitor.labels)
-    monitor.labels, monitor.origins = [LITERAL] * count, [()] * count
+    standing, underway = monitor.standing, monitor.underway
+    count = len(standing.labels)
+    standing.labels, standing.origins = [LITERAL] * count, [()] * count
     for slot, *item in data["slots"]:
-        monitor.labels[slot], monitor.origins[slot] = _read(item)
-    monitor.extra = {name: _read(item) for name, item in data["extra"].items()}
-    monitor.presence = {name: read_label(label) for name, label in data["presence"].items()}
-    monitor.calls = {key: Admitted.from_json(item) for key, item in data["calls"].items()}
-    monitor.talks = {key: _read(item) for key, item in data["talks"].items()}
-    monitor.loops = {prefix: _read(item) for prefix, item in data["loops"].items()}
-    monitor.results = {prefix: _read(item) for prefix, item in data["results"].items()}
-    monitor.last = _read(data["last"])
+        standing.labels[slot], standing.origins[slot] = _read(item)
+    standing.extra = {name: _read(item) for name, item in data["extra"].items()}
+    standing.presence = {name: read_label(label) for name, label in data["presence"].items()}
+    underway.calls = {key: Admitted.from_json(item) for key, item in data["calls"].items()}
+    underway.talks = {key: _read(item) for key, item in data["talks"].items()}
+    underway.loops = {prefix: _read(item) for prefix, item in data["loops"].items()}
+    underway.results = {prefix: _read(item) for prefix, item in data["results"].items()}
+    standing.last = _read(data["last"])
 
 
 def _told(item: _Told) -> list[Any]:

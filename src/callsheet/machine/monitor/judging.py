@@ -1,0 +1,79 @@
+"""A call held against the rules: let pass, let pass with a question, or refused.
+
+In: a call whose arguments have labels, and the steps that they were made by. Out: what is known of the call
+from then on; or RefusedByPolicy, with where its data came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from callsheet.ir import JSON
+from callsheet.ir.labels import LITERAL
+from callsheet.machine.monitor.admitted import NOTHING_SHOWN, Admitted, Origins
+from callsheet.machine.monitor.origins import NONE, Extended, merged
+from callsheet.machine.monitor.refusal import objected
+from callsheet.machine.monitor.standing import Standing
+from callsheet.policy.calls import Argument, CallView, Judgement, bare
+
+
+class Judging:
+    """Calls judged by one set of rules, over variables that come from somewhere."""
+
+    __slots__ = ("_extended", "_standing", "judge")
+
+    def __init__(self, judge: Callable[[CallView], Judgement], standing: Standing) -> None:
+        self.judge = judge
+        self._standing = standing
+        self._extended = Extended()
+
+    def admitted(self, call: CallView, origins: Origins, *, is_asked: bool) -> Admitted:
+        """Judge a call; `is_asked` says that a person is asked before it anyway. Raises RefusedByPolicy."""
+        way, arguments = call.pc, call.arguments
+        judgement = self.judge(call)
+        if judgement.objections:
+            raise objected(call, judgement.objections[0], origins)
+        if judgement.approvals and not is_asked:
+            approved = self.judge(call._replace(approved=True))
+            if approved.objections:  # it would be asked in vain
+                raise objected(call, approved.objections[0], origins)
+        sent = way
+        for argument in arguments:
+            if argument.label is not sent:
+                sent = sent.join(argument.label)
+        result = judgement.result
+        if way is not LITERAL:
+            result = result.join(way)
+        made_by = self._extended.by(origins, call.step)
+        if not (is_asked or judgement.approvals):
+            return bare(Admitted, (result, sent, made_by, (), NOTHING_SHOWN))
+        return Admitted(result, sent, made_by, judgement.approvals, self._shown(arguments, origins))
+
+    def say(self, call: CallView, origins: Origins) -> None:
+        """Judge what is said to whom runs the plan; raises RefusedByPolicy."""
+        for objection in self.judge(call).objections:
+            raise objected(call, objection, origins)
+
+    def _shown(self, arguments: tuple[Argument, ...], origins: Origins) -> dict[str, JSON]:
+        """What a person is told of the arguments that are not plain."""
+        told: dict[str, JSON] = {}
+        for argument in arguments:
+            if argument.label != LITERAL:
+                came: JSON = [*self._origins_of(argument, origins)]
+                told[argument.name] = {"label": str(argument.label), "from": came}
+        return told
+
+    def _origins_of(self, argument: Argument, origins: Origins) -> Origins:
+        found: Origins = NONE
+        for hole in _holes(argument):
+            of_hole = self._standing.origins_of(hole.partition(".")[0])
+            found = origins if of_hole is None else merged(found, of_hole)
+        return found
+
+
+def _holes(argument: Argument) -> Iterable[str]:
+    for part in argument.parts:
+        if not isinstance(part, str):
+            yield part.name
+    for item in argument.items:
+        yield from _holes(item)

@@ -1,0 +1,113 @@
+"""What stands beside the variables of a run: their labels, where they come from, what told that they are set.
+
+In: a program, and what is put into its variables from outside. Out: label and origins by slot or by name. It
+knows nothing of calls; what they leave here is put by the monitor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.machine.monitor.admitted import Origins
+from callsheet.machine.monitor.origins import NONE, merged
+from callsheet.machine.program import Program
+
+PLAIN: tuple[Label, Origins] = (LITERAL, NONE)
+"""What stands beside a value that the plan itself has in it."""
+
+
+class Standing:
+    """The labels of variables; `load` begins a program, what is known by name stays."""
+
+    __slots__ = ("_names", "_slot_of", "extra", "labels", "last", "origins", "presence")
+
+    def __init__(self) -> None:
+        self._names: tuple[str, ...] = ()
+        self._slot_of: Mapping[str, int] = {}
+        self.labels: list[Label] = []
+        self.origins: list[Origins] = []
+        self.last = PLAIN
+        """What stands beside the last value that was set."""
+        self.extra: dict[str, tuple[Label, Origins]] = {}
+        """Of variables that the program does not name."""
+        self.presence: dict[str, Label] = {}
+        """What decided whether variables are set and not empty, by name, where that is not plain."""
+
+    def load(self, program: Program, literal: Label) -> None:
+        """Begin a program, whose own values have the label `literal`."""
+        known = self.by_name()
+        self._names, self._slot_of = program.names, program.slot_of
+        self.labels, self.origins = [LITERAL] * len(program.names), [NONE] * len(program.names)
+        self.extra = {name: told for name, told in known.items() if name not in program.slot_of}
+        for name, _ in program.plan.variables:
+            self.labels[program.slot_of[name]] = literal
+        for name, (label, origins) in known.items():
+            slot = program.slot_of.get(name)
+            if slot is not None:
+                self.labels[slot], self.origins[slot] = label.join(self.labels[slot]), origins
+
+    def by_name(self) -> dict[str, tuple[Label, Origins]]:
+        """Label and origins of each variable, by name."""
+        told = dict(self.extra)
+        told.update(zip(self._names, zip(self.labels, self.origins, strict=True), strict=True))
+        return told
+
+    def give(self, name: str, label: Label) -> None:
+        """The run begins with a variable of this label."""
+        slot = self._slot_of.get(name)
+        if slot is None:
+            self.extra[name] = label, NONE
+        else:
+            self.labels[slot] = label
+
+    def edit(self, name: str, label: Label) -> None:
+        """Somebody has set a variable by hand, and vouches for what it holds with this label.
+
+        It may have been made of what it replaces: nobody may read it who may not read that.
+        """
+        slot = self._slot_of.get(name)
+        before = self.extra.get(name, PLAIN)[0] if slot is None else self.labels[slot]
+        label = label.join(Label(False, before.readers))
+        if slot is None:
+            self.extra[name] = label, NONE
+        else:
+            if self.last[0] is before and self.last[1] is self.origins[slot]:
+                self.last = label, NONE
+            self.labels[slot], self.origins[slot] = label, NONE
+
+    def read(self, slots: Iterable[int]) -> tuple[Label, Origins]:
+        """What stands beside a value that is made of these slots."""
+        label = LITERAL
+        for slot in slots:
+            label = label.join(self.labels[slot])
+        return label, self.origins_at(slots)
+
+    def origins_at(self, slots: Iterable[int]) -> Origins:
+        """The steps that the values of these slots were made by."""
+        found = NONE
+        for slot in slots:
+            origins = self.origins[slot]
+            if origins and origins is not found:
+                found = merged(found, origins)
+        return found
+
+    def origins_of(self, name: str) -> Origins | None:
+        """The steps that a variable of the program was made by; None for a name that it does not have."""
+        slot = self._slot_of.get(name)
+        return None if slot is None else self.origins[slot]
+
+    def presence_at(self, slots: Iterable[int]) -> Label:
+        """What decided whether the variables of these slots are set and not empty."""
+        return join([self.presence.get(self._names[slot], LITERAL) for slot in slots])
+
+    def add_presence(self, slot: int, label: Label) -> None:
+        """Data of this label has decided, besides, whether a variable is set."""
+        name = self._names[slot]
+        self.presence[name] = label.join(self.presence.get(name, LITERAL))
+
+    def put_presence(self, slot: int, label: Label) -> None:
+        """Data of this label alone has decided whether a variable is set."""
+        self.presence.pop(self._names[slot], None)
+        if label != LITERAL:
+            self.add_presence(slot, label)
