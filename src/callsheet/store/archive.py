@@ -326,7 +326,10 @@ class _Intake:
 
 
 def _object(data: bytes) -> dict[str, Any]:
-    said: Any = json.loads(data)
+    try:
+        said: Any = json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
     if not isinstance(said, dict):
         raise TypeError("it is no object")
     return cast("dict[str, Any]", said)
