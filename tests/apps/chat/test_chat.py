@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -142,35 +143,45 @@ def test_ctrl_c_stops_what_is_under_way_and_not_the_program(machine, talk, wait_
     assert [run["status"] for run in runs] == ["done", *["cancelled"] * times]
 
 
+PROMPT = rb"\x1b\[\?2004h"
+"""What a terminal is told when a line is read."""
+
+
 def test_a_terminal_has_a_prompt_and_a_history(machine, talk):
     ours, theirs = pty.openpty()
     line = ("chat", "--model", "model.py:model", "--tools", "tools.py")
-    with machine.spawn(*line, stdin=theirs, stdout=theirs, stderr=theirs) as process:
-        os.close(theirs)
-        _until(ours, b"\x1b[?2004h")
+    process = machine.spawn(*line, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    try:
+        assert _until(ours, PROMPT)
         os.write(ours, b"\x03hello\r")
-        _until(ours, b"you said")
+        assert _until(ours, b"you said.*" + PROMPT)
         os.write(ours, b"\x04")
-        _until(ours, None)
-    os.close(ours)
-    assert process.returncode == 0
+        _until(ours, b"(?!)")
+        assert process.wait(timeout=30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
     kept = list((machine.folder / "home").rglob("chat-history"))
     assert "hello" in kept[0].read_text()
 
 
-def _until(terminal, mark):
-    """Read what is written to a terminal until a mark comes, or to its end."""
-    said, deadline = b"", time.monotonic() + 30
-    while mark is None or mark not in said:
-        assert time.monotonic() < deadline, said
+def _until(terminal, pattern):
+    """Read what is written to a terminal until it is as the pattern says; whether it came to that."""
+    said, deadline = b"", time.monotonic() + 60
+    while not re.search(pattern, said, re.DOTALL):
+        if time.monotonic() > deadline:
+            return False
         if not select.select([terminal], [], [], 0.5)[0]:
             continue
         try:
             piece = os.read(terminal, 4096)
         except OSError:
-            return
+            return False
         if not piece:
-            return
+            return False
         said += piece
         if b"\x1b[6n" in piece:  # the program asks where the cursor is, as on any terminal
             os.write(terminal, b"\x1b[1;1R")
+    return True
