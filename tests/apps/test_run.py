@@ -88,6 +88,20 @@ def test_progress_live_draws_the_steps(machine):
     assert "✓ S1 @ADD (a=1)" in result.stderr
 
 
+@pytest.mark.parametrize("stage", ["plain", "live"])
+def test_no_step_of_a_new_plan_is_told_as_that_of_the_old_one(machine, stage):
+    plan = machine.plan("S1: @ADD (a=1) > $a", 'S2: @RE-PLAN ("once more")', 'S3: @RESPOND ("never")')
+    machine.write("again.py", "def ask(messages):\n    return 'S1: @ADD (a=5) > $b\\nS2: @RESPOND ($b)'\n")
+    line = ("run", plan, "--tools", machine.tools, "--model", "again.py:ask", "--progress", stage)
+    result = machine(*line)
+    assert result.exit_code == 0, result.stderr
+    told = result.stderr.rpartition("new plan")[2] if stage == "plain" else result.stderr
+    assert "$b = 6" in told
+    assert "S2" in told
+    assert "@ADD (a=1)" not in told
+    assert "once more" not in told
+
+
 def test_a_plan_on_standard_input_runs(machine):
     result = machine("run", "-", "--progress", "none", stdin='PLAN_START\nS1: @RESPOND ("x")\nPLAN_END\n')
     assert result.stdout == "x\n"
@@ -235,6 +249,8 @@ def test_a_missing_server_is_one_clear_message(machine):
     assert result.exit_code == 2
     assert "TOL010" in result.stderr
     assert "no-such-program" in result.stderr
+    assert result.stderr.count("error ") == 1
+    assert "warning CHK040: no tool is called @GIT_LOG here, and an MCP server that could" in result.stderr
 
 
 @pytest.mark.parametrize(

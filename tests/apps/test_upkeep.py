@@ -264,12 +264,14 @@ def test_every_line_that_is_missing_changed_or_moved_is_found(machine):
         for n in range(len(lines))
         if b"2" in lines[n]
     ]
+    bad += [[b"[" * 100_000 + b"]" * 100_000], [b"9" * 5_000]]
     bad += [[*lines, b"{}\n"], [b"[]\n"], [b"\xff\n"], [b'{"callsheet": "run", "version": 2}\n'], lines * 2]
     for number, text in enumerate(bad):
         Path("bad.jsonl").write_bytes(b"".join(text))
         result = machine("runs", "import", "bad.jsonl", *other(machine))
         assert result.exit_code != 0, number
         assert "JRN016" in result.stderr or "JRN003" in result.stderr, result.stderr
+        assert "JSONDecodeError" not in result.stderr
         assert machine.json("runs", *other(machine)) == []
 
 

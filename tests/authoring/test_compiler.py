@@ -491,6 +491,10 @@ def test_a_goal_whose_words_no_tool_has_is_told_tools_all_the_same() -> None:
     [
         ("Translate a.txt into French", "LLM_TRANSLATE"),
         ("Summarize a.txt", "LLM_SUMMARIZE"),
+        ("Sum up a.txt", "LLM_SUMMARIZE"),
+        ("Read a.txt and sum up the latest mails", "LLM_SUMMARIZE"),
+        ("Sum up the prices in the file a.txt", "CALC"),
+        ("Sum up the file sizes", "CALC"),
         ("Sort each review into a category", "LLM_CLASSIFY"),
         ("What is 17 % of 2340?", "CALC"),
     ],

@@ -60,6 +60,8 @@ def test_a_rule_asks_or_refuses_by_the_arguments_of_the_call() -> None:
     assert judged("500").approvals == ("the policy asks for a yes to @PAY where args.amount > 100.0",)
     assert [o.rule for o in judged("5000").objections] == [Rule.PREDICATE]
     assert judged("much").objections, "what cannot be decided holds"
+    for odd in ("[" * 100_000 + "]" * 100_000, "9" * 5_000, "NaN", "-Infinity", "-1e999"):
+        assert judged(Hole("x", LITERAL, odd)).objections, "nor can what is no number that can be held"
     unknown = judged(Hole("x", LITERAL))
     assert not unknown.objections
     assert [o.kind for o in unknown.obligations] == ["verify-again"]

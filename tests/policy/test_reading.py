@@ -9,7 +9,9 @@ import pytest
 
 from callsheet.api.policies import SHIPPED, load_policy, policy_source
 from callsheet.diagnostics import CODES, CallsheetError, Source, explain
+from callsheet.frontends.ltp import parse
 from callsheet.ir.labels import Label, read_label
+from callsheet.passes.verify import verify
 from callsheet.policy.model import Implicit, When
 from callsheet.policy.reading import read_policy
 
@@ -235,3 +237,16 @@ def test_the_file_in_the_documentation_can_be_read() -> None:
 def test_the_documentation_names_every_rule() -> None:
     text = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
     assert {code for code in CODES if code.startswith("POL1")} == set(re.findall(r"POL1\d\d", text))
+
+
+READS = 'S1: @READ_FILE (path="{}") > $a\nS2: @WEB_SEARCH (query=$a) > $b\nS3: @RESPOND ("ok")'
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_each_shipped_policy_refuses_what_it_must_and_accepts_what_it_must(name: str) -> None:
+    """A secret never leaves; private data only where they do not count; a plain search passes everywhere."""
+    policy = load_policy(name)
+    plain = parse('S1: @WEB_SEARCH (query="weather") > $a\nS2: @RESPOND ($a)').require()
+    assert verify(plain, policy).ok
+    assert not verify(parse(READS.format(".env")).require(), policy).ok
+    assert verify(parse(READS.format("notes.txt")).require(), policy).ok is (name == "open")

@@ -173,6 +173,7 @@ LOOKS = (
     ("at", "r", "9", "--json"), ("blame", "r"), ("lctl", "emit", "r"),
     ("lctl", "emit", "r", "--debug", "--json"), ("runs", "diff", "r", "q"),
     ("runs", "diff", "r", "q", "--json"), ("runs",), ("runs", "--json"), ("runs", "verify"),
+    ("trace", "export", "r", "--file", "traces.json", "--content"), ("report", "r", "-o", "report.html"),
     ("graph", "plan.ltp"), (*DRY, "--secret", "other=file:given/other"),
 )  # fmt: skip
 
@@ -211,6 +212,8 @@ def test_no_canary_is_in_anything_that_is_written_or_said(leaky: Machine) -> Non
 
     assert (leaky.folder / "given" / "kept").read_text() == CANARIES["token"]  # the tools got the real ones
     assert "S8     ok" in leaky("show", "r").stdout
+    assert "[sealed k:" in (leaky.folder / "traces.json").read_text()
+    assert (leaky.folder / "report.html").exists()
     for line, text in said.items():
         assert hits(text) == [], (line, text.decode()[-3000:])
     assert hits_below(leaky.folder, leaky.folder / "given") == {}

@@ -18,6 +18,7 @@ from callsheet.machine.values import parse_json
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp import McpPool, McpServerConfig, StdioServer, parse_config
 from callsheet.ports.mcp.trust import PinFile
+from callsheet.store.anchors import read_anchors
 from callsheet.store.library import PlanLibrary
 from callsheet.store.library.transfer import import_plans
 
@@ -57,7 +58,12 @@ def exported(bomb: str, folder: Path) -> object:
     return import_plans(PlanLibrary(folder / "plans"), '{"callsheet": "plans", "plans": [%s]}' % bomb)  # noqa: UP031 - as above
 
 
-PLACES: list[Callable[[str, Path], object]] = [canonical, graph, servers, pins, exported]
+def anchors(bomb: str, folder: Path) -> object:
+    (folder / "heads").write_text('{"run": "r", "seq": %s, "head": "", "time": 1}' % bomb)  # noqa: UP031 - as above
+    return read_anchors(folder / "heads")
+
+
+PLACES: list[Callable[[str, Path], object]] = [canonical, graph, servers, pins, exported, anchors]
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
@@ -66,7 +72,8 @@ def test_a_bomb_is_an_error_with_a_code(tmp_path, place, bomb):
     with pytest.raises(CallsheetError) as caught:
         place(bomb, tmp_path)
     assert {d.code for d in caught.value.diagnostics if d.is_error} <= {
-        "CFG001", "CFG111", "CFG112", "CFG114", "DAG002", "DAG003", "DAG004", "DAG005", "DAG006", "PLN026"
+        "CFG001", "CFG111", "CFG112", "CFG114", "DAG002", "DAG003", "DAG004", "DAG005", "DAG006", "JRN018",
+        "PLN026",
     }  # fmt: skip
 
 

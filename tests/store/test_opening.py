@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,31 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) ->
     with pytest.raises(JournalError, match="JRN008"):
         Journal.open(file)
     assert file.read_bytes() == b"\xff\xd8 a picture" * 100
+
+
+@pytest.mark.parametrize("opened", [Journal.open, Journal.open_to_read], ids=["to write", "to look"])
+def test_a_journal_that_was_cut_off_is_damaged_and_left_alone(
+    journal: Journal, opened: Callable[[Path], Journal]
+) -> None:
+    path = journal.path
+    journal.close()
+    half = path.read_bytes()[:2048]
+    path.write_bytes(half)
+    with pytest.raises(JournalError, match="JRN012"):
+        opened(path)
+    assert path.read_bytes() == half
+
+
+def test_a_full_disk_is_named_where_a_journal_would_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "replace", no_room)
+    with pytest.raises(JournalError, match="no space is left on its disk") as raised:
+        Journal.open(tmp_path / "j.db")
+    assert (raised.value.diagnostics[0].help or "").startswith("free space")
 
 
 def test_a_folder_in_its_place_is_refused(tmp_path: Path) -> None:

@@ -111,6 +111,14 @@ def test_a_changed_large_value_is_found(ended: Journal, change: str) -> None:
     assert bad.seq == 4
 
 
+def test_a_small_value_beside_a_large_one_is_found(ended: Journal) -> None:
+    """Readers of many events would take the small one, and the hash is that of the large one."""
+    _change(ended, 'UPDATE events SET body = CAST(\'{"value":"forged"}\' AS BLOB) WHERE id = :r + 4')
+    bad = ended.verify("r")
+    assert bad is not None
+    assert bad.seq == 4
+
+
 def test_a_head_that_is_not_on_the_chain_is_found(ended: Journal) -> None:
     _change(ended, "UPDATE runs SET head_hash = zeroblob(32) WHERE run_id = 'r'")
     bad = ended.verify("r")

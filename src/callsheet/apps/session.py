@@ -145,6 +145,11 @@ class Toolbox:
     blocks: str | None = None
     """What becomes of doubts in the LCTL blocks of agents; None hands out none."""
 
+    @property
+    def not_asked(self) -> str | None:
+        """Where, in words, a tool that is missing may be all the same; None where all servers were asked."""
+        return "an MCP server that could not be opened" if any(d.is_error for d in self.diagnostics) else None
+
     def ports(
         self,
         model: ModelPort | None = None,

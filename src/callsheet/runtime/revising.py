@@ -15,6 +15,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, 
 from callsheet.frontends.dag import format_dag, parse_dag
 from callsheet.frontends.ltp import parse
 from callsheet.ir import JSON, Call, DictExpr, ListExpr, Literal, Order, Plan, Step, Value
+from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.store import JournalError
 
 
@@ -94,8 +95,8 @@ def _read_object(plan: Plan, old: Step, text: str) -> Step:
     """The step that a JSON object says, as it stands in a plan of dependencies."""
     source = Source("--replace", text)
     try:
-        given: Any = json.loads(text)
-    except ValueError as error:
+        given: Any = read_json(text)
+    except NotJson as error:
         raise _wrong(f"a step of this plan is a JSON object, and this is none: {error}", source) from error
     if not isinstance(given, dict):
         raise _wrong("a step of this plan is a JSON object", source)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from callsheet.ir.strict_json import read_json
 from callsheet.store.errors import JournalError
 from callsheet.store.reader import Reader, RunInfo
 
@@ -51,7 +52,7 @@ def read_anchors(path: Path) -> list[Anchor]:
     found: list[Anchor] = []
     for number, line in enumerate(lines, 1):
         try:
-            said: Any = json.loads(line)
+            said: Any = read_json(line)
             found.append(Anchor(str(said["run"]), int(said["seq"]), str(said["head"]), float(said["time"])))
         except (ValueError, KeyError, TypeError) as error:
             raise _unusable(path, f"line {number} is no anchor") from error

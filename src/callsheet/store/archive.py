@@ -192,7 +192,8 @@ def import_runs(parts: Parts, lines: Iterable[bytes]) -> list[Imported]:
                     taken.append(intake.end())
                     intake = None
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError, sqlite3.Error) as error:
-                raise _damaged(f"line {number} cannot be read: {error!r}"[:300]) from error
+                said = "it is no JSON" if isinstance(error, json.JSONDecodeError) else repr(error)
+                raise _damaged(f"line {number} cannot be read: {said}"[:300]) from error
         if intake is not None:
             raise _damaged("it ends in the middle of a run")
         if not taken:
@@ -325,7 +326,10 @@ class _Intake:
 
 
 def _object(data: bytes) -> dict[str, Any]:
-    said: Any = json.loads(data)
+    try:
+        said: Any = json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
     if not isinstance(said, dict):
         raise TypeError("it is no object")
     return cast("dict[str, Any]", said)

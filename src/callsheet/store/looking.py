@@ -12,7 +12,7 @@ from pathlib import Path
 from callsheet.store.errors import JournalError
 from callsheet.store.ledger import insert_left
 from callsheet.store.place import Place
-from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_reading
+from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_reading, damaged, is_marked
 from callsheet.store.tail import left_tails
 
 
@@ -23,7 +23,7 @@ def connect_to_look(place: Place) -> sqlite3.Connection:
     memory that has the tail's entries.
 
     Raises JournalError: JRN008 for another program's file, JRN009 for a newer journal, JRN010
-    for one that is not there or cannot be read.
+    for one that is not there or cannot be read, JRN012 for one that is damaged.
     """
     path = place.database
     try:
@@ -32,7 +32,9 @@ def connect_to_look(place: Place) -> sqlite3.Connection:
         connection, application, version = _looked_at(path)
     except (OSError, sqlite3.OperationalError) as error:
         raise _unreadable(path, error) from error
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError as error:
+        if is_marked(path):
+            raise damaged(path, error) from error
         connection, application, version = None, 0, 0
     if connection is not None and (application, version) == (APPLICATION_ID, SCHEMA_VERSION):
         return connection if os.access(path, os.W_OK) else _with_left(connection, place)

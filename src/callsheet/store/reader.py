@@ -485,6 +485,8 @@ class Reader:
         seq = row_id - base
         if seq != expected:
             return BadEvent(expected, f"it is missing: event {seq} follows")
+        if body is not None and blob is not None:
+            return BadEvent(seq, "it has a body in the row and another beside it")
         try:
             digest = NO_BODY
             if blob is not None:

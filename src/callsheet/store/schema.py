@@ -12,7 +12,9 @@ many in all. The view `log` shows the rows with run ids.
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import sqlite3
 from enum import StrEnum
 from pathlib import Path
@@ -30,6 +32,9 @@ _BUSY_SECONDS = 10.0
 _CHECKPOINT_PAGES = 16_000
 _PAGE_BYTES = 1024
 """A commit writes whole pages; small rows are the rule."""
+
+_LEAST_BYTES = 64 * 1024
+"""What a new journal takes: its tables, and the index of its log."""
 
 _SCHEMA = f"""
 CREATE TABLE plans (
@@ -114,7 +119,7 @@ def prepare(place: Place) -> None:
     """Make the journal file if there is none, and check that it is one this version can use.
 
     Raises JournalError: JRN008 for another program's file, JRN009 for a newer journal, JRN010
-    for a place that cannot be used, JRN011 for a network file system.
+    for a place that cannot be used, JRN011 for a network file system, JRN012 for a damaged journal.
     """
     path = place.database
     try:
@@ -131,11 +136,27 @@ def prepare(place: Place) -> None:
 
 def _unusable(path: Path, error: Exception) -> JournalError:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    if _is_full(path.parent, error):  # SQLite calls that an I/O error where it cannot map its index
+        return JournalError(
+            "JRN010",
+            f"the journal {path} cannot be used: no space is left on its disk ({reason})",
+            way_out="free space, or name a file on another disk: set CALLSHEET_JOURNAL or --journal",
+        )
     return JournalError(
         "JRN010",
         f"the journal {path} cannot be used: {reason}",
         way_out="name a file in a folder that you can write: set CALLSHEET_JOURNAL or --journal",
     )
+
+
+def _is_full(folder: Path, error: Exception) -> bool:
+    """Whether an error came of a file system that has no room for a new journal."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOSPC
+    try:
+        return shutil.disk_usage(folder).free < _LEAST_BYTES
+    except OSError:
+        return False
 
 
 def _create(place: Place) -> None:
@@ -173,7 +194,7 @@ def _check(path: Path) -> None:
     except sqlite3.OperationalError as error:
         raise _unusable(path, error) from error
     except sqlite3.DatabaseError as error:
-        raise _foreign(path) from error
+        raise (damaged(path, error) if is_marked(path) else _foreign(path)) from error
     finally:
         connection.close()
     if application != APPLICATION_ID:
@@ -191,6 +212,20 @@ def _foreign(path: Path) -> JournalError:
         "JRN008",
         f"{path} is not a journal of callsheet",
         way_out="name another file; callsheet makes a journal where there is none",
+    )
+
+
+def is_marked(path: Path) -> bool:
+    """Whether a file that SQLite cannot read begins as a journal does."""
+    with path.open("rb") as file:
+        head = file.read(72)
+    return head.startswith(b"SQLite format 3\0") and head[68:] == APPLICATION_ID.to_bytes(4, "big")
+
+
+def damaged(path: Path, error: Exception) -> JournalError:
+    """What is said of a journal that SQLite cannot read."""
+    return JournalError(
+        "JRN012", f"the journal is damaged: {path} cannot be read: {error}", way_out="restore it from a copy"
     )
 
 

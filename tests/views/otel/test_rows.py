@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from tests.scripted_models import Scripted
-from tests.views.otel.telling import STATUS, below, is_well_formed, one, root, steps, tell_run
+from tests.views.otel.telling import STATUS, below, is_well_formed, one, root, steps, tell, tell_run
 
 from callsheet import Answer, Limits, Runtime, tool
 from callsheet.machine.trace_ids import span_id, trace_id
+from callsheet.store import Journal
 from callsheet.views.otel.model import Span, SpanKind, Telemetry
 
 KIND = "openinference.span.kind"
@@ -246,6 +247,21 @@ def test_an_agent_has_its_turns_and_its_calls_below_it(world: World) -> None:
     assert children[1].span_id == span_id("r", "S1.0.1/t1c1")
 
 
+def test_the_model_that_a_run_was_started_with_is_named_where_it_was_asked(world: World) -> None:
+    world.run('S1: @AGENT_SOLVE (goal="g") > $a', model=Scripted(['{"finish": "done"}']))
+    with Journal.open_to_read(world.journal) as opened:
+        plan = opened.plan(opened.find_run("r").plan_hash)[0]
+        first, *rest = opened.entries("r")
+        body = first.body | {"launch": {"setup": {"model": "google:gemini-9"}}}
+        told = tell(plan, [first._replace(body=body), *rest], lambda name: opened.plan(name)[0])
+    agent = one(told, "S1")
+    (chat,) = below(told, agent)
+    assert chat.name == "chat gemini-9"
+    assert chat.attributes["gen_ai.request.model"] == "gemini-9"
+    providers = [span.attributes["gen_ai.provider.name"] for span in (agent, chat)]
+    assert providers == ["gcp.gemini", "gcp.gemini"]
+
+
 def test_a_new_plan_is_a_span_beside_the_steps(world: World) -> None:
     text = 'S1: @ORDERS ("a") > $o\nS2: RE-PLAN ("more")\nS3: @SEND ("never")'
     told = world.run(text, model=Scripted(['S1: @SEND ("b") > $s\nS2: @RESPOND ($s)']))
@@ -289,5 +305,7 @@ def test_how_sure_a_value_is_is_an_event_of_the_step_that_gave_it(world: World) 
         0.95,
         0.7,
     )
+    labels = [said["gen_ai.evaluation.score.label"] for said in (of_read, of_model)]
+    assert labels == ["verified", "moderate"]
     assert of_model["gen_ai.evaluation.explanation"] == "a model said so; assumed"
     assert one(told, "S2").attributes["callsheet.confidence.effective"] == 0.7

@@ -70,8 +70,18 @@ def left_lines(calls: Sequence[DoubtfulCall]) -> list[str]:
         attempt = f", attempt {call.attempt}" if call.attempt > 1 else ""
         ago = seconds(max(0.0, now - call.since))
         lines.append(f"  {call.key}  @{call.tool} ({args})  started {iso(call.since)} ({ago} ago{attempt})")
-        lines.append(f"    {preview(call.why, 200)}")
+        lines.append(f"    {_both_ends(call.why)}")
     return lines
+
+
+def _both_ends(why: str) -> str:
+    """A reason on one line; of a long one its beginning and its end, where a server's last words stand.
+
+    >>> _both_ends("it ended; it last wrote:\\n" + "noise " * 100 + "fatal: no disk")[-25:]
+    'oise noise fatal: no disk'
+    """
+    text = preview(why, len(why))
+    return text if len(text) <= 200 else f"{text[:90]} … {text[-107:]}"
 
 
 def doubt_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[str]:

@@ -327,7 +327,7 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
 
     found = (
         *toolbox.diagnostics,
-        *check_plan(job.plan, toolbox.registry, job.inputs, means=asked.means),
+        *check_plan(job.plan, toolbox.registry, job.inputs, not_asked=toolbox.not_asked, means=asked.means),
         *wrong_tools(job.plan, toolbox.registry, asked.agents),
         *_other_tools(job, toolbox),
         *idle_rules(job.plan, set(job.approve) - set(_rules(job.setup.settings.approve))),

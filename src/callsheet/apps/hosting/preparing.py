@@ -135,7 +135,7 @@ def _check(given: _Given, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, .
     own = set(_rules(setup.settings.approve))
     found = (
         *toolbox.diagnostics,
-        *check_plan(plan, registry, inputs, means=asked.means),
+        *check_plan(plan, registry, inputs, not_asked=toolbox.not_asked, means=asked.means),
         *wrong_tools(plan, registry, asked.agents),
         *_other_tools(order, toolbox),
         *idle_rules(plan, set(_rules(order.approve)) - own),

@@ -76,6 +76,13 @@ _SUMMED_UP = re.compile(
     r"\bsum(?:med|s)? ((?:it|this|that|them|these|those|(?:the|my|all) \w+) up)\b", re.IGNORECASE
 )
 """What asks for a summary and for no arithmetic, as `sum up the prices` may."""
+_SUMMED_TEXT = re.compile(
+    r"\bsum(?:med|s)? up (?=(?:(?:the|this|that|my|each|every|all|of) )*(?:(?!in )\w+ )?"
+    r"(?:article|chapter|document|essay|file|letter|log|mail|message|note|page|report|review|story|text|thread)"
+    r"s?\b(?! (?:amount|cost|count|length|number|price|size|total))|what |\W*$)",
+    re.IGNORECASE,
+)
+"""The same before what is a text, or is named by its place alone."""
 
 _ALL = re.compile(
     r"\b(?:(?:each|every)\b(?! of (?:them|it|these|those)\b)|all (?:of )?(?:the |my )?\w+s\b)", re.IGNORECASE
@@ -181,6 +188,7 @@ def wanted_by(text: str) -> list[Wanted]:
     (['summariz'], ['sum'])
     """
     plain = _SUMMED_UP.sub(r"summarize \1", _PLACES.sub(" ", _QUOTED.sub(" ", text)))
+    plain = _SUMMED_TEXT.sub("summarize ", plain)
     said = dict.fromkeys(words_of(plain), 1.0)
     if said:
         first = next(iter(said))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from callsheet.ir import JSON
+from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.policy.builtins import Traits, fold
 from callsheet.policy.calls import Argument, CallView, Duty, Rule
 from callsheet.policy.predicates import compile_rules
@@ -50,7 +49,7 @@ def _value(argument: Argument) -> tuple[bool, JSON]:
     if text is None:
         return False, None
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = read_json(text)
+    except NotJson:
         return True, text
     return True, value if isinstance(value, bool | int | float) else text

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from callsheet.machine import ToolFacts
+from callsheet.trace.lctl.confidence import band_of
 from callsheet.trace.lineage.lineage import NONE, Lineage, Made
 from callsheet.trace.lineage.reads import Role
 from callsheet.trace.projection.basis import own_basis
@@ -18,7 +19,6 @@ from callsheet.views.otel.names import Gen, Own
 from callsheet.views.otel.visits import OpenVisit
 
 NAME = "lctl.confidence"
-_HIGH, _MEDIUM = 0.9, 0.7
 
 
 class Worth(NamedTuple):
@@ -32,7 +32,7 @@ class Worth(NamedTuple):
         return {
             Gen.EVALUATION: NAME,
             Gen.SCORE: self.value,
-            Gen.SCORE_LABEL: "high" if self.value >= _HIGH else "medium" if self.value >= _MEDIUM else "low",
+            Gen.SCORE_LABEL: str(band_of(self.value)),
             Gen.EXPLANATION: self.why,
             Own.FACT: f"F{write + 1}",
         }

@@ -129,6 +129,8 @@ class Teller:
                 arguments_of(command), own.value, of_tool=kind is not CallKind.AGENT, has_result=has_result
             )
         if within and kind is CallKind.AGENT:
+            if self.about.model.provider:
+                attributes[Gen.PROVIDER] = self.about.model.provider
             attributes |= _usage([called.spent for called in within])
         below: list[Span] = []
         if own is not None and kind is CallKind.MODEL and not within:

@@ -9,7 +9,7 @@ from time import time
 import click
 
 from callsheet.apps.cli.output import preview, seconds
-from callsheet.ir import Plan
+from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.views.columns import cut
 from callsheet.views.describe import describe_action
@@ -53,6 +53,7 @@ class PlainLines:
 
     def __init__(self, plan: Plan) -> None:
         self._actions = {step.id: cut(describe_action(step.action), 80) for step in plan.steps}
+        self._is_graph = plan.order is Order.DAG
 
     def begin(self, done: dict[str, Note]) -> None:
         """Say how much was done before, if anything was."""
@@ -68,6 +69,8 @@ class PlainLines:
             said = self._actions.get(note.step, "") if begins else said_of(note)
             text = f"{note.step:<5} {word:<8} {said}".rstrip()
             click.echo(text + (f"  ({seconds(took)})" if took is not None else ""), err=True)
+        if note.kind is NoteKind.REPLANNED and not self._is_graph:
+            self._actions = {}  # the new plan has steps of these ids that do something else
 
     def end(self) -> None:
         """Nothing is left open."""

@@ -54,6 +54,7 @@ _BESIDE = frozenset(
     }
 )
 """Notes that change nothing in a step's row."""
+_BEGINS = (NoteKind.EARLY, NoteKind.STARTED, NoteKind.SKIPPED)
 _AHEAD = 3
 _FRAME_LINES = 2
 
@@ -82,6 +83,8 @@ class LiveDisplay:
         self._rows = {step_id: _Row() for step_id, _ in self._steps}
         self._spinner = Spinner("dots")
         self._latest = 0
+        self._is_replanned = False
+        """From then on a step does not do what the step of its id did in the first plan."""
         self._live = Drawing(
             get_renderable=self._picture, console=self._console, refresh_per_second=10, transient=False
         )
@@ -105,6 +108,7 @@ class LiveDisplay:
         if self._heading is not None:
             self._heading.take(note, ago)
         if note.kind in _BESIDE:
+            self._is_replanned |= note.kind is NoteKind.REPLANNED
             if note.kind is NoteKind.CUT and note.step in self._rows:
                 self._rows[note.step].is_cut = True
             return
@@ -113,6 +117,8 @@ class LiveDisplay:
             row = self._rows[note.step] = _Row()
             self._place[note.step] = len(self._steps)
             self._steps.append((note.step, ""))
+        elif self._is_replanned and note.kind in _BEGINS:
+            self._steps[self._place[note.step]] = (note.step, "")
         was_early = row.kind is NoteKind.EARLY
         row.kind, row.said = note.kind, said_of(note)
         if note.kind is NoteKind.EARLY or (note.kind is NoteKind.STARTED and not was_early):
