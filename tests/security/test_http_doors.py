@@ -12,10 +12,10 @@ import pytest
 from tests.apps.http.conftest import TOKEN, Api, api, folder, raw, running
 
 from callsheet.apps.cli.main import COMMANDS
-from callsheet.apps.http.patience import PatientProtocol
 from callsheet.apps.http.rates import Rate
 from callsheet.apps.http.state import Bounds
 from callsheet.apps.http.table import PAGES
+from callsheet.apps.patience import PatientProtocol
 from callsheet.diagnostics import CallsheetError
 
 __all__ = ["api", "folder"]

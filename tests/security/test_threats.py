@@ -71,11 +71,11 @@ def test_ports_are_opened_in_a_few_known_places_alone() -> None:
     files = sorted(package.rglob("*.py"))
     assert [str(f.relative_to(package)) for f in files if opens.search(f.read_text("utf-8"))] == [
         "apps/cli/serve.py",
-        "apps/http/patience.py",
         "apps/http/serving.py",
         "apps/lsp/serving.py",
         "apps/mcp/address.py",
         "apps/mcp/serving.py",
+        "apps/patience.py",
         "ports/mcp/oauth/loopback.py",
     ]
 

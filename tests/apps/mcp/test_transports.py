@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Generator
@@ -17,7 +19,11 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server.lowlevel.server import Server
 
+from callsheet.apps.mcp.address import Address
+from callsheet.apps.mcp.serving import serve_http
+from callsheet.apps.patience import PatientProtocol
 from callsheet.apps.session import Setup, choose_servers
 from mcp_room import TOOLS
 
@@ -219,6 +225,21 @@ async def test_a_request_that_is_none_of_a_known_client_is_refused(
         answer = await http.post(web.url, content=sent, headers=more | headers)
     assert answer.status_code == status
     assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PatientProtocol, "seconds", 0.3)
+    server: Server[Any] = Server("slow")
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        port = bound.getsockname()[1]
+        serving = asyncio.create_task(serve_http(server, bound, Address("127.0.0.1", port), TOKEN))
+        for begun in (b"", b"POST /mcp HT", b"POST /mcp HTTP/1.1\r\nHost: a\r\n"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(begun)
+            assert await asyncio.wait_for(reader.read(100), 20) == b"", begun
+            writer.close()
+        serving.cancel()
+        await asyncio.wait({serving})
 
 
 @pytest.mark.parametrize(

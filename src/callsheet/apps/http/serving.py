@@ -23,9 +23,9 @@ import uvicorn
 from callsheet.apps.hosting import Host
 from callsheet.apps.http.app import make_app
 from callsheet.apps.http.keys import Keys, new_token
-from callsheet.apps.http.patience import PatientProtocol
 from callsheet.apps.http.rates import Rate, Rates
 from callsheet.apps.http.state import Bounds, State
+from callsheet.apps.patience import PatientProtocol
 from callsheet.apps.session import Setup
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Limits

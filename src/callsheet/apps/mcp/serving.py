@@ -1,7 +1,7 @@
 """The transports: one client over standard input and output, or many over streamable HTTP.
 
 Over HTTP every request has to show the token, name this machine as its host, and come from no page of
-another origin.
+another origin; a head that does not come is not waited for.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.address import Address
 from callsheet.apps.mcp.bench import Bench
 from callsheet.apps.mcp.server import make_server
+from callsheet.apps.patience import PatientProtocol
 from callsheet.apps.session import Setup
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
@@ -99,6 +100,7 @@ async def serve_http(server: Server[Any], bound: socket.socket, address: Address
     """Serve clients at a socket that listens, until this is cancelled."""
     config = uvicorn.Config(
         http_app(server, address, token),
+        http=PatientProtocol,
         log_config=None,
         access_log=False,
         server_header=False,
