@@ -146,7 +146,7 @@ export function VirtualList({ count, height, row, label, follow = -1, role = "li
 // A dialog in the top layer: the page behind it cannot be reached until it is closed.
 export function Dialog({ title, onClose, children }) {
   const box = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     box.current.showModal();
   }, []);
   return html`<dialog ref=${box} aria-label=${title} onClose=${onClose} onCancel=${onClose}>
