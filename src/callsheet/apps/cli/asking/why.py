@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _PREVIEW = 200
 _MOST_TOLD = 2_000
 """So many places are looked at for a tree, which shows the nearest ones."""
+_MOST_IN_JSON = 1_000
 _MOST_CALLS = 20
 
 
@@ -29,10 +31,19 @@ _MOST_CALLS = 20
 @click.option(
     "--depth", type=click.IntRange(1), default=6, show_default=True, help="So many steps back, as a tree."
 )
+@click.option("--all", "with_all", is_flag=True, help="With --json: all places, not the nearest 1,000 alone.")
 @options.journal_path
 @options.as_json
 @collector_rests
-def why(run: str, variable: str, is_forward: bool, depth: int, journal: Path | None, as_json: bool) -> int:
+def why(
+    run: str,
+    variable: str,
+    is_forward: bool,
+    depth: int,
+    with_all: bool,
+    journal: Path | None,
+    as_json: bool,
+) -> int:
     """Say what a value of RUN was made of: inputs, literals of the plan, results of tools.
 
     VAR is a variable as the run has it last, or `answer`; PATH is a place in its value, as plans write it:
@@ -40,7 +51,7 @@ def why(run: str, variable: str, is_forward: bool, depth: int, journal: Path | N
     """
     from callsheet.apps.cli.asking.opening import sliced  # noqa: PLC0415 - brings the store
 
-    bounds = (None, None) if as_json else (_MOST_TOLD, depth)
+    bounds = (None if with_all else _MOST_IN_JSON, None) if as_json else (_MOST_TOLD, depth)
     with options.open_to_read(journal) as opened:
         info = opened.find_run(run)
         lineage, start, graph = sliced(opened, info, variable, bounds, is_forward=is_forward)
@@ -65,11 +76,13 @@ def _print(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_forwar
     if not is_forward:
         return
     calls = reached_by(lineage, graph)
-    print_text(f"\n{len(calls)} call{'' if len(calls) == 1 else 's'} took it along")
+    is_cut = any(has_more(graph, flows) for flows in graph.values())
+    reach = " up to there; a greater --depth looks further" if is_cut else ""
+    print_text(f"\n{len(calls)} call{'' if len(calls) == 1 else 's'} took it along{reach}")
     for call in calls[:_MOST_CALLS]:
         print_text(f"  {reached_line(lineage, call)}")
     if len(calls) > _MOST_CALLS:
-        print_text(f"  … and {len(calls) - _MOST_CALLS} more (--json has them all)")
+        print_text(f"  … and {len(calls) - _MOST_CALLS} more (--json --all has them all)")
 
 
 # ---------------------------------------------------------------- for programs
@@ -88,6 +101,7 @@ def slice_json(
         "variable": lineage.writes[start.write].name,
         "path": list(start.path),
         "direction": "forward" if is_forward else "backward",
+        "more": any(has_more(numbers, of) for of in graph.values()),
         "nodes": [
             {**_node(lineage, node), flows: [_flow(flow, numbers) for flow in of]}
             for node, of in graph.items()
@@ -106,6 +120,13 @@ def slice_json(
             for call in reached_by(lineage, graph)
         ]
     return told
+
+
+def has_more(told: Container[Node], flows: Iterable[Flow]) -> bool:
+    """Whether one of these ways leads to a place that is not told of."""
+    from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
+
+    return any(flow.node.write != NONE and flow.node not in told for flow in flows)
 
 
 def _node(lineage: Lineage, node: Node) -> dict[str, Any]:
