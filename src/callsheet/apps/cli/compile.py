@@ -10,7 +10,8 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, say, seconds
+from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, say
+from callsheet.apps.wording.values import seconds
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
