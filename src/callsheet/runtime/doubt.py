@@ -36,7 +36,7 @@ from callsheet.sealing.known import Known
 from callsheet.sealing.masking import hidden
 from callsheet.sealing.veiled import Veiled
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
-from callsheet.store.elsewhere import check_here
+from callsheet.store.elsewhere import check_here, goes_on_elsewhere
 from callsheet.store.replay import Folded, fold
 from callsheet.store.stand import stand_of
 
@@ -162,7 +162,11 @@ def _unanswered(folded: Folded, key: str, call: CallModel | AgentTurn | Compile)
 
 
 def _undecided(folded: Folded) -> dict[str, CallTool | RunAgent]:
-    return {**folded.in_doubt(), **folded.probing()}
+    """What is in doubt; of a run that goes on elsewhere only what is said to be, the rest is under way."""
+    doubtful = folded.in_doubt()
+    if folded.machine.result is None and goes_on_elsewhere(folded.start):
+        return {key: call for key, call in doubtful.items() if key in folded.asked}
+    return {**doubtful, **folded.probing()}
 
 
 def _decidable(folded: Folded) -> list[str]:
@@ -248,11 +252,7 @@ def named_doubts(journal: Journal, run_id: str, names: Sequence[str], *, every: 
     folded = fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0])
     if folded.machine.result is not None:
         raise _has_ended(run_id, folded.machine.result)
-    keys = list(dict.fromkeys(key for name in names for key in _keys_of(folded, name, every=every)))
-    for key in keys:
-        if key not in folded.asked:
-            raise _not_in_doubt(folded, key, list(folded.asked))
-    return keys
+    return list(dict.fromkeys(key for name in names for key in _keys_of(folded, name, every=every)))
 
 
 def _claim_patiently(journal: Journal, run_id: str) -> RunWriter:

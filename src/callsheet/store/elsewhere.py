@@ -7,6 +7,7 @@ from typing import Any
 
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
+from callsheet.store.records import Start
 
 ENGINE = "engine"
 """The entry of a run's launch that tells of the engine."""
@@ -17,6 +18,11 @@ def engine_of(journal: Journal, run_id: str) -> Mapping[str, Any] | None:
     start = next(iter(journal.events(run_id, lenient=True)), None)
     launch: Mapping[str, Any] = (start.body or {}).get("launch") or {} if start is not None else {}
     return launch.get(ENGINE)
+
+
+def goes_on_elsewhere(start: Start) -> bool:
+    """Whether another engine carries on a run that was started so."""
+    return ENGINE in start.launch
 
 
 def check_here(journal: Journal, run_id: str) -> None:

@@ -24,8 +24,9 @@ from callsheet.runtime.engines.temporal.journaling import note_happenings, note_
 from callsheet.runtime.engines.temporal.orders import WORKFLOW, Order, workflow_id
 from callsheet.runtime.engines.temporal.reaching import Reached
 from callsheet.runtime.inbox import fitting
-from callsheet.store import Journal
+from callsheet.store import EventType, Journal
 from callsheet.store.records import event_record
+from callsheet.store.replay import start_from
 
 _PAUSE = 0.25
 _LONGEST_PAUSE = 2.0
@@ -140,9 +141,53 @@ async def cancel(reached: Reached, journal: Journal, run_id: str, reason: str) -
     await _signal(reached, run_id, "cancel", reason)
 
 
-async def go_on(reached: Reached, run_id: str) -> None:
-    """Let a run ask models again that have given no answer."""
-    await _signal(reached, run_id, "resume")
+async def go_on(
+    reached: Reached,
+    journal: Journal,
+    run_id: str,
+    verdict: Resolution | None,
+    *,
+    waits: bool = False,
+    on_idle: Callable[[], Awaitable[None]] | None = None,
+) -> RunOutcome:
+    """Wait for a run, with a verdict on all of its calls in doubt if there is one; gives how it stands then.
+
+    A run that never reached the server is started. Models that have given no answer are asked again. Raises
+    what `bring_up_to_date` raises.
+    """
+    await _start_again(reached, journal, run_id)
+    stand = await bring_up_to_date(reached, journal, run_id)
+    if verdict is not None and stand.in_doubt:
+        await decide(reached, journal, run_id, [call.key for call in stand.in_doubt], verdict)
+    if stand.unanswered:
+        await _signal(reached, run_id, "resume")
+    return await wait_for(reached, journal, run_id, waits=waits, on_idle=on_idle)
+
+
+async def _start_again(reached: Reached, journal: Journal, run_id: str) -> None:
+    """Start a run of which the journal has its start alone, as after a crash before it was handed over."""
+    info = journal.find_run(run_id)
+    if info.events == 1:
+        plan, source = journal.plan(info.plan_hash)
+        begin = start_from(EventType.START, next(iter(journal.events(run_id))).body)
+        settings = reached.settings
+        await start(reached, journal, Order(run_id, plan, source, begin, settings.queue, settings.heartbeat))
+
+
+async def settled(reached: Reached, journal: Journal, run_id: str) -> RunOutcome:
+    """How a run stands once a worker has heard what was said to it; without a worker, how it stood before."""
+    await _standing(handle_of(reached, run_id))
+    return await bring_up_to_date(reached, journal, run_id)
+
+
+async def ended(reached: Reached, journal: Journal, run_id: str, patience: float) -> RunOutcome | None:
+    """How a run has ended; None where it has not in so many seconds."""
+    try:
+        async with asyncio.timeout(patience):
+            stand = await wait_for(reached, journal, run_id, waits=True)
+    except TimeoutError:
+        return None
+    return None if stand.result is None else stand
 
 
 async def _signal(reached: Reached, run_id: str, name: str, *said: Any) -> None:
@@ -181,7 +226,7 @@ def not_there(reached: Reached, run_id: str, error: RPCError) -> CallsheetError:
         "TMP005",
         f"the Temporal server {client.service_client.config.target_host} knows no run {run_id} in its"
         f" namespace {client.namespace}",
-        help="its history may be past the time for which the server keeps it; or name another: --address",
+        help="its history may be past the time for which the server keeps it, or the run is on another one",
     )
 
 

@@ -84,12 +84,12 @@ def _append(writer: RunWriter, kind: EventType, key: str, body: dict[str, Any] |
 def stands(journal: Journal, run_id: str) -> RunOutcome:
     """How a run stands by what the journal has of it; raises JournalError where it cannot be read."""
     folded = fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0])
-    result, usage = folded.machine.result, folded.usage()
-    doubtful = doubtful_calls(folded)
+    result, usage, doubtful = folded.machine.result, folded.usage(), doubtful_calls(folded)
     if result is not None:
         return RunOutcome(run_id, result, doubtful, usage=usage)
-    asked = tuple(call for call in doubtful if call.key in folded.asked)  # others are under way elsewhere
-    return RunOutcome(run_id, None, asked, tuple(asks_of(journal, run_id)), unanswered_calls(folded), usage)
+    return RunOutcome(
+        run_id, None, doubtful, tuple(asks_of(journal, run_id)), unanswered_calls(folded), usage
+    )
 
 
 def _set_status(journal: Journal, run_id: str) -> None:
