@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def text_of_stored(stored: StoredPlan, variables: Iterable[str] = ()) -> PlanTex
     from callsheet.apps.operations.reading import text_of  # noqa: PLC0415 - not for --help
 
     names = [*variables, *(param.name for param in stored.params)]
-    text = text_of(stored.path, stored.result.source, syntax=stored.syntax, variables=names)
+    text = text_of(Path(stored.place), stored.result.source, syntax=stored.syntax, variables=names)
     plan = None if text.plan is None else replace(text.plan, id=stored.id)
     given = {param.name for param in stored.params}
     said = tuple(d for d in text.diagnostics if d.code != "MIC103" or not _is_of(d, given, text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.wording.values import preview
@@ -26,6 +27,7 @@ def slice_json(
         "variable": lineage.writes[start.write].name,
         "path": list(start.path),
         "direction": "forward" if is_forward else "backward",
+        "more": any(has_more(numbers, of) for of in graph.values()),
         "nodes": [
             {**_node(lineage, node), flows: [_flow(flow, numbers) for flow in of]}
             for node, of in graph.items()
@@ -44,6 +46,13 @@ def slice_json(
             for call in reached_by(lineage, graph)
         ]
     return told
+
+
+def has_more(told: Container[Node], flows: Iterable[Flow]) -> bool:
+    """Whether one of these ways leads to a place that is not told of."""
+    from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
+
+    return any(flow.node.write != NONE and flow.node not in told for flow in flows)
 
 
 def _node(lineage: Lineage, node: Node) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
-from callsheet.apps.operations.slices import slice_json
+from callsheet.apps.operations.slices import has_more, slice_json
 
 if TYPE_CHECKING:
     from callsheet.trace.lineage.lineage import Lineage
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_TOLD = 2_000
 """So many places are looked at for a tree, which shows the nearest ones."""
+_MOST_IN_JSON = 1_000
 _MOST_CALLS = 20
 
 
@@ -29,10 +30,19 @@ _MOST_CALLS = 20
 @click.option(
     "--depth", type=click.IntRange(1), default=6, show_default=True, help="So many steps back, as a tree."
 )
+@click.option("--all", "with_all", is_flag=True, help="With --json: all places, not the nearest 1,000 alone.")
 @options.journal_path
 @options.as_json
 @collector_rests
-def why(run: str, variable: str, is_forward: bool, depth: int, journal: Path | None, as_json: bool) -> int:
+def why(
+    run: str,
+    variable: str,
+    is_forward: bool,
+    depth: int,
+    with_all: bool,
+    journal: Path | None,
+    as_json: bool,
+) -> int:
     """Say what a value of RUN was made of: inputs, literals of the plan, results of tools.
 
     VAR is a variable as the run has it last, or `answer`; PATH is a place in its value, as plans write it:
@@ -40,7 +50,7 @@ def why(run: str, variable: str, is_forward: bool, depth: int, journal: Path | N
     """
     from callsheet.apps.operations.opening import sliced  # noqa: PLC0415 - brings the store
 
-    bounds = (None, None) if as_json else (_MOST_TOLD, depth)
+    bounds = (None if with_all else _MOST_IN_JSON, None) if as_json else (_MOST_TOLD, depth)
     with options.open_to_read(journal) as opened:
         info = opened.find_run(run)
         lineage, start, graph = sliced(opened, info, variable, bounds, is_forward=is_forward)
@@ -62,8 +72,10 @@ def _print(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_forwar
     if not is_forward:
         return
     calls = reached_by(lineage, graph)
-    print_text(f"\n{len(calls)} call{'' if len(calls) == 1 else 's'} took it along")
+    is_cut = any(has_more(graph, flows) for flows in graph.values())
+    reach = " up to there; a greater --depth looks further" if is_cut else ""
+    print_text(f"\n{len(calls)} call{'' if len(calls) == 1 else 's'} took it along{reach}")
     for call in calls[:_MOST_CALLS]:
         print_text(f"  {reached_line(lineage, call)}")
     if len(calls) > _MOST_CALLS:
-        print_text(f"  … and {len(calls) - _MOST_CALLS} more (--json has them all)")
+        print_text(f"  … and {len(calls) - _MOST_CALLS} more (--json --all has them all)")

@@ -64,7 +64,7 @@ def create(
     click.echo(f"{stored.id}  {preview(made.plan.title or '')}".rstrip())
     click.echo(f"\n{terminal_graph(stored.require()).rstrip()}")
     say(f"used {made.used.describe()}")
-    say(f"kept in {stored.path}; run it with: callsheet plan run {stored.id}")
+    say(f"kept in {stored.place}; run it with: callsheet plan run {stored.id}")
     return Exit.OK
 
 

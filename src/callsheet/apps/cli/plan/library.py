@@ -24,9 +24,9 @@ the_id = click.argument("plan_id", metavar="ID")
 
 def open_library(folder: Path | None) -> PlanLibrary:
     """The library in a folder, by default the user's."""
-    from callsheet.store.library import PlanLibrary  # noqa: PLC0415 - not for --help
+    from callsheet.store import library  # noqa: PLC0415 - not for --help
 
-    return PlanLibrary(folder)
+    return library.open_library(folder)
 
 
 @dataclass(frozen=True, slots=True)

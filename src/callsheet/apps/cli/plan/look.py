@@ -48,7 +48,7 @@ def list_plans(plans_folder: Path | None, with_versions: bool, as_json: bool) ->
             said = f"{said}  ({params})" if params else said
             click.echo(f"{plan.id.ljust(width)}  {plan.syntax!s:<5}  {steps:>6}  {said}".rstrip())
     if not plans:
-        say(f"no plans in {library.folder}; `callsheet plan save FILE` puts one there")
+        say(f"no plans in {library.address}; `callsheet plan save FILE` puts one there")
     return Exit.OK
 
 

@@ -93,6 +93,8 @@ class LiveDisplay:
         """Start drawing."""
         for note in done.values():
             self._take(note, None)
+            if self._is_replanned and note.step in self._place:
+                self._steps[self._place[note.step]] = (note.step, "")
         self._live.start()
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
