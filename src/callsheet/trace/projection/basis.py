@@ -130,7 +130,7 @@ def affirmed(visit: Visit) -> tuple[Write, ...]:
 
 
 def affirming(record: Record, first: int, upto: int) -> dict[int, int]:
-    """Of the writes whose value was given back by a visit from `first` to `upto`, the place of the last one."""
+    """Of writes whose value was given back by a visit from `first` to `upto`, the place of the last one."""
     places = range(first, upto)
     return {write.number: place for place in places for write in affirmed(record.visits[place])}
 

@@ -170,13 +170,14 @@ class Projection:
         source = agent_of(self.record.visits[place]) if has_own else CALLER
         parents = () if write.visit == BEFORE_ALL else self._parents(self.record.visits[write.visit], known)
         least = "" if value.value == value.basis.value else f"; {value.value:g} by what it was made of"
+        name = shown_text(write.var, MOST_OF_A_NAME)
         return Fact(
             fact_id(write),
-            f"${shown_text(write.var, MOST_OF_A_NAME)} = {write.text}",
+            f"${name} = {write.text}",
             value.value,
             source,
             self.steps[place] if has_own else 1,
-            f"${shown_text(write.var, MOST_OF_A_NAME)}; basis: {value.basis.why} ({value.basis.value:g}){least}",
+            f"${name}; basis: {value.basis.why} ({value.basis.value:g}){least}",
             parents,
         )
 
