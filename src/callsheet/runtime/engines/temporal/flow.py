@@ -87,7 +87,7 @@ class PlanRun:
         self._facts = dict(start.facts)
         self._happened: list[Happening] = []
         self._arrived: list[Event] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in an order that a replay has as well
         self._waiting: deque[Remote] = deque()
         self._under_way: Counter[str] = Counter()
         self._asks: dict[str, tuple[Ask, Posed]] = {}
@@ -125,7 +125,7 @@ class PlanRun:
             ):  # the worker lets go of the run, which goes on elsewhere
                 raise
             self._take([*self._arrived, Cancelled("cancelled")])
-        for task in self._tasks:
+        for task in tuple(self._tasks):
             task.cancel()
         result = machine.result
         assert result is not None
@@ -270,6 +270,8 @@ class PlanRun:
             )
             event = outcome_from_json(outcome)
         except ActivityError as error:
+            if self._machine.result is not None:
+                return  # given up with the run
             event = _lost(key, error, may_rerun=may_rerun)
         if isinstance(event, Doubted):
             self._doubted[key] = command.call if isinstance(command, Probe) else command
@@ -323,8 +325,8 @@ class PlanRun:
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
 
 def _tool_of(command: Remote) -> str:
@@ -334,14 +336,14 @@ def _tool_of(command: Remote) -> str:
 
 
 def _lost(key: str, error: ActivityError, *, may_rerun: bool) -> Doubted | Failed:
-    """What is known of a call whose worker gave no outcome; raises `error` where the run was cancelled."""
+    """What is known of a call whose worker gave no outcome."""
     cause = error.cause
     if isinstance(cause, CallLost):
         why = _LOST.get(cause.type or TimeoutType.START_TO_CLOSE, "no worker took it in time")
     elif isinstance(cause, ApplicationError):
         why = f"its worker failed: {cause.message}"
     else:
-        raise error
+        why = "somebody has cancelled it on the server"
     return Failed(key, why, unsettled=True) if may_rerun else Doubted(key, why)
 
 
