@@ -32,7 +32,7 @@ def lines_of(ask: PendingAsk, hint: str = "") -> Iterator[str]:
         for why in ask.why:
             yield f"  because {without_controls(why)}"
         for name, told in (ask.labels or {}).items():
-            yield f"  of {name} it is known: {exact(told)}"
+            yield f"  {name} {_came(told)}"
     else:
         for line in without_controls(ask.prompt).splitlines() or [""]:
             yield f"  {line}"
@@ -41,6 +41,25 @@ def lines_of(ask: PendingAsk, hint: str = "") -> Iterator[str]:
         if ask.schema is not None:
             yield f"    of the schema {exact(dict(ask.schema))}"
     yield f"  {_command(ask, hint)}"
+
+
+def _came(told: object) -> str:
+    """Where an argument came from and who may read it, by what the question tells of it."""
+    match told:
+        case {"label": str(label), "from": [*steps]}:
+            by = f"was made by {', '.join(map(str, steps))}" if steps else "is not the plan's own"
+            return without_controls(f"{by}: {_MEANINGS.get(label, '')}{label}")
+        case _:
+            return f"is known as {exact(told)}"
+
+
+_MEANINGS = {
+    "U/pub": "anybody may have written it and may read it, ",
+    "U/priv": "anybody may have written it, not everybody may read it, ",
+    "T/priv": "not everybody may read it, ",
+    "U/secret": "anybody may have written it, nobody may read it, ",
+    "T/secret": "nobody may read it, ",
+}
 
 
 def _command(ask: PendingAsk, hint: str) -> str:
