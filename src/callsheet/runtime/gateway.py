@@ -156,7 +156,7 @@ class Gateway:
             reason = str(error) or "the tool failed without saying why"
             if error.in_doubt and isinstance(command, CallTool):
                 return self._unknown(command, reason, context)
-            return Failed(key, reason, context.remarks, context.spent)
+            return Failed(key, reason, context.remarks, context.spent, final=error.final)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
