@@ -153,6 +153,18 @@ def test_a_run_is_cancelled_and_stays_so(api):
     assert (again.status, again.code) == (409, "JRN032")
 
 
+def test_a_run_is_deleted_when_it_has_ended_and_not_before(api):
+    api.start('S1: @HOLD (name="go") > $x', run_id="r")
+    began("go")
+    early = api("DELETE", "/v1/runs/r")
+    assert (early.status, early.code) == (409, "API030")
+    touch("go")
+    api.ended("r")
+    assert api("DELETE", "/v1/runs/r").status == 204
+    assert api("GET", "/v1/runs/r").status == 404
+    assert api("DELETE", "/v1/runs/r").status == 404
+
+
 def test_what_a_stopped_server_left_is_decided_and_carried_on_by_the_next(folder):
     with running(folder) as api:
         api.start('S1: @WRITE (name="never") > $x', "S2: @RESPOND ($x)", run_id="r")
