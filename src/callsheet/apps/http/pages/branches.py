@@ -1,4 +1,4 @@
-"""Runs that branch off from others: run again from a step, or forked with something edited; and deleted ones."""
+"""Runs that branch off from others (run again from a step, or forked with something edited); runs deleted."""
 
 from __future__ import annotations
 
