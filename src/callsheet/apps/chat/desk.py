@@ -16,15 +16,15 @@ from callsheet.apps.chat.commands import HELP, Command, Message, Plain, PlanComm
 from callsheet.apps.chat.conversation import MAX_TURNS, Exchange, answering_plan, told
 from callsheet.apps.chat.plan_tools import PLAN_TOOLS
 from callsheet.apps.chat.screen import Screen
-from callsheet.apps.cli.asks import lines_of
-from callsheet.apps.cli.dry_run import Assumptions, Rules, tell_dry_run
-from callsheet.apps.cli.plan.library import KeptPlan, text_of_stored
 from callsheet.apps.compiling import compiled_for
 from callsheet.apps.hosting.host import Host
 from callsheet.apps.hosting.orders import Ears, Order, Resumption
+from callsheet.apps.operations.dry_running import Supposed, dry_run_text
+from callsheet.apps.operations.library import bound, text_of_stored
 from callsheet.apps.operations.reading import PlanText, text_of
+from callsheet.apps.wording.asks import lines_of
 from callsheet.authoring.compiler.result import Accounting
-from callsheet.diagnostics import CallsheetError, Source
+from callsheet.diagnostics import CallsheetError, Source, render_all
 from callsheet.frontends.spelling import Syntax
 from callsheet.ir import JSON, Call, CallKind, call_kind
 from callsheet.machine import Spent, Status, Usage
@@ -37,6 +37,8 @@ from callsheet.runtime.doubt import RunOutcome
 from callsheet.store.library import PlanLibrary, StoredPlan
 
 _BOUNDS = ("max_steps", "max_calls", "max_model_calls", "max_tokens", "max_cost", "max_seconds", "max_bytes")
+_COLUMNS = 100
+"""How wide a dry run is told."""
 _STOPPED = "stopped in the conversation"
 
 
@@ -207,7 +209,7 @@ class Desk:
                 self._screen.answer(stored.text)
                 self._screen.draw(stored.require())
             case "run" if command.dry_run:
-                await asyncio.to_thread(self._dry_run, command)
+                await self._dry_run(command)
             case "run":
                 text = text_of_stored(self._library.load(command.subject), command.variables)
                 self._shown(await self._run(text, command.variables))
@@ -216,10 +218,18 @@ class Desk:
             case _:
                 self._screen.say(f"{self._library.delete(command.subject)} is gone")
 
-    def _dry_run(self, command: PlanCommand) -> None:
-        given = [f"{name}={value}" for name, value in command.variables.items()]
-        plan = KeptPlan(command.subject, None, self._library.folder)
-        tell_dry_run(plan, self._host.tools.setup, given, Assumptions(), Rules(), as_json=False)
+    async def _dry_run(self, command: PlanCommand) -> None:
+        text = text_of_stored(self._library.load(command.subject), command.variables)
+        inputs = bound(text, command.variables, ())
+        setup = self._host.tools.setup
+        ran = await asyncio.to_thread(dry_run_text, text, setup, inputs, Supposed(), self._policy)
+        if ran.absent:
+            self._screen.say(f"{ran.absent}: callsheet dry-run --ask-servers starts the servers")
+        self._screen.answer(ran.to_text(_COLUMNS))
+        if ran.remarks:
+            self._screen.say(render_all(ran.remarks, text.source))
+        if not ran.ok:
+            raise CallsheetError([d for d in ran.warnings if d.is_error], text.source)
 
     async def _resume(self, run_id: str) -> None:
         if not run_id:

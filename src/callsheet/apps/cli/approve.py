@@ -71,8 +71,8 @@ def approve(
     RUN is an id, the beginning of one, or `last`. STEP or KEY (see `callsheet inbox`) may be left
     out where the run asks one thing. An answer counts once, and only for exactly what is asked.
     """
-    from callsheet.apps.cli import asks  # noqa: PLC0415 - brings the runtime
     from callsheet.apps.operations.outcomes import ask_json  # noqa: PLC0415 - as above
+    from callsheet.apps.wording import asks  # noqa: PLC0415 - brings the runtime
     from callsheet.runtime.inbox import answer_run  # noqa: PLC0415 - as above
 
     if said.deny and said.text is not None:

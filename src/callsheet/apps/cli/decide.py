@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.doubts import DECISIONS, ResolutionType, doubt_lines
+from callsheet.apps.cli.doubts import DECISIONS, ResolutionType
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
 from callsheet.apps.cli.runs import shown_status
 from callsheet.apps.operations.outcomes import doubt_json
+from callsheet.apps.wording.doubts import doubt_lines
 
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import RunOutcome

@@ -13,16 +13,17 @@ import click
 from callsheet.apps.cli import limiting, options
 from callsheet.apps.cli.doubts import DECISIONS, ResolutionType
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, say, without_controls
+from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.stage import Stage
 from callsheet.apps.cli.trace import beside
+from callsheet.apps.wording.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order
 
 if TYPE_CHECKING:
     from callsheet.api.resuming import Circumstances
-    from callsheet.apps.cli.veil import Veil
+    from callsheet.apps.veil import Veil
     from callsheet.ir import Plan
     from callsheet.machine import Limits
     from callsheet.policy.model import Policy
@@ -129,8 +130,8 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
     """Carry on the run that `find` finds in the journal; gives the exit status."""
     if accept_changed_policy and not policy:
         raise click.UsageError("--accept-changed-policy is about another policy: add --policy")
-    from callsheet.apps.cli.veil import Veil  # noqa: PLC0415 - brings the runtime
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+    from callsheet.apps.veil import Veil  # noqa: PLC0415 - brings the runtime
 
     with options.open_journal(journal) as opened:
         info = find(opened)

@@ -16,19 +16,19 @@ from callsheet.apps.cli import limiting, options
 from callsheet.apps.cli.dry_run import Assumptions, Rules, assumptions, tell_dry_run
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
-from callsheet.apps.cli.plan.library import bound, changed_tools, other_tools
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.stage import Stage
 from callsheet.apps.cli.trace import beside
+from callsheet.apps.operations.library import bound, changed_tools, other_tools
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import Order, Plan
 from callsheet.sealing.placeholders import MASK
 
 if TYPE_CHECKING:
-    from callsheet.apps.cli.veil import Veil
     from callsheet.apps.models import Asked
     from callsheet.apps.session import Setup, Toolbox
+    from callsheet.apps.veil import Veil
     from callsheet.machine.limits import Limits
     from callsheet.policy.model import Policy
     from callsheet.runtime.doubt import RunOutcome
@@ -230,7 +230,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
 
 def _veil(shapes: Shapes | None, held: dict[str, str], *, shows_all: bool) -> Veil:
     """What is shown of the run, without these secrets."""
-    from callsheet.apps.cli.veil import Veil  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.veil import Veil  # noqa: PLC0415 - brings the runtime
     from callsheet.sealing.known import Known  # noqa: PLC0415 - as above
     from callsheet.sealing.sealer import DECLARED  # noqa: PLC0415 - as above
 

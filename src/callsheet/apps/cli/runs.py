@@ -11,8 +11,9 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.doubts import DECISIONS
-from callsheet.apps.cli.output import may_stay_unread, preview, print_json
+from callsheet.apps.cli.output import may_stay_unread, print_json
 from callsheet.apps.operations.runs import INTERRUPTED, STATUSES, found_runs, plan_name, run_row, shown_status
+from callsheet.apps.wording.values import preview
 
 __all__ = ["INTERRUPTED", "plan_name", "runs", "shown_status"]
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.eventlines import event_json, event_line
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
 from callsheet.apps.operations.stories import story_json, story_of
 from callsheet.apps.operations.storylines import chain_in_words, story_lines
+from callsheet.apps.wording.events import event_json, event_line
 from callsheet.views.describe import describe_action
 
 if TYPE_CHECKING:

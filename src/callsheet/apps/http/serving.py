@@ -34,7 +34,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.store import Journal
-from callsheet.store.library import PlanLibrary
+from callsheet.store.library import open_library
 
 VARIABLE = "CALLSHEET_TOKEN"
 """Holds the token in place of one that is made at the start."""
@@ -210,7 +210,7 @@ async def serve(
                 rates=Rates(wishes.rate),
                 hosts=served_hosts(wishes, port),
                 proxies=wishes.proxies,
-                library=lambda: PlanLibrary(wishes.plans),
+                library=lambda: open_library(wishes.plans),
                 bounds=wishes.bounds,
             )
             config = uvicorn.Config(

@@ -147,6 +147,7 @@ WHY = table(
         "variable": text(),
         "path": {"type": "array"},
         "direction": {"type": "string", "enum": ["forward", "backward"]},
+        "more": flag("whether a way leads to places that are not told of"),
         "nodes": rows(any_object()),
         "calls": rows(any_object()),
     },

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 import anyio
 from mcp_types import InputRequiredResult
 
-from callsheet.apps.cli.doubts import doubt_lines, unanswered_lines
-from callsheet.apps.cli.output import without_controls
 from callsheet.apps.hosting import Resumption
 from callsheet.apps.hosting.orders import Ears
 from callsheet.apps.mcp.asking import forms_of, take_answers, waits_for
@@ -25,6 +23,8 @@ from callsheet.apps.mcp.offering import Answer
 from callsheet.apps.mcp.progress import Progress
 from callsheet.apps.mcp.replies import Reply, run_links, with_findings
 from callsheet.apps.operations.outcomes import outcome_json
+from callsheet.apps.wording.doubts import doubt_lines, unanswered_lines
+from callsheet.apps.wording.values import without_controls
 from callsheet.diagnostics import Diagnostic, to_json
 from callsheet.ir import Plan
 from callsheet.machine import Status

@@ -6,7 +6,6 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from callsheet.apps.cli.output import without_controls
 from callsheet.apps.hosting.deleting import delete_run
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.asking import waits_for
@@ -19,6 +18,7 @@ from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.operations.runs import found_runs, run_row
 from callsheet.apps.operations.stories import Story, story_json, story_of
 from callsheet.apps.operations.storylines import story_lines
+from callsheet.apps.wording.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.machine import Decision, TookPlace, Verdict
 from callsheet.runtime.answers import Answer

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from callsheet.apps.cli.plan.library import text_of_stored
 from callsheet.apps.hosting import Order
 from callsheet.apps.hosting.orders import Ears
 from callsheet.apps.mcp import arguments as given
@@ -21,6 +20,7 @@ from callsheet.apps.mcp.offering import ACTS, Answer, Offer
 from callsheet.apps.mcp.planning import made_plan
 from callsheet.apps.mcp.progress import Progress
 from callsheet.apps.operations import schemas
+from callsheet.apps.operations.library import text_of_stored
 from callsheet.apps.operations.reading import PlanText, plan_text
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax

@@ -8,8 +8,8 @@ from typing import Any
 
 from callsheet.api.dryrun import DryRun, dry_run_of
 from callsheet.api.reach import facts_of
-from callsheet.apps.cli.plan.library import bound
 from callsheet.apps.operations.checking import check_text
+from callsheet.apps.operations.library import bound
 from callsheet.apps.operations.proving import prove_text
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.shelf import Shelf

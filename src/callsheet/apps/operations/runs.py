@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.cli.moments import iso
 from callsheet.apps.operations.outcomes import doubt_json
+from callsheet.apps.wording.moments import iso
 
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import DoubtfulCall
