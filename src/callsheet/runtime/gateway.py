@@ -132,8 +132,6 @@ class Gateway:
 
         Raises only asyncio.CancelledError, when the caller itself is cancelled.
         """
-        if isinstance(command, Sleep):
-            return await _slept(command)
         key = command[0]
         context = _new(CallContext).begin(self._run_id, key, key, self._came_late)
         try:
@@ -198,7 +196,7 @@ class Gateway:
             return Doubted(command.key, reason)
         return Failed(command.key, reason, context.remarks, context.spent, unsettled=True)
 
-    def _unanswered(self, command: Remote, error: ModelFailed, context: CallContext) -> Outcome:
+    def _unanswered(self, command: Carried, error: ModelFailed, context: CallContext) -> Outcome:
         """The outcome of a call whose model gave no answer.
 
         The call fails where the plan says what to do then, or where the run could not be taken up again;
@@ -245,10 +243,13 @@ class Gateway:
         return route
 
     async def _carry_out_other(
-        self, command: CallModel | RunAgent | AgentTurn | Compile | Probe, context: CallContext
+        self, command: CallModel | RunAgent | AgentTurn | Compile | Probe | Sleep, context: CallContext
     ) -> Outcome:
         ports, key = self._ports, command.key
         match command:
+            case Sleep(seconds=seconds):
+                await asyncio.sleep(seconds)
+                return TimerFired(key)
             case CallModel():
                 if ports.model is None:
                     raise ToolFailed(f"@{command.tool} asks a language model, and this run was given none")
@@ -278,11 +279,6 @@ class Gateway:
                 if self._facts is not None:
                     self._facts.update(facts)
                 return PlanCompiled(key, plan, facts, context.remarks, context.spent, context.shown)
-
-
-async def _slept(command: Sleep) -> TimerFired:
-    await asyncio.sleep(command.seconds)
-    return TimerFired(command.key)
 
 
 def _cleaning(tool: str, handler: Handler, as_data: bool) -> Handler:
