@@ -47,6 +47,7 @@ CODES: dict[str, Code] = _table(
     API018="an address that cannot be listened on",
     API019="a token that cannot be used",
     API020="a policy where the operator's holds",
+    API030="a run that cannot be deleted",
     CHK001="a variable that no step sets",
     CHK002="a variable that is set only later",
     CHK003="a variable that not every way sets",
