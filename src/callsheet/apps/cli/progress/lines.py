@@ -8,7 +8,6 @@ from time import time
 
 import click
 
-from callsheet.apps.cli.output import preview, seconds
 from callsheet.apps.cli.progress.before import is_replanned
 from callsheet.apps.wording.values import preview, seconds
 from callsheet.ir import Order, Plan
