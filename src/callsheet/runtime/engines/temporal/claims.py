@@ -37,11 +37,20 @@ class ClaimCheck(PayloadCodec):
         """The payloads as they were. Raises BlobMissing, or OSError, where one cannot be fetched."""
         return [await self._fetched(payload) for payload in payloads]
 
+    async def lay_down(self, data: bytes) -> str:
+        """Keep bytes and give their SHA-256. Raises OSError where the store cannot be written."""
+        digest = sha256(data).hexdigest()
+        await asyncio.to_thread(self._blobs.put, digest, data)
+        return digest
+
+    async def fetch(self, digest: str) -> bytes:
+        """Bytes that were laid down. Raises BlobLost, or OSError, where they cannot be fetched."""
+        return await asyncio.to_thread(self._blobs.get, digest)
+
     async def _checked_in(self, payload: Payload) -> Payload:
         if len(payload.data) <= self._limit:
             return payload
-        digest = sha256(payload.data).hexdigest()
-        await asyncio.to_thread(self._blobs.put, digest, payload.data)
+        digest = await self.lay_down(payload.data)
         ticket = {
             "encoding": _TICKET,
             _DIGEST: digest.encode(),
@@ -54,5 +63,5 @@ class ClaimCheck(PayloadCodec):
         told = payload.metadata
         if told.get("encoding") != _TICKET:
             return payload
-        data = await asyncio.to_thread(self._blobs.get, told[_DIGEST].decode())
+        data = await self.fetch(told[_DIGEST].decode())
         return Payload(metadata={"encoding": told[_WAS]}, data=data)
