@@ -1,8 +1,8 @@
 """How much a server may answer: its bytes are counted as they come, and packed ones are not taken.
 
-In: an answer of a URL whose body has not been read, or pieces of a line of a child process. Out: the same, whose
-body ends in an error where it is too long; the error in its place. The streams of events have their own bound in
-the SDK, a mebibyte an event, and may stay open for days.
+In: an answer of a URL whose body has not been read, or pieces of a line of a child process. Out: the same,
+whose body ends in an error where it is too long; the error in its place. The streams of events have their own
+bound in the SDK, a mebibyte an event, and may stay open for days.
 """
 
 from __future__ import annotations

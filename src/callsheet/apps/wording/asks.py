@@ -6,9 +6,11 @@ Nothing that a person says yes to is shortened, and nothing in it can move a ter
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
-from callsheet.apps.cli.moments import iso
-from callsheet.apps.cli.output import exact, without_controls
+from callsheet.apps.wording.moments import iso
+from callsheet.apps.wording.values import exact, without_controls
+from callsheet.ir import JSON
 from callsheet.runtime.answers import PendingAsk
 
 
@@ -43,14 +45,15 @@ def lines_of(ask: PendingAsk, hint: str = "") -> Iterator[str]:
     yield f"  {_command(ask, hint)}"
 
 
-def _came(told: object) -> str:
+def _came(told: JSON) -> str:
     """Where an argument came from and who may read it, by what the question tells of it."""
-    match told:
-        case {"label": str(label), "from": [*steps]}:
-            by = f"was made by {', '.join(map(str, steps))}" if steps else "is not the plan's own"
-            return without_controls(f"{by}: {_MEANINGS.get(label, '')}{label}")
-        case _:
-            return f"is known as {exact(told)}"
+    if not isinstance(told, dict):
+        return f"is known as {exact(told)}"
+    known = cast("dict[str, JSON]", told)
+    label, steps = str(known.get("label")), known.get("from")
+    made_by = ", ".join(map(str, steps)) if isinstance(steps, list) else ""
+    by = f"was made by {made_by}" if made_by else "is not the plan's own"
+    return without_controls(f"{by}: {_MEANINGS.get(label, '')}{label}")
 
 
 _MEANINGS = {
