@@ -61,12 +61,14 @@ class _Near(NamedTuple):
         """Whether all that speaks for a candidate speaks for the best one too, and more with the first word.
 
         Of `search the web` only `search` speaks for a search of notes. And of `move each`, where events are
-        spoken of before, only `move` speaks for moving a file.
+        spoken of before, only `move` speaks for moving a file; of `read issue 12` only `read` for a note.
         """
         own, best = self.words[one] - {-1}, self.words[close[0]] - {-1}
         if 0 in best and own < best:
             return True
-        return self.words[one] == frozenset({0}) and any({0, -1} <= self.words[other] for other in close)
+        return self.words[one] == frozenset({0}) and any(
+            {0, -1} <= self.words[other] or {0, 1} <= self.words[other] for other in close
+        )
 
 
 def _best_first(near: _Near, is_tool: Sequence[bool], most: int) -> tuple[int, ...]:
