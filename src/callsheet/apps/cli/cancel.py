@@ -37,12 +37,16 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
     have taken place. The exit status is 1 if the process has not ended the run in time: it will,
     or else the next `callsheet resume` does.
     """
+    from callsheet.apps.cli.engines import running  # noqa: PLC0415 - brings the store
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as below
     from callsheet.runtime.cancelling import cancel_run  # noqa: PLC0415
 
-    with options.open_journal(journal) as opened:
-        run_id = opened.find_run(run).run_id
-        outcome = run_to_end(cancel_run(opened, run_id, reason, patience))
+    if running.is_elsewhere(journal, run):
+        outcome, run_id = running.cancel_there(journal, run, reason, patience)
+    else:
+        with options.open_journal(journal) as opened:
+            run_id = opened.find_run(run).run_id
+            outcome = run_to_end(cancel_run(opened, run_id, reason, patience))
     hint = options.journal_hint(journal)
     with may_stay_unread():
         return _tell(run_id, outcome, hint, as_json=as_json)

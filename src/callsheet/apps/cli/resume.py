@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from callsheet.machine import Limits
     from callsheet.policy.model import Policy
     from callsheet.runtime.doubt import Resolution, RunOutcome
+    from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.runtime.gateway import Ports
     from callsheet.runtime.telemetry.target import OtelSettings
     from callsheet.store.journal import Journal
@@ -52,6 +53,7 @@ class Resumption:
     limits: Callable[[Limits], Limits]
     policy: Policy | None
     accepts_changed_policy: bool
+    engine: TemporalSettings | None
 
 
 _OPTIONS: tuple[options.Decorator, ...] = (
@@ -136,6 +138,16 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
     with options.open_journal(journal) as opened:
         info = find(opened)
         plan = opened.plan(info.plan_hash)[0]
+        from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
+
+        there = running.settings_of(opened, info.run_id)
+        if there is not None:
+            running.check_terms(
+                opened,
+                info.run_id,
+                changes,
+                has_others=bool(model or policy or otlp or accept_changed_tools),
+            )
         job = Resumption(
             run_id=info.run_id,
             journal=opened,
@@ -149,6 +161,7 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
             limits=changes,
             policy=_policy_named(policy),
             accepts_changed_policy=accept_changed_policy,
+            engine=there,
         )
         reopens, hint = plan.order is Order.DAG, options.journal_hint(journal)
         otel = _collector_of(opened, info.run_id, otlp)
@@ -194,6 +207,10 @@ def _carry_on(job: Resumption, *, hint: str, as_json: bool, reopens: bool) -> Ex
 
 
 async def _resume(job: Resumption) -> RunOutcome:
+    if job.engine is not None:
+        from callsheet.apps.cli.engines.running import resume_there  # noqa: PLC0415 - as above
+
+        return await resume_there(job.journal, job.run_id, job.engine, job.verdict, waits=job.waits)
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415 - as above
     from callsheet.runtime.runs import Watch, resume_run  # noqa: PLC0415
 

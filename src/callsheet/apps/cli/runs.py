@@ -55,6 +55,9 @@ def runs(ctx: click.Context, limit: int, status: str | None, journal: Path | Non
     The commands below verify runs, let old ones go, and carry them from journal to journal.
     """
     if ctx.invoked_subcommand is None:
+        from callsheet.apps.cli.engines.running import refresh  # noqa: PLC0415 - not for --help
+
+        refresh(journal)
         with may_stay_unread():
             _print(_rows(journal, status, limit), status, options.journal_hint(journal), as_json=as_json)
 

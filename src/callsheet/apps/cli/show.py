@@ -38,6 +38,9 @@ def show(run: str, with_events: bool, as_timeline: bool, journal: Path | None, a
 
     The exit status is 1 where the chain of its events is broken.
     """
+    from callsheet.apps.cli.engines.running import refresh  # noqa: PLC0415 - not for --help
+
+    refresh(journal, run)
     with options.open_to_read(journal) as opened:
         info = opened.find_run(run)
         bad = opened.verify(info.run_id)

@@ -63,7 +63,9 @@ def shown_status(journal: Journal, info: RunInfo) -> str:
     from callsheet.store.place import place_of  # noqa: PLC0415 - as above
 
     if str(info.status) == "running" and not is_owned(place_of(journal.path), info.run_id):
-        return INTERRUPTED
+        from callsheet.store.elsewhere import engine_of  # noqa: PLC0415 - as above
+
+        return INTERRUPTED if engine_of(journal, info.run_id) is None else str(info.status)
     return str(info.status)
 
 
