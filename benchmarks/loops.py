@@ -22,8 +22,10 @@ from typing import Any, NamedTuple
 from click.testing import CliRunner
 
 from callsheet.apps.cli.main import main as callsheet
+from callsheet.apps.comparing import Way
 from callsheet.apps.demo.sample import Sample, make_sample
 from callsheet.apps.demo.servers import install_servers
+from callsheet.apps.tallies import tally
 
 
 class Asked(NamedTuple):
@@ -88,23 +90,21 @@ def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """For each way: what it took in all, and for each goal that it solved."""
     yield "| way | solved | model calls | tool calls | tokens read, cached | written | s | a solved goal |"
     yield "|" + "---|" * 8
-    for number, first in enumerate(rows[0]["ways"]):
-        ways = [row["ways"][number] for row in rows]
-        total = {key: sum(way[key] for way in ways) for key in _SUMMED}
-        solved = sum(way["is_solved"] for way in ways)
-        each = max(solved, 1)
-        tokens = (total["input_tokens"] + total["output_tokens"]) / each
-        spent = (
-            f"{tokens:,.0f} tokens, {total['model_calls'] / each:.1f} calls, {total['seconds'] / each:.0f} s"
-        )
+    attempts = [[Way(**attempt) for way in row["ways"] for attempt in way["attempts"]] for row in rows]
+    for ways in zip(*attempts, strict=True):
+        way = tally(ways)
+        each = way.each
+        spent = "none"
+        if each is not None:
+            spent = (
+                f"{each.tokens_cold:,.0f} tokens cold, {each.tokens_warm:,.0f} warm,"
+                f" {each.model_calls:.1f} calls, {each.seconds:.0f} s"
+            )
         yield (
-            f"| {first['name']} | {solved} of {len(rows)} | {total['model_calls']} | {total['calls']} |"
-            f" {total['input_tokens']:,}, {total['cached_tokens']:,} | {total['output_tokens']:,} |"
-            f" {total['seconds']:.0f} | {spent if solved else 'none'} |"
+            f"| {way.name} | {way.solved} of {way.times} | {way.model_calls} | {way.calls} |"
+            f" {way.input_tokens:,}, {way.cached_tokens:,} | {way.output_tokens:,} |"
+            f" {way.seconds:.0f} | {spent} |"
         )
-
-
-_SUMMED = ("model_calls", "calls", "input_tokens", "cached_tokens", "output_tokens", "seconds")
 
 
 def _say(text: str) -> None:
@@ -133,7 +133,7 @@ def main() -> None:
         for goal in GOALS[: asked.goals]:
             row = compared(goal, sample, asked.model, in_program=asked.caches == "warm")
             rows.append(row)
-            _say("; ".join(f"{w['name']} {w['is_solved']} {w['seconds']:.0f} s" for w in row["ways"]))
+            _say("; ".join(f"{w['name']} {w['solved']} {w['seconds']:.0f} s" for w in row["ways"]))
             if asked.save is not None:
                 with asked.save.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(row, ensure_ascii=False) + "\n")

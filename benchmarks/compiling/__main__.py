@@ -2,8 +2,9 @@
 
 python -m benchmarks.compiling --model local:qwen2.5-coder-0.5b --mode documented
 python -m benchmarks.compiling --model local:smollm2-135m --mode free --every 3 --save out.jsonl
+python -m benchmarks.compiling --further --mode compile
 python -m benchmarks.compiling --held-out --mode compile
-python -m benchmarks.compiling --rescore out.jsonl [--held-out]
+python -m benchmarks.compiling --rescore out.jsonl [--further | --held-out]
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.compiling.goals import Goal, goals, held_out
+from benchmarks.compiling.goals import Goal, further, goals, held_out
 from benchmarks.compiling.modes import MODES, Made
 from benchmarks.compiling.scoring import Score, score
 
@@ -62,7 +63,7 @@ async def measure(model: LanguageModel, mode: str, chosen: Iterable[Goal], save:
 
 def read_rows(path: Path) -> list[Row]:
     """The rows of a saved file, to be scored again without a model."""
-    by_id = {goal.id: goal for goal in (*goals(), *held_out())}
+    by_id = {goal.id: goal for goal in (*goals(), *further(), *held_out())}
     rows: list[Row] = []
     for line in path.read_text(encoding="utf-8").splitlines():
         data: dict[str, Any] = json.loads(line)
@@ -113,14 +114,19 @@ def main() -> None:
     parser.add_argument("--mode", choices=list(MODES), default="documented")
     parser.add_argument("--only", help="catalogues, kinds or ids that begin so, parted by commas")
     parser.add_argument("--every", type=int, default=1, help="one of so many goals: 3 takes 20 of the 60")
-    parser.add_argument("--held-out", action="store_true", help="the twenty goals that nothing is tuned on")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--further", action="store_true", help="the thirty goals over tools of two other domains"
+    )
+    which.add_argument("--held-out", action="store_true", help="the twenty goals that nothing is tuned on")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--save", type=Path, help="write each answer to this file")
     parser.add_argument("--rescore", type=Path, help="score a saved file again, without a model")
     parser.add_argument("--by", choices=["catalogue", "kind"], default="catalogue")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
-    chosen = _chosen(held_out() if asked.held_out else goals(), asked.only, asked.every)
+    among = held_out() if asked.held_out else further() if asked.further else goals()
+    chosen = _chosen(among, asked.only, asked.every)
     if asked.rescore:
         rows = [row for row in read_rows(asked.rescore) if row.goal in chosen]
     else:

@@ -3,7 +3,8 @@
 `goals.jsonl` holds a goal a line: its kind, its catalogue, the tools that a plan for it calls in their
 order, and the plans that reach it. In these plans `…` stands for any text, and `any_order` names steps
 that may change places. `tools.jsonl` declares the tools, `catalogues.json` says which a catalogue offers.
-`held_out/` has the same three files over other tools; no word of the compiler is tuned on its goals.
+`further/` and `held_out/` have the same three files over other tools; the compiler is tuned on the goals of
+this folder and of `further/`, and no word of it on those of `held_out/`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from callsheet.ir import canonical_tool_name
 from callsheet.passes import ToolSignature
 
 HERE = Path(__file__).parent
+_FURTHER = HERE / "further"
 _HELD_OUT = HERE / "held_out"
 
 
@@ -77,6 +79,12 @@ def goals() -> tuple[Goal, ...]:
 
 
 @cache
+def further() -> tuple[Goal, ...]:
+    """Thirty more over tools of two other domains, a fleet of vehicles and a library."""
+    return _goals_in(_FURTHER)
+
+
+@cache
 def held_out() -> tuple[Goal, ...]:
     """Goals of other domains over other tools, on which nothing is tuned."""
     return _goals_in(_HELD_OUT)
@@ -108,7 +116,7 @@ def _catalogues() -> dict[str, tuple[Path, list[str]]]:
     """Every catalogue's folder, and the names of its tools."""
     return {
         name: (folder, names)
-        for folder in (HERE, _HELD_OUT)
+        for folder in (HERE, _FURTHER, _HELD_OUT)
         for name, names in json.loads((folder / "catalogues.json").read_text(encoding="utf-8")).items()
     }
 

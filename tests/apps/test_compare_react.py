@@ -54,10 +54,44 @@ def test_the_three_ways_are_told_with_what_they_took(sources: list[str]) -> None
     )
     assert said.exit_code == 0, said.output
     plan, loop, parallel = json.loads(said.stdout)["ways"]
-    assert all(way["is_solved"] for way in (plan, loop, parallel))
+    assert [way["solved"] for way in (plan, loop, parallel)] == [1, 1, 1]
     assert [way["calls"] for way in (plan, loop, parallel)] == [2, 2, 2]
     assert [way["model_calls"] for way in (plan, loop, parallel)] == [1, 3, 2]
-    assert plan["compiling"] == 1
+    assert (plan["compiling"], plan["repairs"], plan["replans"]) == (1, 0, 0)
+
+
+def test_attempts_are_summed_up_and_shared_among_those_that_solved_the_goal(sources: list[str]) -> None:
+    line = ["compare-react", "What?", *sources, "--times", "3", "--expect", "2 and 5", "--json"]
+    plan, loop, _ = json.loads(CliRunner().invoke(main, line).stdout)["ways"]
+    assert (plan["solved"], plan["model_calls"], plan["calls"]) == (3, 3, 6)
+    assert (plan["per_solved"]["model_calls"], loop["per_solved"]["model_calls"]) == (1, 3)
+    assert [attempt["calls"] for attempt in plan["attempts"]] == [2, 2, 2]
+
+
+ROUNDABOUT = '''
+from callsheet import ModelAnswer
+
+def answer(messages):
+    """A plan with a fault, its repair which plans anew, the new plan; as a loop nothing but wrong answers."""
+    if "You reach a goal with tools" in messages[0]["content"]:
+        return ModelAnswer("I would look it up.", 10, 5)
+    if "look closer" in messages[-1]["content"]:
+        return ModelAnswer('S1: @price (item="pen") > $v1\\nS2: @respond ($v1)', 100, 20)
+    if "cannot be used" in messages[-1]["content"]:
+        return ModelAnswer('S1: RE-PLAN ("look closer")', 100, 20)
+    return ModelAnswer('S1: @cost (item="pen") > $v1\\nS2: @respond ($v1)', 100, 20)
+'''
+
+
+def test_repairs_and_new_plans_count_on_the_side_of_the_plan(sources: list[str], tmp_path: Path) -> None:
+    (tmp_path / "roundabout.py").write_text(ROUNDABOUT)
+    line = ["compare-react", "What is a pen?", *sources[:-1], f"{tmp_path / 'roundabout.py'}:answer"]
+    said = CliRunner().invoke(main, [*line, "--expect", "2", "--json"])
+    plan, loop, _ = json.loads(said.stdout)["ways"]
+    assert (plan["solved"], plan["compiling"], plan["repairs"], plan["replans"]) == (1, 2, 1, 1)
+    assert (plan["model_calls"], plan["per_solved"]["tokens_cold"]) == (3, 360)
+    assert (loop["solved"], loop["per_solved"], loop["model_calls"]) == (0, None, 2)
+    assert "no action, twice" in loop["error"]
 
 
 def test_a_function_judges_the_answers_and_what_is_wrong_is_told(sources: list[str]) -> None:

@@ -160,3 +160,18 @@ def test_a_plan_file_that_was_changed_meanwhile_changes_nothing(machine):
     done = machine("resume", "r")
     assert (done.exit_code, done.stdout.strip()) == (0, "as it was")
     assert (machine.folder / "notes.txt").read_text() == "as it was\n"
+
+
+@pytest.mark.parametrize("stage", ["plain", "live"])
+def test_a_resumed_run_tells_no_step_of_its_new_plan_as_that_of_the_old_one(machine, stage):
+    plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @ADD (a=2) > $c", 'S3: @RE-PLAN ("once more")')
+    new = 'S1: @ADD (a=5) > $b\\nS2: @ASK_HUMAN (prompt="Go on?") > $c\\nS3: @RESPOND ("$b $c")'
+    machine.write("again.py", f"def ask(messages):\n    return '{new}'\n")
+    asked = machine("run", plan, "--tools", machine.tools, "--model", "again.py:ask", "--progress", "none")
+    assert asked.exit_code == 4, asked.stderr
+    assert machine("approve", "last", "--answer", "yes").exit_code == 0
+    done = machine("resume", "last", "--progress", stage)
+    assert (done.exit_code, done.stdout) == (0, "6 yes\n"), done.stderr
+    assert "S2" in done.stderr
+    assert "@ADD" not in done.stderr
+    assert "once more" not in done.stderr

@@ -1,7 +1,7 @@
 """One goal, reached in several ways with the same model and tools: compiled to a plan, and as a ReAct loop.
 
 In: a goal, a setup, a check of answers. Out: for each way whether it solved the goal, and all that it took.
-Everything is carried out for real, once for each way.
+Everything is carried out for real, as often as is asked, once for each way.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from callsheet.api.checking import ALL_MEANS
 from callsheet.api.compiling import Compiled, compiled, draft_for, offered
@@ -47,9 +47,10 @@ MAX_TURNS = 20
 class Way:
     """What became of the goal on one way.
 
-    `model_calls` are all questions to the model, of which `compiling` made the plan (a repair among them) and
-    `replans` made new ones; `calls` are those of tools. Of the `input_tokens`, `cached_tokens` were in the
-    provider's cache. `seconds` is the whole time.
+    `model_calls` are all questions to the model, with what was asked again because a try had failed;
+    `compiling` of them made the plan, `repairs` of these for the second time, and `replans` is how often new
+    plans were made while it ran. `calls` are those of tools. Of the
+    `input_tokens`, `cached_tokens` were in the provider's cache. `seconds` is the whole time.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Way:
     calls: int = 0
     model_calls: int = 0
     compiling: int = 0
+    repairs: int = 0
     replans: int = 0
     input_tokens: int = 0
     cached_tokens: int = 0
@@ -66,17 +68,23 @@ class Way:
     seconds: float = 0.0
 
 
-async def compared(goal: str, setup: Setup, solves: Solved) -> list[Way]:
+async def compared(goal: str, setup: Setup, solves: Solved, times: int = 1) -> list[list[Way]]:
     """The goal as a compiled plan, as a sequential ReAct loop, and as one that makes calls side by side.
 
-    Raises CallsheetError for a model or tools that cannot be used.
+    Of each way there are so many attempts. They take turns, so that the first of each finds in the model's
+    cache what stood there before, and later ones what a program that goes on would find there. Raises
+    CallsheetError for a model or tools that cannot be used.
     """
     async with _opened(setup) as toolbox:
-        return [
-            await _by_plan(goal, setup, toolbox, solves),
-            await _by_loop("react", goal, setup, toolbox, solves, at_once=1),
-            await _by_loop("react, parallel calls", goal, setup, toolbox, solves, at_once=AT_ONCE),
+        rounds = [
+            (
+                await _by_plan(goal, setup, toolbox, solves),
+                await _by_loop("react", goal, setup, toolbox, solves, at_once=1),
+                await _by_loop("react, parallel calls", goal, setup, toolbox, solves, at_once=AT_ONCE),
+            )
+            for _ in range(times)
         ]
+    return [list(ways) for ways in zip(*rounds, strict=True)]
 
 
 @asynccontextmanager
@@ -99,19 +107,15 @@ async def _by_plan(goal: str, setup: Setup, toolbox: Toolbox, solves: Solved) ->
         result = await _run(made.plan.ir, setup, toolbox)
         error = result.error or ""
     way = _way("plan", result, solves, began)
-    return Way(
-        way.name,
-        way.is_solved,
-        way.answer,
-        error,
-        way.calls,
-        way.model_calls + taken.calls,
-        taken.calls,
-        way.replans,
-        way.input_tokens + taken.usage.input_tokens,
-        way.cached_tokens + taken.usage.cached_tokens,
-        way.output_tokens + taken.usage.output_tokens,
-        way.seconds,
+    return replace(
+        way,
+        error=error,
+        model_calls=way.model_calls + max(taken.calls, taken.usage.tries),
+        compiling=taken.calls,
+        repairs=max(taken.calls - 1, 0),
+        input_tokens=way.input_tokens + taken.usage.input_tokens,
+        cached_tokens=way.cached_tokens + taken.usage.cached_tokens,
+        output_tokens=way.output_tokens + taken.usage.output_tokens,
     )
 
 
@@ -168,12 +172,11 @@ def _way(name: str, result: Result | None, solves: Solved, began: float) -> Way:
         result.status is Status.DONE and solves(answer),
         answer,
         result.error or "",
-        used.calls - used.model_calls,
-        used.model_calls,
-        0,
-        used.replans,
-        used.input_tokens,
-        used.cached_tokens,
-        used.output_tokens,
-        seconds,
+        calls=used.calls - used.model_calls,
+        model_calls=max(used.model_calls, used.model_requests),  # repairs of new plans are requests too
+        replans=used.replans,
+        input_tokens=used.input_tokens,
+        cached_tokens=used.cached_tokens,
+        output_tokens=used.output_tokens,
+        seconds=seconds,
     )

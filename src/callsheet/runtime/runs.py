@@ -188,7 +188,7 @@ async def start_run(
     Raises JournalError where the journal cannot take it, CallsheetError for a plan that
     cannot run, or (RUN050) that its policy was not held against.
     """
-    start = _start_of(plan, launch, journal)
+    start = start_of(plan, launch, journal)
     folded = begin(plan, start, watch.observer, launch.program)
     with _created(plan, start, launch, ports.known, journal, run_id) as writer:
         commands = folded.machine.feed(Started(start.inputs), SLICE)
@@ -203,13 +203,14 @@ async def enlist_run(plan: Plan, known: Known, launch: Launch, journal: Journal,
     `known` are the secrets of its tools. When this returns the start is durable, and nobody owns the run.
     Raises what `start_run` raises before a run begins.
     """
-    start = _start_of(plan, launch, journal)
+    start = start_of(plan, launch, journal)
     begin(plan, start, None, launch.program)
     with _created(plan, start, launch, known, journal, run_id) as writer:
         await writer.flush()
 
 
-def _start_of(plan: Plan, launch: Launch, journal: Journal) -> Start:
+def start_of(plan: Plan, launch: Launch, journal: Journal) -> Start:
+    """What the first event of a run says; raises CallsheetError (RUN050) as `start_run` does."""
     launch.check(plan)
     return Start(
         dict(launch.inputs),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +11,12 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import preview, print_json, print_text, say, seconds
+from callsheet.apps.cli.output import print_json, print_text, say
+from callsheet.apps.wording.values import preview, seconds
 
 if TYPE_CHECKING:
-    from callsheet.apps.comparing import Way
     from callsheet.apps.session import Setup
+    from callsheet.apps.tallies import Tally
 
 
 @click.command("compare-react")
@@ -23,25 +24,41 @@ if TYPE_CHECKING:
 @options.planning_tools
 @click.option("--expect", metavar="TEXT", help="The goal is solved if the answer holds TEXT.")
 @click.option("--check", metavar="FILE.py:FUNCTION", help="A function of the answer that says so.")
+@click.option("--times", type=click.IntRange(1, 100), default=1, help="Attempts of each way; default 1.")
 @options.as_json
-def compare_react(goal: str, setup: Setup, expect: str | None, check: str | None, as_json: bool) -> int:
+def compare_react(
+    goal: str, setup: Setup, expect: str | None, check: str | None, times: int, as_json: bool
+) -> int:
     """Reach GOAL as a compiled plan, as a ReAct loop, and as one with calls side by side.
 
-    All three are carried out for real, with the same model and tools. Without --expect or --check every
-    answer counts as solved.
+    All three are carried out for real, with the same model and tools, and what they took is told for each
+    goal that was solved. Without --expect or --check every answer counts as solved.
     """
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.comparing import compared  # noqa: PLC0415 - as above
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
+    from callsheet.apps.tallies import tally  # noqa: PLC0415 - as above
 
     if expect is not None and check is not None:
         raise click.UsageError("--expect and --check both say what an answer is: give one of them")
-    ways = run_to_end(compared(goal, with_fetched(setup, say), _solves(expect, check)))
+    ways = run_to_end(compared(goal, with_fetched(setup, say), _solves(expect, check), times))
+    tallies = [tally(attempts) for attempts in ways]
     if as_json:
-        print_json({"goal": goal, "ways": [asdict(way) for way in ways]})
-    else:
-        for way in ways:
-            _print(way)
+        told = [
+            asdict(way)
+            | {"per_solved": None if way.each is None else way.each._asdict()}
+            | {"attempts": [asdict(attempt) for attempt in attempts]}
+            for way, attempts in zip(tallies, ways, strict=True)
+        ]
+        print_json({"goal": goal, "times": times, "ways": told})
+        return Exit.OK
+    for way in tallies:
+        _print(way)
+    print_text("")
+    for line in _table(tallies):
+        print_text(line)
+    if expect is None and check is None:
+        say("every answer counts as solved: --expect TEXT or --check FILE.py:FUNCTION says which does")
     return Exit.OK
 
 
@@ -59,14 +76,41 @@ def _solves(expect: str | None, check: str | None) -> Callable[[str], bool]:
     return lambda answer: wanted in answer.casefold()
 
 
-def _print(way: Way) -> None:
-    print_text(f"{way.name}: {'solved' if way.is_solved else 'NOT solved'}")
-    made = f" ({way.compiling} to make the plan)" if way.compiling else ""
-    anew = f", {way.replans} new plans" if way.replans else ""
-    fresh = way.input_tokens - way.cached_tokens
-    print_text(f"  model calls {way.model_calls}{made}{anew}, tool calls {way.calls}, {seconds(way.seconds)}")
+def _print(way: Tally) -> None:
+    print_text(f"{way.name}: {_solved(way)}")
+    asked = [f"{way.compiling} to make the plan"] if way.compiling else []
+    asked += [f"{way.repairs} of them a second time"] if way.repairs else []
+    asked += [f"{way.replans} for new plans"] if way.replans else []
+    made = f" ({', '.join(asked)})" if asked else ""
+    print_text(f"  model calls {way.model_calls}{made}, tool calls {way.calls}, {seconds(way.seconds)}")
     print_text(
-        f"  tokens read {way.input_tokens:,} ({fresh:,} fresh, {way.cached_tokens:,} cached),"
+        f"  tokens read {way.input_tokens:,} ({way.fresh_tokens:,} fresh, {way.cached_tokens:,} cached),"
         f" written {way.output_tokens:,}"
     )
     print_text(f"  {'error' if way.error else 'answer'}: {preview(way.error or way.answer, 200)}")
+
+
+def _solved(way: Tally) -> str:
+    if way.times == 1:
+        return "solved" if way.solved else "NOT solved"
+    return f"solved {way.solved} of {way.times} times"
+
+
+def _table(ways: Sequence[Tally]) -> list[str]:
+    """What a solved goal took on each way, attempts that failed included."""
+    head = ("for each solved goal", "tokens, cold", "tokens, warm", "model calls", "tool calls", "time")
+    rows = [head, *(_row(way) for way in ways)]
+    widths = [max(len(row[n]) for row in rows if n < len(row)) for n in range(len(head))]
+    return [
+        "  ".join(cell.rjust(width) if n else cell.ljust(width) for n, (cell, width) in enumerate(cells))
+        for cells in (tuple(zip(row, widths, strict=False)) for row in rows)
+    ]
+
+
+def _row(way: Tally) -> tuple[str, ...]:
+    each = way.each
+    if each is None:
+        return (way.name, "not solved")
+    counts = (each.tokens_cold, each.tokens_warm)
+    calls = (each.model_calls, each.calls)
+    return (way.name, *(f"{n:,.0f}" for n in counts), *(f"{n:.3g}" for n in calls), seconds(each.seconds))

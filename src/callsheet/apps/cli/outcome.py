@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from callsheet.apps.cli.doubts import doubt_lines, left_lines, unanswered_lines
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.limiting import way_out
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say, without_controls
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
 from callsheet.apps.operations.outcomes import outcome_json
+from callsheet.apps.wording.doubts import doubt_lines, left_lines, unanswered_lines
+from callsheet.apps.wording.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import PolicyRefusal, Result, Status
 from callsheet.runtime.doubt import RunOutcome
@@ -98,7 +99,7 @@ def _objection_lines(objection: PolicyRefusal) -> Iterator[str]:
 
 
 def _print_asks(outcome: RunOutcome, hint: str) -> None:
-    from callsheet.apps.cli.asks import lines_of  # noqa: PLC0415 - only where people are asked
+    from callsheet.apps.wording.asks import lines_of  # noqa: PLC0415 - only where people are asked
 
     if outcome.waiting:
         say("the run waits for people:")

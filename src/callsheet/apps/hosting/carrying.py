@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from callsheet.api.reach import absent_tools, pins_of, refused_tools
-from callsheet.apps.cli.veil import Veil
 from callsheet.apps.hosting.orders import Resumption
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.models import asked_by, carried_on, with_fetched
 from callsheet.apps.session import Setup
+from callsheet.apps.veil import Veil
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Plan
 from callsheet.machine import Limits

@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import NamedTuple, TypeVar
 
 from callsheet.api.given import id_of_run
-from callsheet.apps.cli.veil import Veil
 from callsheet.apps.credentials import credentials_for
 from callsheet.apps.hosting.carried import Carried, Stage
 from callsheet.apps.hosting.carrying import carry_on
@@ -28,6 +27,7 @@ from callsheet.apps.hosting.telling import told_outcome
 from callsheet.apps.hosting.watching import Sight, Standing, follow
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.session import Setup
+from callsheet.apps.veil import Veil
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy

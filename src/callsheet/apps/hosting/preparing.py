@@ -15,11 +15,11 @@ from callsheet.api.checking import check_plan, idle_rules
 from callsheet.api.given import values_of
 from callsheet.api.proving import prove
 from callsheet.api.reach import facts_of, pins_of, servers_of
-from callsheet.apps.cli.plan.library import bound, changed_tools, other_tools
 from callsheet.apps.hosting.orders import Order, tightened
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.hosting.watching import Beside
 from callsheet.apps.models import Asked, asked_by, with_fetched
+from callsheet.apps.operations.library import bound, changed_tools, other_tools
 from callsheet.apps.session import Setup, Toolbox, setup_of_run, undertaking
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, OnInDoubt, Plan, canonical_tool_name, plan_hash

@@ -31,7 +31,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.store import Journal
-from callsheet.store.library import PlanLibrary
+from callsheet.store.library import open_library
 
 VARIABLE = "CALLSHEET_TOKEN"
 """Holds the token in place of one that is made at the start."""
@@ -198,7 +198,7 @@ async def serve(
                 keys=keys,
                 rates=Rates(wishes.rate),
                 hosts=served_hosts(wishes, port),
-                library=lambda: PlanLibrary(wishes.plans),
+                library=lambda: open_library(wishes.plans),
                 bounds=wishes.bounds,
             )
             config = uvicorn.Config(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from callsheet.apps.cli.output import without_controls
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.asking import waits_for
 from callsheet.apps.mcp.bench import Bench
@@ -17,6 +16,7 @@ from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.operations.runs import found_runs, run_row
 from callsheet.apps.operations.stories import Story, story_json, story_of
 from callsheet.apps.operations.storylines import story_lines
+from callsheet.apps.wording.values import without_controls
 from callsheet.machine import Decision, TookPlace, Verdict
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.doubt import Resolution, RunOutcome

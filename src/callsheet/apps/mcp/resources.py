@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
-from callsheet.apps.cli.output import without_controls
 from callsheet.apps.mcp.bench import Bench
 from callsheet.apps.mcp.looking import told_story
 from callsheet.apps.operations.stories import story_json
 from callsheet.apps.operations.storylines import story_lines
+from callsheet.apps.wording.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.reporting import MADE_BY, report_document, report_page
 from callsheet.runtime.telling import lctl_of

@@ -14,9 +14,6 @@ from typing import Any
 import anyio
 from mcp_types import InputRequiredResult
 
-from callsheet.apps.cli.doubts import doubt_lines, unanswered_lines
-from callsheet.apps.cli.output import without_controls
-from callsheet.apps.cli.plan.library import text_of_stored
 from callsheet.apps.hosting import Order, Resumption
 from callsheet.apps.hosting.orders import Ears
 from callsheet.apps.mcp import arguments as given
@@ -28,8 +25,11 @@ from callsheet.apps.mcp.planning import made_plan
 from callsheet.apps.mcp.progress import Progress
 from callsheet.apps.mcp.replies import Reply, run_links, with_findings
 from callsheet.apps.operations import schemas
+from callsheet.apps.operations.library import text_of_stored
 from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.operations.reading import PlanText, plan_text
+from callsheet.apps.wording.doubts import doubt_lines, unanswered_lines
+from callsheet.apps.wording.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.frontends.spelling import Syntax
 from callsheet.ir import Plan

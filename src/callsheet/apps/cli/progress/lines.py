@@ -8,7 +8,8 @@ from time import time
 
 import click
 
-from callsheet.apps.cli.output import preview, seconds
+from callsheet.apps.cli.progress.before import is_replanned
+from callsheet.apps.wording.values import preview, seconds
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.views.columns import cut
@@ -60,6 +61,8 @@ class PlainLines:
         if done:
             count = ended_steps(done)
             click.echo(f"{count} step{'s' if count != 1 else ''} done before, going on", err=True)
+        if is_replanned(done.values()):
+            self._forget()
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note."""
@@ -69,11 +72,16 @@ class PlainLines:
             said = self._actions.get(note.step, "") if begins else said_of(note)
             text = f"{note.step:<5} {word:<8} {said}".rstrip()
             click.echo(text + (f"  ({seconds(took)})" if took is not None else ""), err=True)
-        if note.kind is NoteKind.REPLANNED and not self._is_graph:
-            self._actions = {}  # the new plan has steps of these ids that do something else
+        if note.kind is NoteKind.REPLANNED:
+            self._forget()
 
     def end(self) -> None:
         """Nothing is left open."""
+
+    def _forget(self) -> None:
+        """The new plan has steps of these ids that do something else; that of a graph has ids of its own."""
+        if not self._is_graph:
+            self._actions = {}
 
 
 class JsonLines:

@@ -13,10 +13,10 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from callsheet.apps.cli.output import seconds
 from callsheet.apps.cli.progress.heading import Heading
 from callsheet.apps.cli.progress.lines import said_of
 from callsheet.apps.cli.progress.screen import Drawing, Screen
+from callsheet.apps.wording.values import seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.views.columns import cut, width
@@ -93,6 +93,8 @@ class LiveDisplay:
         """Start drawing."""
         for note in done.values():
             self._take(note, None)
+            if self._is_replanned and note.step in self._place:
+                self._steps[self._place[note.step]] = (note.step, "")
         self._live.start()
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.cli.moments import iso
-from callsheet.apps.cli.output import preview, print_text, say, seconds
+from callsheet.apps.cli.output import print_text, say
+from callsheet.apps.wording.moments import iso
+from callsheet.apps.wording.values import preview, seconds
 
 if TYPE_CHECKING:
     from callsheet.apps.cli.progress.progress import Display
@@ -28,12 +29,14 @@ class Picture:
 
     def before(self, moment: Moment) -> None:
         """Take what was before the first event that is shown."""
+        from callsheet.apps.cli.progress.before import remember  # noqa: PLC0415 - not for --help
+
         for said in moment.said:
-            self._before[said.note.step] = said.note
+            remember(self._before, said.note)
 
     def begin(self) -> None:
         """Draw from now on."""
-        self._display.begin({step: note for step, note in self._before.items() if step})
+        self._display.begin(self._before)
 
     def show(self, moment: Moment, _at: float, ago: float = 0.0) -> None:
         """Take a moment of so many seconds ago into the picture."""
@@ -53,10 +56,12 @@ class Lines:
     """A line for each thing that happened, with the time since the start of the run."""
 
     def __init__(self, plan: Plan, *, as_json: bool) -> None:
-        from callsheet.views.describe import describe_action  # noqa: PLC0415 - not for --help
+        from callsheet.ir import Order  # noqa: PLC0415 - not for --help
+        from callsheet.views.describe import describe_action  # noqa: PLC0415 - as above
 
         self._as_json = as_json
         self._actions = {step.id: describe_action(step.action) for step in plan.steps}
+        self._is_graph = plan.order is Order.DAG
 
     def before(self, moment: Moment) -> None:
         """What was before is not shown."""
@@ -71,6 +76,8 @@ class Lines:
                 print_text(json.dumps(_json(moment, said, at), ensure_ascii=True))
                 continue
             line = _line(moment, said, self._actions.get(said.note.step, ""))
+            if said.note.kind == "replanned" and not self._is_graph:
+                self._actions = {}  # the new plan has steps of these ids that do something else
             if line:
                 print_text(f"{moment.event.seq:>6}  +{seconds(max(0.0, at)):<9}  {line}")
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, Protocol, Self
 
+from callsheet.apps.cli.progress.before import remember
 from callsheet.apps.cli.stage import Stage
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind
@@ -23,7 +24,10 @@ class Display(Protocol):
     """Shows notes somewhere."""
 
     def begin(self, done: dict[str, Note]) -> None:
-        """The run goes on now; `done` is the last note of each step from before."""
+        """The run goes on now; `done` is the last note of each step from before, and of a new plan.
+
+        They stand in their order, so that those behind a new plan are of its steps.
+        """
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Something happened, so many seconds `ago`; `took` is how long the step has run, if it has ended."""
@@ -57,8 +61,7 @@ class Progress:
     def note(self, note: Note) -> None:
         """Take a note; it is an observer of the machine."""
         if not self._is_live:
-            if note.kind not in (NoteKind.CUT, NoteKind.FACT):
-                self._before[note.step] = note
+            remember(self._before, note)
             return
         took: float | None = None
         if note.kind is NoteKind.EARLY:

@@ -13,7 +13,6 @@ from starlette.responses import Response
 from callsheet.api.dryrun import dry_run_of
 from callsheet.api.policies import load_policy
 from callsheet.api.reach import facts_of, parameters_of
-from callsheet.apps.cli.plan.library import bound
 from callsheet.apps.http import bodies, shapes
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
 from callsheet.apps.http.pages.plans import read_text, text_for
@@ -23,6 +22,7 @@ from callsheet.apps.operations import schemas
 from callsheet.apps.operations.checking import check_text
 from callsheet.apps.operations.compiling import compile_text
 from callsheet.apps.operations.formatting import Formatted, convert_text, format_text
+from callsheet.apps.operations.library import bound
 from callsheet.apps.operations.parsing import parse_text
 from callsheet.apps.operations.picturing import Shape, draw
 from callsheet.apps.operations.proving import Proved, prove_text
