@@ -59,7 +59,7 @@ def run_of(journal: Journal, plan: Plan, world: int) -> None:
     tell(journal, plan, ports_of(answer, replan), INPUTS, FACTS)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plan_texts(), st.integers(0, 2**32 - 1))
 def test_of_whatever_run_each_row_points_to_what_is_there(journal, text, world):
     run_of(journal, plan_of(text), world)
@@ -88,7 +88,7 @@ def test_of_whatever_run_each_row_points_to_what_is_there(journal, text, world):
     json.dumps(made.to_json(), allow_nan=False)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(plan_texts(), st.integers(0, 2**32 - 1))
 def test_the_same_run_gives_the_same_document(journal, text, world):
     run_of(journal, plan_of(text), world)

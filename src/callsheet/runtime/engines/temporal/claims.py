@@ -44,7 +44,7 @@ class ClaimCheck(PayloadCodec):
         return digest
 
     async def fetch(self, digest: str) -> bytes:
-        """Bytes that were laid down. Raises BlobLost, or OSError, where they cannot be fetched."""
+        """Bytes that were laid down. Raises BlobMissing, or OSError, where they cannot be fetched."""
         return await asyncio.to_thread(self._blobs.get, digest)
 
     async def _checked_in(self, payload: Payload) -> Payload:
