@@ -6,9 +6,10 @@ person has to decide about.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import NamedTuple
@@ -37,6 +38,7 @@ from callsheet.machine.version import MACHINE_VERSION
 from callsheet.policy.model import Policy
 from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents
+from callsheet.runtime.beside import Beside, at_once, to_its_end
 from callsheet.runtime.cancelling import Heeding, cancel_asked
 from callsheet.runtime.doubt import (
     Resolution,
@@ -200,15 +202,29 @@ async def start_run(
             return await _drive(kept, folded, commands, gateway, hearing, watch.on_driver)
 
 
-async def enlist_run(plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str) -> None:
+async def enlist_run(
+    plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str, beside: Beside = at_once
+) -> None:
     """Put a run into the journal with its start alone; `resume_run` begins it, now or after a crash.
 
-    `known` are the secrets of its tools. When this returns the start is durable, and nobody owns the run.
-    Raises what `start_run` raises before a run begins.
+    `known` are the secrets of its tools. What takes long with a long plan is done `beside` the loop. When
+    this returns the start is durable, and nobody owns the run. Raises what `start_run` raises before a run
+    begins.
     """
-    start = start_of(plan, launch, journal)
-    begin(plan, start, None, launch.program)
-    with _created(plan, start, launch, known, journal, run_id) as writer:
+
+    def created() -> RunWriter:
+        start = start_of(plan, launch, journal)
+        begin(plan, start, None, launch.program)
+        return _created(plan, start, launch, known, journal, run_id)
+
+    task = asyncio.ensure_future(beside(created))
+    try:
+        writer = await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with suppress(CallsheetError):
+            (await task).close()
+        raise
+    with writer:
         await writer.flush()
 
 
@@ -252,15 +268,17 @@ PolicyFor = Callable[[Folded], Policy | None]
 CallsheetError. It is asked once the ports are open."""
 
 
-async def resume_run(
+async def resume_run(  # noqa: PLR0913 - a name for each of the terms
     journal: Journal,
     run_id: str,
     ports_for: PortsFor,
     in_doubt: Resolution | None = None,
     watch: Watch = _NOBODY,
     present: Respondents = _ABSENT,
+    *,
     limits: Callable[[Limits], Limits] | None = None,
     policy: PolicyFor | None = None,
+    beside: Beside = at_once,
 ) -> RunOutcome:
     """Take a run up where its journal ends; a run that has ended gives its result again.
 
@@ -270,14 +288,21 @@ async def resume_run(
     the outcome lists them; if nothing is decided, nothing is launched, as where a run waits for answers
     alone and none has come. `limits` makes, of the limits that the run has, those that hold from now
     on. A run under a policy goes on under the very same, unless `policy` gives another. Where somebody has
-    asked for the run to be cancelled, it is. Raises JournalError where the run is unknown, damaged, or owned
-    by a process that lives.
+    asked for the run to be cancelled, it is. How it stands is worked out `beside` the loop, and the observer
+    hears there of what has happened. Raises JournalError where the run is unknown, damaged, or owned by a
+    process that lives.
     """
-    plan = _plan_of(journal, run_id)
+    plan = await beside(lambda: _plan_of(journal, run_id))
     with journal.claim(run_id) as writer:
-        hears_all, on_declared = watch.hears_all, watch.on_declared
         hearing = Hearing(watch.observer, watch.after_batch)
-        folded = stand(journal, writer, plan, hearing.observer, from_start=hears_all, on_declared=on_declared)
+
+        def stands() -> Folded:
+            hears_all, on_declared = watch.hears_all, watch.on_declared
+            return stand(
+                journal, writer, plan, hearing.observer, from_start=hears_all, on_declared=on_declared
+            )
+
+        folded = await to_its_end(beside, stands)
         hearing.hold()
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
