@@ -45,6 +45,21 @@ def test_why_tells_what_led_to_the_answer(machine):
     assert noted["calls"][0]["left"] < noted["calls"][0]["answered"] == noted["event"]
 
 
+def test_why_in_json_has_the_nearest_thousand_places_unless_all_are_asked_for(machine):
+    done_run(machine, "S1: @ADD (a=$n) > $n", "S2: ?IF ($n < 1100) THEN GOTO S1")
+    nearest, whole = machine.json("why", "r1", "n"), machine.json("why", "r1", "n", "--all")
+    assert (nearest["more"], whole["more"]) == (True, False)
+    assert nearest["nodes"][:-1] == whole["nodes"][:999]
+    assert len(whole["nodes"]) > len(nearest["nodes"]) == 1000
+
+
+def test_why_forward_says_that_it_has_not_looked_further(machine):
+    done_run(machine)
+    near = machine("why", "r1", "n", "--forward", "--depth", "1").stdout
+    assert "took it along up to there; a greater --depth looks further" in near
+    assert "a greater --depth" not in machine("why", "r1", "n", "--forward").stdout
+
+
 def test_why_forward_ends_at_effects(machine):
     done_run(machine)
     text = machine("why", "r1", "n", "--forward").stdout

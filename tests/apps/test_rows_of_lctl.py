@@ -205,7 +205,7 @@ def test_the_instruction_is_the_goal_and_the_title_of_what_comes_next(machine):
 def test_how_sure_the_results_of_tools_are(machine, step, basis, confidence):
     run(machine, f"S1: {step} > $a", "S2: @RESPOND ($a)")
     fact = emitted(machine).facts["F1"]
-    assert (fact.confidence, fact.note) == (confidence, f"basis: {basis} ({confidence:g})")
+    assert (fact.confidence, fact.note) == (confidence, f"$a; basis: {basis} ({confidence:g})")
 
 
 def test_how_sure_a_tool_is_can_be_said_and_what_is_made_of_it_is_no_surer(machine):
@@ -213,7 +213,8 @@ def test_how_sure_a_tool_is_can_be_said_and_what_is_made_of_it_is_no_surer(machi
     document = emitted(machine, "--confidence", "add=0.5")
     assert [fact.confidence for fact in document.facts.values()] == [0.5, 0.5]
     assert (
-        document.facts["F2"].note == "basis: deterministic, on this machine (1); 0.5 by what it was made of"
+        document.facts["F2"].note
+        == "$b; basis: deterministic, on this machine (1); 0.5 by what it was made of"
     )
     for wrong in ("add", "add=2", "add=x", "=0.5"):
         assert machine("lctl", "emit", "r1", "--confidence", wrong).exit_code == 2
@@ -237,7 +238,39 @@ def test_how_sure_the_answers_of_models_and_agents_are(tmp_path, step, basis, co
     with Runtime([], model=model, agent=agent, journal=tmp_path / "j.db") as runtime:
         ran = runtime.run_sync(f"S1: {step} > $a\nS2: @RESPOND ($a)", {"in": "text"})
         fact = runtime.lctl_sync(ran.run_id).facts["F2"]
-    assert (fact.confidence, fact.note) == (confidence, f"basis: {basis} ({confidence:g})")
+    assert (fact.confidence, fact.note) == (confidence, f"$a; basis: {basis} ({confidence:g})")
+
+
+def answered(machine, answer):
+    run(
+        machine,
+        'S1: @NOTE (line="x") > $a',
+        'S2: @ASK_HUMAN ("is it $a?") > $said',
+        "S3: @RESPOND ($said)",
+        code=4,
+    )
+    first = emitted(machine)
+    assert machine("approve", "r1", "--answer", answer).exit_code == 0
+    assert machine("resume", "r1").exit_code == 0
+    return first, emitted(machine)
+
+
+def test_what_a_person_says_is_no_less_sure_for_what_they_were_shown(machine):
+    _, document = answered(machine, "no")
+    shown, said = document.facts["F1"], document.facts["F2"]
+    assert (shown.confidence, said.confidence, said.derived_from) == (0.8, 1.0, ())
+    assert said.note == "$said; basis: a person said so (1)"
+    assert [entry.facts_modified for entry in document.entries] == [()] * len(document.entries)
+
+
+def test_a_value_that_a_person_gives_back_is_confirmed_and_no_surer_itself(machine):
+    first, document = answered(machine, "x")
+    shown, said = document.facts["F1"], document.facts["F2"]
+    asked = next(entry for entry in document.entries if entry.agent == "S2:@ASK_HUMAN")
+    assert (asked.facts_added, asked.facts_modified) == (("F2",), ("F1",))
+    assert (shown.source, shown.step, shown.confidence) == (asked.agent, asked.step, 0.8)
+    assert (said.confidence, first.facts["F1"].source) == (1.0, "S1:@NOTE")
+    assert check([first, document]).is_ok
 
 
 def test_what_a_person_says_is_sure_and_a_new_fact(machine):
@@ -245,4 +278,4 @@ def test_what_a_person_says_is_sure_and_a_new_fact(machine):
     assert machine("approve", "r1", "--answer", "yes").exit_code == 0
     assert machine("resume", "r1").exit_code == 0
     document = emitted(machine)
-    assert document.facts["F2"].note.startswith("basis: a person said so (1)")
+    assert document.facts["F2"].note.startswith("$yes; basis: a person said so (1)")

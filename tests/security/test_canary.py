@@ -20,7 +20,7 @@ from tests.apps.conftest import Machine, machine
 from tests.security.test_servers_at_urls import Site
 from tests.security.world import World
 
-from callsheet.apps.cli.veil import Veil
+from callsheet.apps.veil import Veil
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.secrecy import Secrecy
 from callsheet.sealing.known import Known, forms_of

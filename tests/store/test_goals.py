@@ -14,7 +14,6 @@ from callsheet.frontends.ltp import parse
 from callsheet.store.library import PlanLibrary, find_by_goal, read_params
 from callsheet.store.library.goals import LEAST_SCORE, normalised, similarities
 from callsheet.store.library.record import layed_out
-from callsheet.store.library.versions import Versions
 
 TEXT = 'PLAN_START\nS1: @READ_FILE (path="$path") > $t\nS2: @SEND (to="ada", text=$t)\nPLAN_END\n'
 PINS = {"READ_FILE": "sha256:1", "SEND": "sha256:2"}
@@ -167,7 +166,7 @@ def test_a_library_of_hundreds_is_looked_through_in_a_moment(library):
     for number in range(1, 300):
         own = replace(record, id=f"p{number}", goal=f"Do the thing number {number} with care")
         (library.folder / f"p{number}.ltp").write_text(record.text)
-        path = Versions(library.folder).path(f"p{number}", 1)
+        path = library.folder / ".versions" / f"p{number}" / "1.json"
         path.parent.mkdir()
         path.write_text(layed_out(own.to_json()))
     started = time.process_time()

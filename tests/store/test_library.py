@@ -53,7 +53,7 @@ def graph():
 def test_a_graph_comes_back_with_its_id_and_its_dependencies(library):
     saved = library.save(graph())
     assert saved.id == "refactor-auth-001"
-    assert saved.path.name == "refactor-auth-001.json"
+    assert Path(saved.place).name == "refactor-auth-001.json"
     again = library.load("refactor-auth-001").require()
     assert again == graph()
     assert again.step("3").depends_on == ("1", "2")

@@ -1,7 +1,7 @@
 """Policies by name: those that are shipped, and files of the user's own.
 
-In: `strict`, `workspace`, `open`, or the path of a TOML file. Out: a Policy. Raises CallsheetError (POL001 to
-POL006) for a file that is wrong or not there.
+In: `strict`, `workspace`, `open`, the path of a TOML file, or `store:NAME` for one that machines share.
+Out: a Policy. Raises CallsheetError (POL001 to POL006) for a file that is wrong or not there.
 """
 
 from __future__ import annotations
@@ -11,9 +11,22 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TypeAlias
 
+from callsheet.api.shared_policies import PREFIX as SHARED
+from callsheet.api.shared_policies import is_shared, shared_policy
 from callsheet.diagnostics import CallsheetError, Source, did_you_mean
 from callsheet.policy.model import Policy
 from callsheet.policy.reading import Find, read_policy
+
+__all__ = [
+    "SHARED",
+    "SHIPPED",
+    "PolicyLike",
+    "load_policy",
+    "load_shared",
+    "policies_beside",
+    "policy_of",
+    "policy_source",
+]
 
 SHIPPED = ("strict", "workspace", "open")
 """The policies that come with callsheet, the strictest first."""
@@ -35,14 +48,29 @@ def load_policy(named: str | os.PathLike[str]) -> Policy:
     True
     """
     source = policy_source(named)
+    if is_shared(source.name):
+        return load_shared(source)
     folder = Path() if source.name in SHIPPED else Path(source.name).parent
     return read_policy(source, policies_beside(folder))
+
+
+def load_shared(source: Source) -> Policy:
+    """A policy as the shared store has it, or is to have it: it extends what is shipped or shared."""
+    return read_policy(source, _shared_or_shipped)
+
+
+def _shared_or_shipped(name: str) -> Source | None:
+    if name in SHIPPED:
+        return _shipped(name)
+    return shared_policy(name) if is_shared(name) else None
 
 
 def policy_source(named: str | os.PathLike[str]) -> Source:
     """The text of a policy; raises CallsheetError (POL006) where there is none."""
     if isinstance(named, str) and named in SHIPPED:
         return _shipped(named)
+    if isinstance(named, str) and is_shared(named):
+        return shared_policy(named)
     path = Path(named)
     try:
         with path.open("rb") as file:
@@ -66,8 +94,8 @@ def policies_beside(folder: Path) -> Find:
     """Finds what a policy in this folder extends: a shipped one, or a file beside it."""
 
     def find(name: str) -> Source | None:
-        if name in SHIPPED:
-            return _shipped(name)
+        if name in SHIPPED or is_shared(name):
+            return _shared_or_shipped(name)
         try:
             return policy_source(folder / name)
         except CallsheetError as error:

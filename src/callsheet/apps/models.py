@@ -178,6 +178,15 @@ def asked_by(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = Tru
     return Asked(model_port(model), replan_by(None, model), planner, language_model(model), setup.agents)
 
 
+def asked_by_all(setup: Setup) -> Asked:
+    """Who is asked in the runs of any plans; nobody where no model is configured."""
+    model = model_of(setup)
+    if model is None:
+        return Asked()
+    planner = graph_planner(None, model)
+    return Asked(model_port(model), replan_by(None, model), planner, language_model(model), setup.agents)
+
+
 def _asks(plan: Steps) -> bool:
     return any(
         isinstance(step.action, ReplanAction)

@@ -19,6 +19,7 @@ from callsheet.machine.asking import approval_timeouts
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
 from callsheet.ports.models.settings import ModelSettings
+from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.runtime.telemetry.target import OtelSettings
 from callsheet.sealing.shapes import Shapes, WrongPattern
 
@@ -51,7 +52,7 @@ class SecretSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The tables `[secrets]`, `[fetch]`, `[search]`, `[execution]`, `[model]`, `[otel]` and more of the file.
+    """The tables `[secrets]`, `[fetch]`, `[search]`, `[execution]`, `[model]`, `[otel]`, `[temporal]` …
 
     `on_in_doubt` is what becomes of calls that may have taken place, where their tools say nothing;
     `approve` names tools before each of whose calls a person is asked; one that nobody has approved within
@@ -80,6 +81,7 @@ class Settings:
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     otel: OtelSettings = field(default_factory=OtelSettings)
+    temporal: TemporalSettings = field(default_factory=TemporalSettings)
     limits: Limits = field(default_factory=lambda: Limits(schedule=AUTO))
     """Those of a run whose command says nothing else; calls that only read leave early unless it is said."""
 
@@ -96,7 +98,7 @@ class Settings:
     def to_json(self) -> dict[str, Any]:
         """What tools may do, as JSON data that `read_settings` reads; a run keeps its limits itself."""
         tables = asdict(self)
-        del tables["limits"]
+        del tables["limits"], tables["temporal"]
         if not self.otel.url:
             del tables["otel"]
         return cast("dict[str, Any]", _listed(tables))

@@ -5,7 +5,7 @@ GRM flat plans of models, CHK what the checks find in a plan, CMP what can keep 
 TOL tools and servers, RUN what can end a run, JRN the journal, CFG configuration and usage, AGT agents,
 PLN the plan library and its planner, MDL models, POL policies (0xx the file, 1xx what they refuse), SEC
 secrets and the keys that they are sealed with, TRC runs given to tools that show traces, MCP callsheet as an
-MCP server, LSP editors.
+MCP server, LSP editors, TMP runs on Temporal.
 The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
@@ -47,6 +47,7 @@ CODES: dict[str, Code] = _table(
     API018="an address that cannot be listened on",
     API019="a token that cannot be used",
     API020="a policy where the operator's holds",
+    API030="a run that cannot be deleted",
     CHK001="a variable that no step sets",
     CHK002="a variable that is set only later",
     CHK003="a variable that not every way sets",
@@ -246,6 +247,8 @@ CODES: dict[str, Code] = _table(
     CFG201="a server of the demonstration that cannot be installed",
     CFG210="a line of a conversation that is no command",
     CFG202="a demonstration without git",
+    CFG230="an address of a shared store that is none",
+    CFG231="a shared store without what speaks to it",
     JRN001="a run id that is none",
     JRN002="no such run in this journal",
     JRN003="a run of this id exists already",
@@ -359,6 +362,14 @@ CODES: dict[str, Code] = _table(
     RUN050="a plan that its policy was not held against",
     RUN051="a new plan that the policy of the run refuses",
     RUN060="a step that the run has not done",
+    TMP001="the Temporal engine is not installed",
+    TMP002="a Temporal server that does not answer",
+    TMP003="a configuration of Temporal that cannot be read",
+    TMP004="a request that the Temporal server refuses",
+    TMP005="a run that the Temporal server does not know",
+    TMP006="a history that cannot be replayed",
+    TMP007="a run that another engine carries on",
+    TMP008="what this engine does not carry",
     TOL001="a tool that nobody offers",
     TOL002="two tools that cannot be told apart",
     TOL003="a tool that more than one server offers",

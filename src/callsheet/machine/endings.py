@@ -11,7 +11,7 @@ from callsheet.machine.commands import Command
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt, Held
 from callsheet.machine.notes import NoteKind
-from callsheet.machine.order import advance, complete, settle
+from callsheet.machine.order import advance, complete, complete_node, settle
 from callsheet.machine.outcomes import store
 from callsheet.machine.program import Kind
 from callsheet.machine.replanning import not_planned
@@ -42,7 +42,10 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     frame.value = value
     if frame.grouped:
         frame.open = 0
-        complete(run, frame, out)
+        if run.schedule is not None:
+            complete_node(run, run.schedule, frame, out)
+        else:
+            complete(run, frame, out)
         return
     store(run, frame)
     run.pc = frame.code.number + 1

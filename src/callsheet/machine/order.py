@@ -6,6 +6,8 @@ the order in which they arrive does not matter.
 
 from __future__ import annotations
 
+from heapq import heappop
+
 from callsheet.ir import JSON
 from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt, Control, End, Frame, Group, Jump, NewPlan
@@ -62,7 +64,8 @@ def settle(run: Run, attempt: Attempt, value: JSON, out: list[Command]) -> None:
         frame.value = value
     else:
         frame.results[attempt.index] = value
-        fill(run, frame, out)
+        if frame.next < len(frame.items):
+            fill(run, frame, out)
     if not frame.open:
         complete(run, frame, out)
 
@@ -105,8 +108,19 @@ def complete(run: Run, frame: Frame, out: list[Command]) -> None:
         advance(run, out)
         return
     assert run.schedule is not None
-    _commit_node(run, run.schedule, frame)
-    advance(run, out)
+    complete_node(run, run.schedule, frame, out)
+
+
+def complete_node(run: Run, schedule: Schedule, frame: Frame, out: list[Command]) -> None:
+    """A step of a graph, of which nothing is under way, is settled: go on with what may start."""
+    if frame.control is None and not frame.failed:
+        store(run, frame)
+        schedule.done(frame.code.number)
+    else:
+        _commit_node(run, schedule, frame)
+    if run.edits is not None:
+        run.hold_edits()
+    _start_ready(run, schedule, out)
 
 
 # ---------------------------------------------------------------- in text order
@@ -192,13 +206,18 @@ def _commit_group(run: Run, group: Group, out: list[Command]) -> None:
 def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
     """Start the steps of a graph whose dependencies are done, as many as may be under way."""
     steps, most = run.program.steps, run.limits.max_concurrency
-    while run.result is None and schedule.open < most:
-        if run.left <= 0 and schedule.has_ready():
+    at_once, ready = run.limits.max_concurrency_by_tool, schedule.ready
+    while ready and schedule.open < most and run.result is None:
+        if run.left <= 0:
             run.is_paused = True
             return
-        number = schedule.next(run.limits.max_concurrency_by_tool)
-        if number is None:
-            break
+        if at_once:
+            number = schedule.next(at_once)
+            if number is None:
+                break
+        else:
+            number = heappop(ready)[1]
+            schedule.open += 1
         run.left -= 1
         frame = start(run, steps[number], True, out)
         if not frame.open:

@@ -109,6 +109,7 @@ class StepCode:
         "effect",
         "fail_message",
         "fail_target",
+        "first_key",
         "goto_name",
         "group",
         "group_end",
@@ -139,6 +140,8 @@ class StepCode:
         self.id = step.id
         self.identity = number
         self.prefix = f"{name_in_key(step.id)}."
+        self.first_key = f"{self.prefix}0.1"
+        """The key of its first call in the first plan of a run."""
         self.may_skip = step.condition is not None or isinstance(step.action, Respond)
         self.kind = Kind.TOOL
         self.tool = ""

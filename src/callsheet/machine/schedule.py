@@ -29,12 +29,12 @@ class Schedule:
         "_graph",
         "_held",
         "_left",
-        "_ready",
         "_stop",
         "_tools",
         "dropped",
         "failures",
         "open",
+        "ready",
     )
 
     def __init__(self, graph: Graph, tools: Sequence[str] = ()) -> None:
@@ -46,7 +46,8 @@ class Schedule:
         """Steps that may start once fewer calls of their tool are under way."""
         self._left = list(graph.waits)
         self._done = bytearray(len(graph.waits))
-        self._ready: list[tuple[int, int]] = []
+        self.ready: list[tuple[int, int]] = []
+        """The steps that may start, as a heap of their ranks, the highest first, and numbers."""
         self._find_ready()
         self.open = 0
         self.failures: dict[int, str] = {}
@@ -58,23 +59,22 @@ class Schedule:
 
     def _find_ready(self) -> None:
         rank, done = self._graph.rank, self._done
-        self._ready = [(-rank[n], n) for n, count in enumerate(self._left) if not count and not done[n]]
-        heapify(self._ready)
+        self.ready = [(-rank[n], n) for n, count in enumerate(self._left) if not count and not done[n]]
+        heapify(self.ready)
 
     def next(self, at_once: Mapping[str, int]) -> int | None:
-        """The step that is to be started next, if one may.
+        """The step that is to be started next, if one may; without `at_once` it is the first that is `ready`.
 
         `at_once` says of single tools how many of their steps may be under way; one more than that is
         passed over, so that it keeps no step of another tool from starting.
         """
-        while self._ready:
-            place = heappop(self._ready)
-            if at_once:
-                tool = self._tools[place[1]]
-                if self._busy[tool] >= at_once.get(tool, self._busy[tool] + 1):
-                    heappush(self._held[tool], place)
-                    continue
-                self._busy[tool] += 1
+        while self.ready:
+            place = heappop(self.ready)
+            tool = self._tools[place[1]]
+            if self._busy[tool] >= at_once.get(tool, self._busy[tool] + 1):
+                heappush(self._held[tool], place)
+                continue
+            self._busy[tool] += 1
             self.open += 1
             return place[1]
         return None
@@ -86,14 +86,14 @@ class Schedule:
             tool = self._tools[number]
             self._busy[tool] = max(0, self._busy[tool] - 1)
             if self._held[tool]:
-                heappush(self._ready, heappop(self._held[tool]))
+                heappush(self.ready, heappop(self._held[tool]))
 
     def leads_to(self, number: int, end: End) -> None:
         """A step ends the plan: with its answer, once all is done, or for others that have not started."""
         if end.status is Status.DONE and not end.terminated:
             self._answer = end
             return
-        self._ready.clear()
+        self.ready.clear()
         self._held.clear()
         if self._stop is None or number < self._stop[0]:
             self._stop = (number, end)
@@ -123,18 +123,18 @@ class Schedule:
         """The steps that have ended well, by number."""
         return {number for number, done in enumerate(self._done) if done}
 
-    def has_ready(self) -> bool:
-        """Whether a step may start."""
-        return bool(self._ready)
-
     def done(self, number: int) -> None:
         """A step has ended well: what waited for it alone may start."""
-        self._leave(number)
+        if self._busy:
+            self._leave(number)
+        else:
+            self.open -= 1
         self._done[number] = 1
+        left = self._left
         for follower in self._graph.dependents[number]:
-            self._left[follower] -= 1
-            if not self._left[follower] and self._stop is None:
-                heappush(self._ready, (-self._graph.rank[follower], follower))
+            left[follower] = count = left[follower] - 1
+            if not count and self._stop is None:
+                heappush(self.ready, (-self._graph.rank[follower], follower))
 
     def failed(self, number: int, error: str) -> list[int]:
         """A step has failed; gives the steps that can never start now, in the order of the plan."""
@@ -178,8 +178,8 @@ class Schedule:
             self.dropped.update(self._reached(number))
         self._find_ready()
         begun = failures.keys() | set(under_way)
-        self._ready = [] if stop is not None else [entry for entry in self._ready if entry[1] not in begun]
-        heapify(self._ready)
+        self.ready = [] if stop is not None else [entry for entry in self.ready if entry[1] not in begun]
+        heapify(self.ready)
 
     def try_again(self) -> None:
         """After a failure: let what failed start once more, and what waited for it wait again."""

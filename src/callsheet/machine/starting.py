@@ -54,21 +54,16 @@ def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
     elif _count(run, frame):
         try:
             if code.reads:
-                _require(run, code)
+                was_set = run.scope.was_set
+                for slot, name in code.reads:
+                    if not was_set[slot]:
+                        raise Unresolved(name)
             _perform(run, frame, 0, out)
         except Unresolved as error:
             if run.monitor is not None:
                 run.monitor.unmade(frame)
             _fail_unmade(run, frame, f"${{{error}}} has no value")
     return frame
-
-
-def _require(run: Run, code: StepCode) -> None:
-    """Raise Unresolved for a variable that a step of a graph reads and that is not set."""
-    is_set = run.scope.is_set
-    for slot, name in code.reads:
-        if not is_set(slot):
-            raise Unresolved(name)
 
 
 def fill(run: Run, frame: Frame, out: list[Command]) -> None:
@@ -169,7 +164,7 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
             budget.calls[code.tool] += 1
         elif not run.has_room(frame, budget.reserve(code.tool, args if code.recurs else None)):
             return
-        key = f"{frame.prefix}{index}.1"
+        key = f"{frame.prefix}{index}.1" if index or frame.prefix is not code.prefix else code.first_key
         run.attempts[key] = Attempt().begin(frame, index, key, args, _NO_INPUTS)
         frame.open += 1
         out.append(_call((key, code.id, code.tool, args, code.wants_data, "", None)))

@@ -103,6 +103,17 @@ class Usage(NamedTuple):
             model_seconds=spent.seconds,
         )
 
+    def since(self, earlier: Usage) -> Usage:
+        """What was used after an earlier count of the same run.
+
+        >>> Usage(calls=3, calls_by_tool={"READ": 3}).since(Usage(calls=2, calls_by_tool={"READ": 2})).calls
+        1
+        """
+        fields = (name for name in self._fields if name != "calls_by_tool")
+        changes: dict[str, Any] = {name: getattr(self, name) - getattr(earlier, name) for name in fields}
+        calls = {name: n - earlier.calls_by_tool.get(name, 0) for name, n in self.calls_by_tool.items()}
+        return Usage(**changes, calls_by_tool={name: n for name, n in calls.items() if n})
+
     @property
     def spent(self) -> Spent:
         """What of it was spent on models and by calls that report it."""

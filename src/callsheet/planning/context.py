@@ -14,7 +14,7 @@ from callsheet.api.runtime import Runtime
 from callsheet.machine import Limits
 from callsheet.planning.backend import bare_spec, catalogue_of, specs_of, tool_of_manager
 from callsheet.ports.tools import ToolSpec
-from callsheet.store.library import PlanLibrary
+from callsheet.store.library import PlanLibrary, default_plans_folder
 
 
 class PlanningContext:
@@ -38,16 +38,12 @@ class PlanningContext:
         budget: SharedBudget | None = None,
     ) -> None:
         self.tool_manager = tool_manager
-        self.library = PlanLibrary(plans_dir)
+        self.plans_dir = default_plans_folder() if plans_dir is None else Path(plans_dir)
+        self.library = PlanLibrary(self.plans_dir)
         self.budget = budget or SharedBudget()
         self._given = None if tools is None else specs_of(tools)
         self._model = model
         self._planner = planner
-
-    @property
-    def plans_dir(self) -> Path:
-        """The folder of the plans."""
-        return self.library.folder
 
     async def get_tool_catalog(self) -> tuple[ToolSpec, ...] | None:
         """The declarations of the tools; None where nobody tells them."""

@@ -17,6 +17,8 @@ from callsheet.policy.model import Audience
 
 _MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
 _NAMED_MAIL = re.compile(rf"[\w .'-]*<({_MAIL.pattern})>")
+_RELAYED = re.compile(r"[%!].*@")
+"""Old ways of naming a second address in the first (`eve%evil.example@corp.example`)."""
 NOBODY_KNOWN: frozenset[str] = frozenset()
 """The audience of a stranger: only what is public may reach it."""
 
@@ -58,7 +60,7 @@ class Audiences:
     def _of_recipient(self, text: str, patterns: list[str]) -> frozenset[str]:
         named = _NAMED_MAIL.fullmatch(text)
         mail = (named[1] if named else text).casefold()
-        if _MAIL.fullmatch(mail):
+        if _MAIL.fullmatch(mail) and not _RELAYED.search(mail):
             names = {name for name, known in self._mail if any(fnmatchcase(mail, p) for p in known)}
             if any("@" in pattern and fnmatchcase(mail, pattern) for pattern in patterns):
                 names.add(TRUSTED)

@@ -6,20 +6,24 @@ once for a policy and prepares each tool the first time it is called.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from callsheet.ir.labels import LITERAL, TRUSTED, USER, Label
+from callsheet.ir.labels import LITERAL, TRUSTED, USER, Label, join
 from callsheet.policy.audiences import NOBODY_KNOWN
 from callsheet.policy.builtins import PathUse, Reach, Traits, fold
 from callsheet.policy.calls import CallView, Judgement, bare
-from callsheet.policy.links import hosts_named
+from callsheet.policy.links import hosts_named, images
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.rules import RULES, Check, Notes, Prepare, Setting
 from callsheet.policy.rules.answers import links_data
-from callsheet.policy.rules.base import flowing, of_name, texts
+from callsheet.policy.rules.base import flowing, of_name, own_texts
 from callsheet.policy.urls import authority_of
+
+_JOINING = re.compile(r"\b(?:join|replace|replace_pattern|format_date)\s*\(")
+"""The functions of queries that put texts of their own around data."""
 
 
 class _Prepared(NamedTuple):
@@ -95,7 +99,7 @@ class Judge:
         source = self._source(prepared, call) if prepared.source is None else prepared.source
         data = flowing(call)
         if prepared.tool == "ASK_HUMAN":
-            return source.join(call.pc)
+            return source.join(unasked(call)).join(call.pc)
         result = source if data is source else source.join(data)
         if call.pc is not result:
             result = result.join(call.pc)
@@ -114,14 +118,15 @@ class Judge:
         """Whether what is made of the arguments may be an address that carries private data."""
         if self.links_data(call):
             return True
-        if not traits.runs_code and traits.reach is not Reach.MODEL:
+        if not (traits.runs_code or traits.reach is Reach.MODEL or puts_together(call)):
             return False
         data = flowing(call)
         if data.is_public:
             return False
-        named = [
-            host for argument in call.arguments for text in texts(argument) for host in hosts_named(text)
-        ]
+        own = [text for argument in call.arguments for text in own_texts(argument)]
+        if any(images(text) for text in own):
+            return True
+        named = [host for text in own for host in hosts_named(text)]
         return any(host is None or not data.may_reach(self.setting.audiences.of_host(host)) for host in named)
 
     @staticmethod
@@ -183,6 +188,19 @@ def is_choice(call: CallView) -> bool:
     """Whether a question leaves a person nothing but to choose: they decide, and say nothing else."""
     options = of_name(call, "options")
     return options is not None and not options.label.untrusted and options.label.is_public
+
+
+def unasked(call: CallView) -> Label:
+    """The label of what a question comes to when nobody answers it: of its default, and of when that is."""
+    return join(
+        argument.label for argument in (of_name(call, "default"), of_name(call, "timeout")) if argument
+    )
+
+
+def puts_together(call: CallView) -> bool:
+    """Whether a query makes one text of its data and of texts of its own."""
+    query = of_name(call, "query") if call.tool == "SELECT" else None
+    return query is not None and (query.text is None or _JOINING.search(query.text) is not None)
 
 
 def judge(policy: Policy, call: CallView) -> Judgement:

@@ -26,7 +26,7 @@ _WHOLE = re.compile(r"[a-z][a-z0-9+.-]*://[^\s<>\"'`)\]]+", re.I)
 _IMAGE = re.compile(
     r"!\[[^\]]*\]\(|<img\b|<iframe\b|<script\b|<link\b|<video\b|<audio\b|<source\b|url\(", re.I
 )
-_NAMED_HOST = re.compile(r"https?://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", re.I)
+_NAMED_HOST = re.compile(r"[a-z][a-z0-9+.-]*://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", re.I)
 
 
 def carries_data(
@@ -46,19 +46,33 @@ def carries_data(
             text += MARK if part.text is None else part.text
             continue
         after = "".join(p if isinstance(p, str) else MARK for p in parts[number + 1 :])[:300]
-        if _is_address(text, after) and not may_have(_host_before(text), part):
+        is_own = _goes_on(parts, number)
+        if _is_address(text, after, is_own=is_own) and not may_have(_host_before(text), part):
             return True
-        text += _DATA
+        text += _DATA if part.text is None else part.text
     return not literal_is_public and any(
         not may_have(_host_of(found.group()), None) for found in _WHOLE.finditer(text)
     )
 
 
-def _is_address(before: str, after: str) -> bool:
+def _goes_on(parts: list[Part], number: int) -> bool:
+    """Whether a hole is filled from the same value as the one before it, as in `$done.count/$done.total`."""
+    here = parts[number]
+    before = next((part for part in reversed(parts[:number]) if isinstance(part, Hole)), None)
+    if before is None or isinstance(here, str):
+        return False
+    return before.name.partition(".")[0] == here.name.partition(".")[0] != ""
+
+
+def _is_address(before: str, after: str, *, is_own: bool) -> bool:
+    """Whether what stands between is in an address.
+
+    Data right behind other data may be, since that may end in an address; not where both are of one value.
+    """
     tail = before[-2_000:]
-    return any(pattern.search(tail) for pattern in (_BARE, _DOMAIN, _MARKDOWN, _TAG, _GLUED)) or (
-        _AFTER.match(after) is not None
-    )
+    if any(pattern.search(tail) for pattern in (_BARE, _DOMAIN, _MARKDOWN, _TAG)):
+        return True
+    return (not is_own and _GLUED.search(tail) is not None) or _AFTER.match(after) is not None
 
 
 def _host_before(text: str) -> str | None:

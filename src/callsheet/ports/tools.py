@@ -119,6 +119,14 @@ class Registry:
         own = name if name in self._tools else self._aliases.get(name, name)
         return (own, *(alias for alias, tool in self._aliases.items() if tool == own))
 
+    def without(self, names: Iterable[str]) -> Registry:
+        """The same tools but for those of these canonical names."""
+        left_out, rest = frozenset(names), Registry()
+        rest._tools = {name: tool for name, tool in self._tools.items() if name not in left_out}
+        rest._aliases = {alias: name for alias, name in self._aliases.items() if name not in left_out}
+        rest._ambiguous = {name: [*names] for name, names in self._ambiguous.items()}
+        return rest
+
     def require(self, name: str) -> Tool:
         """The tool of this name; raises CallsheetError (TOL001, TOL003) with the nearest names."""
         tool = self.get(name)

@@ -81,19 +81,14 @@ class _Open(NamedTuple):
 
 
 class Desk:
-    """The open questions of one run that is driven now; answers are delivered to its crew."""
+    """The `open` questions of one run that is driven now, by key; answers are delivered to its crew."""
 
     def __init__(self, people: People, crew: Crew) -> None:
         self._people = people
         self._crew = crew
-        self._open: dict[str, _Open] = {}
+        self.open: dict[str, _Open] = {}
         self._calling: set[asyncio.Task[None]] = set()
         self._looking: asyncio.Task[None] | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is open."""
-        return not self._open
 
     def ask(self, ask: Ask) -> None:
         """Open a question; what has been answered before is delivered at once."""
@@ -102,7 +97,7 @@ class Desk:
         if posed.due is not None:
             left = min(posed.due - time.time(), posed.due - posed.since)
             deadline = asyncio.get_running_loop().time() + max(0.0, left)
-        self._open[ask.key] = _Open(ask, posed, deadline)
+        self.open[ask.key] = _Open(ask, posed, deadline)
         if self._look_for(ask.key, self._letters()):
             return
         if people.present.on_ask is not None:
@@ -116,16 +111,16 @@ class Desk:
 
     def is_awaited(self) -> bool:
         """Whether an answer may still come while this process lives; what is there is delivered."""
-        return bool(self._open) and (self._look() or bool(self._calling) or self._people.present.waits)
+        return bool(self.open) and (self._look() or bool(self._calling) or self._people.present.waits)
 
     @property
     def is_at_rest(self) -> bool:
         """Whether nothing is open and nobody is asked or looks."""
-        return not self._open and not self._calling and self._looking is None
+        return not self.open and not self._calling and self._looking is None
 
     async def close(self) -> None:
         """Ask and look no more; the questions stay as they are."""
-        self._open.clear()
+        self.open.clear()
         tasks: set[asyncio.Future[Any]] = {*self._calling}
         if self._looking is not None:
             tasks.add(self._looking)
@@ -139,10 +134,10 @@ class Desk:
     def _look(self) -> bool:
         """Deliver what has been answered or is over; whether anything was."""
         letters = self._letters()
-        return sum(self._look_for(key, letters) for key in tuple(self._open)) > 0
+        return sum(self._look_for(key, letters) for key in tuple(self.open)) > 0
 
     def _look_for(self, key: str, letters: list[Letter]) -> bool:
-        ask, posed, deadline = self._open[key]
+        ask, posed, deadline = self.open[key]
         now = asyncio.get_running_loop().time()
         is_over = deadline is not None and now >= deadline
         event = found(ask, posed, letters, float("-inf"))
@@ -154,7 +149,7 @@ class Desk:
 
     def _close(self, event: Answered) -> None:
         """Deliver an answer, unless another one was first."""
-        if self._open.pop(event.key, None) is not None:
+        if self.open.pop(event.key, None) is not None:
             self._crew.deliver(event)
 
     def _called(self, task: asyncio.Task[None]) -> None:
@@ -163,8 +158,8 @@ class Desk:
 
     async def _look_again(self) -> None:
         now = asyncio.get_running_loop().time
-        while self._open:
-            ends = [o.deadline for o in self._open.values() if o.deadline is not None]
+        while self.open:
+            ends = [o.deadline for o in self.open.values() if o.deadline is not None]
             pause = min([self._people.present.poll, *(max(0.001, end - now()) for end in ends)])
             await asyncio.sleep(pause)
             try:

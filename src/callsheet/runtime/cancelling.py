@@ -99,7 +99,7 @@ async def cancel_run(
     """
     info = journal.find_run(run_id)
     if info.status.is_final:
-        raise _has_ended(run_id, str(info.status))
+        raise has_ended(run_id, str(info.status))
     deadline = time.monotonic() + patience
     outcome = await asyncio.to_thread(cancel_now, journal, run_id, reason)
     while outcome is None and time.monotonic() < deadline:
@@ -108,7 +108,8 @@ async def cancel_run(
     return outcome
 
 
-def _has_ended(run_id: str, status: str) -> JournalError:
+def has_ended(run_id: str, status: str) -> JournalError:
+    """What is said of the wish to cancel a run that has ended."""
     return JournalError(
         "JRN032",
         f"run {run_id} has ended ({status}); there is nothing to cancel",

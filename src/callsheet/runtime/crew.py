@@ -33,27 +33,27 @@ _HIRED_AT_ONCE = 2
 
 
 class Crew:
-    """The calls of one run that are under way, and the events of those that have ended."""
+    """The calls of one run: how many are `under_way`, and the events of those that have `arrived`."""
 
     def __init__(self, begin: Begin) -> None:
         self.arrived: list[Event] = []
         self._begin = begin
         self._waiting: deque[Carried] = deque()
-        self._open = 0
+        self.under_way = 0
         self._workers: set[asyncio.Task[None]] = set()
         self._arrival: asyncio.Future[None] | None = None
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is under way and nothing has arrived."""
-        return not self._open and not self.arrived
+        return not self.under_way and not self.arrived
 
     def start(self, commands: Iterable[Carried]) -> None:
         """Start calls, in this order; those that end without a wait may have arrived by then."""
         before = len(self._waiting)
         self._waiting.extend(commands)
         if self._waiting:
-            self._open += len(self._waiting) - before
+            self.under_way += len(self._waiting) - before
             self._keep(begin_now(self._work()))
 
     @property
@@ -86,7 +86,7 @@ class Crew:
     async def dismiss(self) -> None:
         """Cancel what is under way; a call that will not end is left to itself after a while."""
         self._waiting.clear()
-        self._open = 0
+        self.under_way = 0
         workers: set[asyncio.Future[Any]] = {worker for worker in self._workers if not worker.done()}
         self._workers.clear()
         if workers:
@@ -113,7 +113,7 @@ class Crew:
             except StopIteration as end:  # it never waits: nothing is scheduled for it
                 event: Event = end.value
             else:
-                self._open -= ended
+                self.under_way -= ended
                 ended = 0
                 self._hire_more()
                 self.wake()
@@ -122,13 +122,13 @@ class Crew:
             arrived.append(event)
             ended += 1
             if ended >= _CALLS_BETWEEN_YIELDS or now() - yielded > _SECONDS_BETWEEN_YIELDS:
-                self._open -= ended
+                self.under_way -= ended
                 ended = 0
                 self.wake()
                 await asyncio.sleep(0)
                 arrived = self.arrived
                 yielded = now()
-        self._open -= ended
+        self.under_way -= ended
         self.wake()
 
 

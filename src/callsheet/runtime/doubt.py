@@ -36,6 +36,7 @@ from callsheet.sealing.known import Known
 from callsheet.sealing.masking import hidden
 from callsheet.sealing.veiled import Veiled
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
+from callsheet.store.elsewhere import check_here, goes_on_elsewhere
 from callsheet.store.replay import Folded, fold
 from callsheet.store.stand import stand_of
 
@@ -102,9 +103,11 @@ def stand(
 
     With `from_start` the observer hears all that happened; before that `on_declared` hears of the secrets
     that the run was given. Raises JournalError: JRN012 for such a run,
-    JRN022 for one that another version of the machine has begun.
+    JRN022 for one that another version of the machine has begun, TMP007 for one that another engine
+    carries on.
     """
     check_version(journal, writer.run_id)
+    check_here(journal, writer.run_id)
     is_whole = observer is not None and from_start
     opener = journal.opener(writer.run_id, on_declared)
     stands = stand_of(journal, writer.run_id, plan, observer, from_start=is_whole, opener=opener)
@@ -159,7 +162,11 @@ def _unanswered(folded: Folded, key: str, call: CallModel | AgentTurn | Compile)
 
 
 def _undecided(folded: Folded) -> dict[str, CallTool | RunAgent]:
-    return {**folded.in_doubt(), **folded.probing()}
+    """What is in doubt; of a run that goes on elsewhere only what is said to be, the rest is under way."""
+    doubtful = folded.in_doubt()
+    if folded.machine.result is None and goes_on_elsewhere(folded.start):
+        return {key: call for key, call in doubtful.items() if key in folded.asked}
+    return {**doubtful, **folded.probing()}
 
 
 def _decidable(folded: Folded) -> list[str]:
@@ -235,6 +242,17 @@ def decide_calls(
         writer.set_status(RunStatus.IN_DOUBT if rest else RunStatus.RUNNING)
         writer.commit()
         return RunOutcome(run_id, None, rest, usage=folded.usage())
+
+
+def named_doubts(journal: Journal, run_id: str, names: Sequence[str], *, every: bool = False) -> list[str]:
+    """The keys of the calls in doubt that are named, as in `decide_calls`, of a run that goes on elsewhere.
+
+    Raises JournalError: JRN030, JRN031.
+    """
+    folded = fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0])
+    if folded.machine.result is not None:
+        raise _has_ended(run_id, folded.machine.result)
+    return list(dict.fromkeys(key for name in names for key in _keys_of(folded, name, every=every)))
 
 
 def _claim_patiently(journal: Journal, run_id: str) -> RunWriter:

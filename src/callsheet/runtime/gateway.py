@@ -132,8 +132,6 @@ class Gateway:
 
         Raises only asyncio.CancelledError, when the caller itself is cancelled.
         """
-        if isinstance(command, Sleep):
-            return await _slept(command)
         key = command[0]
         context = _new(CallContext).begin(self._run_id, key, key, self._came_late)
         try:
@@ -145,31 +143,42 @@ class Gateway:
                 route = self._find(tool, as_data=True)
             if delivery or self._leads is not None:
                 context = self._context(command)
-            call = route.handler(own_copy(args), context)
+            own = args.copy()
+            for given in args.values():
+                if type(given) is list or type(given) is dict:
+                    own = own_copy(args)
+                    break
+            call = route.handler(own, context)
             value = await (call if route.timeout is None else within(route.timeout, call, context.came_late))
-            if type(value) is not str:
-                value = await as_json_in_turns(value) if type(value) is list else as_json(value)
+            kind = type(value)
+            if kind is list:
+                value = await as_json_in_turns(value)
+            elif kind is not str and kind is not bool:
+                value = as_json(value)
                 if type(value) is dict and value.get("success") is False:
                     raise ToolFailed(failure_text(value))
             return _succeeded((key, value, context.remarks, context.spent, None, ""))
-        except ToolFailed as error:
-            reason = str(error) or "the tool failed without saying why"
-            if error.in_doubt and isinstance(command, CallTool):
-                return self._unknown(command, reason, context)
-            return Failed(key, reason, context.remarks, context.spent)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return Failed(key, "the call was cancelled from inside the tool", context.remarks, context.spent)
-        except ModelFailed as error:
-            return self._unanswered(command, error, context)
-        except CallsheetError as error:
-            return Failed(key, str(error), context.remarks, context.spent)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            return Failed(key, describe(error), context.remarks, context.spent)
+            return self._failed(command, error, context)
+
+    def _failed(self, command: Carried, error: BaseException, context: CallContext) -> Outcome:
+        """The outcome of a command that raised this; raises it again where the caller itself is cancelled."""
+        if isinstance(error, ModelFailed):
+            return self._unanswered(command, error, context)
+        if isinstance(error, ToolFailed):
+            reason = str(error) or "the tool failed without saying why"
+            if error.in_doubt and isinstance(command, CallTool):
+                return self._unknown(command, reason, context)
+        elif isinstance(error, asyncio.CancelledError):
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise error
+            reason = "the call was cancelled from inside the tool"
+        else:
+            reason = str(error) if isinstance(error, CallsheetError) else describe(error)
+        return Failed(command.key, reason, context.remarks, context.spent)
 
     def _context(self, command: CallTool) -> CallContext:
         """What is told of a call that is delivered again, or that may not be redirected everywhere."""
@@ -198,7 +207,7 @@ class Gateway:
             return Doubted(command.key, reason)
         return Failed(command.key, reason, context.remarks, context.spent, unsettled=True)
 
-    def _unanswered(self, command: Remote, error: ModelFailed, context: CallContext) -> Outcome:
+    def _unanswered(self, command: Carried, error: ModelFailed, context: CallContext) -> Outcome:
         """The outcome of a call whose model gave no answer.
 
         The call fails where the plan says what to do then, or where the run could not be taken up again;
@@ -245,10 +254,13 @@ class Gateway:
         return route
 
     async def _carry_out_other(
-        self, command: CallModel | RunAgent | AgentTurn | Compile | Probe, context: CallContext
+        self, command: CallModel | RunAgent | AgentTurn | Compile | Probe | Sleep, context: CallContext
     ) -> Outcome:
         ports, key = self._ports, command.key
         match command:
+            case Sleep(seconds=seconds):
+                await asyncio.sleep(seconds)
+                return TimerFired(key)
             case CallModel():
                 if ports.model is None:
                     raise ToolFailed(f"@{command.tool} asks a language model, and this run was given none")
@@ -278,11 +290,6 @@ class Gateway:
                 if self._facts is not None:
                     self._facts.update(facts)
                 return PlanCompiled(key, plan, facts, context.remarks, context.spent, context.shown)
-
-
-async def _slept(command: Sleep) -> TimerFired:
-    await asyncio.sleep(command.seconds)
-    return TimerFired(command.key)
 
 
 def _cleaning(tool: str, handler: Handler, as_data: bool) -> Handler:

@@ -6,7 +6,6 @@ knows of it. What is checked here stands behind the machine's own checks, which 
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -36,6 +35,7 @@ from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports
 from callsheet.runtime.places import ANYWHERE, Kept, kept_by, read_by
 from callsheet.runtime.rest import left_in
 from callsheet.runtime.tokens import NO_TASKS, Task, Tasks, Tokens
+from callsheet.store.database import UNAVAILABLE
 from callsheet.store.labels import EVERYWHERE, LabelStore, Writing, notes_of
 
 Reverify: TypeAlias = (
@@ -137,7 +137,7 @@ class GuardedGateway(Gateway):
         context = shown.join(command.context)
         try:
             left = left_in(self._guard.labels, self._root, self._run_id)
-        except sqlite3.Error as error:
+        except UNAVAILABLE as error:
             return Failed(command.key, f"the labels of files and facts cannot be known: {error}")
         wrong = self._guard.reverify(outcome, self._guard.policy, command.labels or {}, context, left)
         if wrong is not None:
@@ -182,15 +182,15 @@ class GuardedGateway(Gateway):
         kept = kept_by(command.tool, command.args)
         try:
             writing = None if kept is None else self._leaving(kept, command.label)
-        except sqlite3.Error as error:
+        except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it writes cannot be kept: {error}")
         outcome = await super().carry_out(command)
         if kept is not None and writing is not None:
-            with suppress(sqlite3.Error):  # the place keeps the higher label
+            with suppress(*UNAVAILABLE):  # the place keeps the higher label
                 self._has_left(kept, writing, outcome)
         try:
             return self._labelled(command, outcome) if isinstance(outcome, Succeeded) else outcome
-        except sqlite3.Error as error:
+        except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it has read cannot be known: {error}")
 
     def _leaving(self, kept: Kept, label: Label | None) -> Writing | None:

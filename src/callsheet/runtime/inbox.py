@@ -8,7 +8,7 @@ it hears at once where it does not fit.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from callsheet.diagnostics import CallsheetError
@@ -26,6 +26,7 @@ from callsheet.runtime.answers import (
     sealed_in,
 )
 from callsheet.store import EventType, Journal, JournalError, RunStatus
+from callsheet.store.elsewhere import check_here
 from callsheet.store.events import Event as Row
 from callsheet.store.inbox import Letter
 from callsheet.store.records import recorded_event
@@ -104,7 +105,28 @@ def answer_run(
     answer: sending it again changes nothing. Raises CallsheetError: JRN002 for an unknown run,
     RUN030 where nothing such waits for an answer, RUN031 for one that does not fit.
     """
+    check_here(journal, run_id)
     letters = Opening(journal, run_id)()
+    ask, said = fitting(journal, run_id, answer, which, digest, letters)
+    name = msg_id or _name(f"{ask.key}:{ask.digest[:32]}", letters)
+    payload, sealed = letter_payload(ask.digest, said), sealed_in(said, ask.options)
+    if not journal.post(run_id, ask.key, name, payload, sealed):
+        raise _not_asked(f"an answer named {name} was given to run {run_id} before")
+    return replace(ask, is_answered=True)
+
+
+def fitting(
+    journal: Journal,
+    run_id: str,
+    answer: Answer | Callable[[PendingAsk], Answer],
+    which: str | None = None,
+    digest: str | None = None,
+    letters: Sequence[Letter] = (),
+) -> tuple[PendingAsk, Answer]:
+    """What an answer is to, and the answer, which fits it; takes and raises what `answer_run` does.
+
+    What one of the `letters` answers has been answered.
+    """
     asks = _asks(
         journal,
         run_id,
@@ -127,11 +149,7 @@ def answer_run(
     wrong = misfit(_asked(ask), said)
     if wrong is not None:
         raise CallsheetError.single("RUN031", f"{ask.key} of run {run_id}: {wrong}")
-    name = msg_id or _name(f"{ask.key}:{ask.digest[:32]}", letters)
-    payload, sealed = letter_payload(ask.digest, said), sealed_in(said, ask.options)
-    if not journal.post(run_id, ask.key, name, payload, sealed):
-        raise _not_asked(f"an answer named {name} was given to run {run_id} before")
-    return replace(ask, is_answered=True)
+    return ask, said
 
 
 def answer_ahead(journal: Journal, run_id: str, key: str, answer: Answer, msg_id: str | None = None) -> None:
@@ -144,6 +162,7 @@ def answer_ahead(journal: Journal, run_id: str, key: str, answer: Answer, msg_id
         parse_key(key)
     except (ValueError, IndexError):
         raise _not_asked(f"{key[:80]!r} is no key of a call", "a key is STEP.ITEM.ATTEMPT: S3.0.1") from None
+    check_here(journal, run_id)
     if journal.find_run(run_id).status.is_final:
         raise _not_asked(f"run {run_id} has ended")
     if answer.verdict is Verdict.EXPIRE:

@@ -36,6 +36,9 @@ SLICE = 500
 """How many steps and items a machine does at a stretch, so that others on the loop get their turns."""
 
 
+_NOT_CARRIED_OUT = (Ask, Finish)
+
+
 class Recorder(Protocol):
     """Writes down what a run is about to do and what came of it."""
 
@@ -192,9 +195,9 @@ class LocalDriver:
         if is_watched:
             await self._settled(commands)
         while machine.result is None:
-            if len(commands) == 1 and crew.is_idle and desk.is_empty and type(commands[0]) is not Ask:
-                command = commands[0]
-                assert not isinstance(command, Finish | Ask)
+            command = commands[0] if len(commands) == 1 else None
+            is_alone = not crew.under_way and not crew.arrived and not desk.open
+            if command is not None and is_alone and not isinstance(command, _NOT_CARRIED_OUT):
                 event: Event = await carry_out(command)
                 if self._ending is not None:
                     crew.arrived.append(event)

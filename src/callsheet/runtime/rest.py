@@ -44,7 +44,7 @@ def left_in(store: LabelStore, root: str, run_id: str) -> Left:
     the facts that it has stored itself; its own notes.
 
     Facts of other runs are found by words that are not known before: they have the label that the policy
-    gives memory, until they are read. Raises sqlite3.Error.
+    gives memory, until they are read. Raises one of `UNAVAILABLE`.
     """
     notes, every = notes_of(run_id), store.entries()
     files = {noted.name: noted.label for noted in every if root and noted.root == root}

@@ -173,6 +173,18 @@ def decode_intents(data: bytes) -> list[tuple[str, str | None]]:
     return list(zip(items[::2], items[1::2], strict=True))
 
 
+def decode_many_intents(of_entries: Sequence[bytes]) -> list[list[tuple[str, str | None]]]:
+    """The intents of many entries, read at once; raises ValueError as `decode_intents` does.
+
+    >>> decode_many_intents([b'["a.0.1","T"]', b'["b.0.1",null,"c.0.1","T"]'])
+    [[('a.0.1', 'T')], [('b.0.1', None), ('c.0.1', 'T')]]
+    """
+    found: list[list[Any]] = json.loads(b"[" + b",".join(of_entries) + b"]")
+    if len(found) != len(of_entries):
+        raise ValueError("intents are a list of their own for each entry")
+    return [list(zip(items[::2], items[1::2], strict=True)) for items in found]
+
+
 pack_numbers = Struct(">qqdd").pack
 """Seq, epoch, ts and mono of an event as bytes."""
 

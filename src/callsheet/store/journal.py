@@ -140,7 +140,7 @@ class Journal:
         """What a committed event survives."""
         return self._durability
 
-    def create_run(
+    def create_run(  # noqa: PLR0913 - all that a run begins with
         self,
         run_id: str,
         plan: Plan,
@@ -151,15 +151,16 @@ class Journal:
         core_version: str = "",
         known: Known | None = None,
         secret: Mapping[Part, str] | None = None,
+        at: float | None = None,
     ) -> RunWriter:
         """Begin a run and own it; it is in the journal with the first commit, `start` event and all.
 
         `source` is the text the plan was written as, `parent` the run that started this one,
         `core_version` the version of the machine that runs it. `known` are secrets that are sealed wherever
         they stand in its events, `secret` the parts of `start` that are secret as a whole, by their place,
-        each with the reason. Raises JournalError: JRN001 for an id that is none, JRN003 if there is such a
-        run, JRN004 if another process begins it now, SEC003 where something is secret and there can be no
-        key; NotStorable if `start` is not JSON data.
+        each with the reason. `at` is the wall time at which it began elsewhere. Raises JournalError: JRN001
+        for an id that is none, JRN003 if there is such a run, JRN004 if another process begins it now,
+        SEC003 where something is secret and there can be no key; NotStorable if `start` is not JSON data.
         """
         check_run_id(run_id)
         self._ledger.check_process()
@@ -169,8 +170,12 @@ class Journal:
             pending.sealer.know(known)
         row = self._plan_row(plan, source)
         pending.plans.append(row)
-        pending.run = RunRow(row.plan_hash, parent, core_version, _owner(), self._clock())
+        pending.run = RunRow(
+            row.plan_hash, parent, core_version, _owner(), self._clock() if at is None else at
+        )
         writer = self._writer(pending, self._lock(run_id))
+        if at is not None:
+            writer.date(at)
         try:
             if self._reader.has_run(run_id):
                 raise run_exists(run_id)

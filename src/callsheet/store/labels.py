@@ -1,4 +1,5 @@
-"""The labels of what runs leave behind: files of a workspace, facts of the memory; kept beside the journal.
+"""The labels of what runs leave behind: files of a workspace, facts of the memory; kept beside the journal,
+or in a store that many machines share.
 
 A write is noted before it leaves, joined with what the place had, so that a process that dies leaves no file
 that looks more harmless than it is. Only a write that was alone with its place, and is known to have put
@@ -9,12 +10,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from callsheet.ir.labels import LITERAL, Label, join, read_label
+from callsheet.store.database import Database, SqliteDatabase
 
 EVERYWHERE = ""
 """The name of a whole workspace: what may have been written anywhere in it."""
@@ -25,13 +28,14 @@ CREATE TABLE IF NOT EXISTS label (
     root TEXT NOT NULL, name TEXT NOT NULL, label TEXT NOT NULL,
     open INTEGER NOT NULL DEFAULT 0, writes INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (root, name)
-) WITHOUT ROWID
+)
 """
 _LEFT = """
 CREATE TABLE IF NOT EXISTS left_by (
     run TEXT NOT NULL, root TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (run, root, name)
-) WITHOUT ROWID
+)
 """
+TABLES = (_TABLE, _LEFT)
 _PATIENCE = 10.0
 """Seconds that another process may take for its own write."""
 _AT_ONCE = 500
@@ -63,12 +67,15 @@ class Writing(NamedTuple):
 
 
 class LabelStore:
-    """The labels in one file. For one thread; several processes may have it open. Raises sqlite3.Error."""
+    """The labels in one database. For one thread; several processes may have it open.
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        connection.execute(_TABLE)
-        connection.execute(_LEFT)
+    Every method raises one of `UNAVAILABLE` where it cannot be used.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        for table in TABLES:
+            database.execute(table)
 
     @staticmethod
     def path_beside(journal: Path) -> Path:
@@ -82,41 +89,44 @@ class LabelStore:
         connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute("PRAGMA synchronous = FULL")
-        return cls(connection)
+        return cls(SqliteDatabase(connection))
 
     @classmethod
     def in_memory(cls) -> Self:
         """A store that ends with the process."""
-        return cls(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        return cls(SqliteDatabase(connection))
 
     def begin(self, root: str, name: str, label: Label, run: str = "") -> Writing:
         """Something of this label is about to be written to a place by a run; durable when this returns."""
-        with _Change(self._connection) as connection:
+        with self._changing(root, name):
             if run:
-                connection.execute("INSERT OR IGNORE INTO left_by VALUES (?, ?, ?)", (run, root, name))
-            row = connection.execute(
+                self._database.execute(
+                    "INSERT INTO left_by VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (run, root, name)
+                )
+            row = self._database.execute(
                 "SELECT label, open, writes FROM label WHERE root = ? AND name = ?", (root, name)
             ).fetchone()
             before, under_way, writes = (
                 (LITERAL, 0, 0) if row is None else (read_label(row[0]), row[1], row[2])
             )
-            connection.execute(
-                "INSERT INTO label VALUES (?, ?, ?, 1, 1) ON CONFLICT DO UPDATE"
-                " SET label = excluded.label, open = open + 1, writes = writes + 1",
+            self._database.execute(
+                "INSERT INTO label VALUES (?, ?, ?, 1, 1) ON CONFLICT (root, name) DO UPDATE"
+                " SET label = excluded.label, open = label.open + 1, writes = label.writes + 1",
                 (root, name, str(before.join(label))),
             )
         return Writing(root, name, label, writes + 1, under_way == 0)
 
     def end(self, writing: Writing, *, replaced: bool) -> None:
         """The write has ended; `replaced` says that nothing of what was there before is left."""
-        with _Change(self._connection) as connection:
-            place = writing.root, writing.name
+        place = writing.root, writing.name
+        with self._changing(*place):
             if replaced and writing.was_alone:
-                connection.execute(
+                self._database.execute(
                     "UPDATE label SET label = ? WHERE root = ? AND name = ? AND open = 1 AND writes = ?",
                     (str(writing.label), *place, writing.number),
                 )
-            connection.execute("UPDATE label SET open = open - 1 WHERE root = ? AND name = ?", place)
+            self._database.execute("UPDATE label SET open = open - 1 WHERE root = ? AND name = ?", place)
 
     def add(self, root: str, names: Iterable[str], label: Label, run: str = "") -> None:
         """Something of this label may stand at these places from now on; durable when this returns."""
@@ -131,28 +141,28 @@ class LabelStore:
         if run:
             where = " JOIN left_by USING (root, name) WHERE left_by.run = ?"
             given = (run,)
-        rows = self._connection.execute(
+        rows = self._database.execute(
             f"SELECT root, name, label FROM label{where} ORDER BY root, name", given
         )
         return [Noted(root, name, read_label(label)) for root, name, label in rows]
 
     def put(self, root: str, name: str, label: Label) -> None:
         """A person says what the label of a place is, whatever it was."""
-        with _Change(self._connection) as connection:
-            connection.execute(
+        with self._changing(root, name):
+            self._database.execute(
                 "INSERT INTO label (root, name, label) VALUES (?, ?, ?)"
-                " ON CONFLICT DO UPDATE SET label = excluded.label, writes = writes + 1",
+                " ON CONFLICT (root, name) DO UPDATE SET label = excluded.label, writes = label.writes + 1",
                 (root, name, str(label)),
             )
 
     def forget(self, root: str, name: str) -> bool:
         """Let go of what is noted of a place; whether there was anything but a write under way."""
-        with _Change(self._connection) as connection:
-            found = connection.execute(
+        with self._changing(root, name):
+            found = self._database.execute(
                 "DELETE FROM label WHERE root = ? AND name = ? AND open = 0", (root, name)
             )
             if found.rowcount:
-                connection.execute("DELETE FROM left_by WHERE root = ? AND name = ?", (root, name))
+                self._database.execute("DELETE FROM left_by WHERE root = ? AND name = ?", (root, name))
         return found.rowcount > 0
 
     def of(self, root: str, names: Iterable[str]) -> Label | None:
@@ -162,7 +172,7 @@ class LabelStore:
         for start in range(0, len(asked), _AT_ONCE):
             some = asked[start : start + _AT_ONCE]
             marks = ", ".join("?" * len(some))
-            rows = self._connection.execute(
+            rows = self._database.execute(
                 f"SELECT label FROM label WHERE root = ? AND name IN ({marks})",
                 (root, *some),
             )
@@ -172,15 +182,18 @@ class LabelStore:
     def below(self, root: str, folder: str) -> Label | None:
         """The join of what is known of a folder's files, at every depth; None where nothing is."""
         prefix = f"{folder}/" if folder else ""
-        rows = self._connection.execute(
+        rows = self._database.execute(
             "SELECT label FROM label WHERE root = ? AND substr(name, 1, ?) = ?", (root, len(prefix), prefix)
         )
         found = [read_label(label) for (label,) in rows]
         return join(found) if found else None
 
     def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
+        """Let go of the database."""
+        self._database.close()
+
+    def _changing(self, root: str, name: str) -> AbstractContextManager[object]:
+        return self._database.changing(f"label {root} {name}")
 
     def __enter__(self) -> Self:
         return self
@@ -189,20 +202,6 @@ class LabelStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class _Change:
-    """A transaction that holds others off from its start: what it has read stays so until it has written."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> sqlite3.Connection:
-        self._connection.execute("BEGIN IMMEDIATE")
-        return self._connection
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self._connection.execute("ROLLBACK" if kind is not None else "COMMIT")
 
 
 def notes_of(run_id: str) -> str:

@@ -17,6 +17,7 @@ from callsheet.ir.labels import read_label
 from callsheet.policy.paths import file_key
 from callsheet.store.errors import JournalError
 from callsheet.store.labels import EVERYWHERE, NOTES, LabelStore, Noted, notes_of
+from callsheet.store.shared.address import VARIABLE, shared_address
 
 KIND = "labels"
 """What the line of an export is called."""
@@ -26,7 +27,7 @@ _MOST_FILES = 200_000
 
 def lines_of_labels(journal: Path, run_id: str) -> Iterator[bytes]:
     """The line of an export with the labels of what a run has left; nothing where it has left none."""
-    if not LabelStore.path_beside(journal).exists():
+    if not has_labels(journal):
         return
     with open_labels(journal) as store:
         told = [[root, name, str(label)] for root, name, label in store.entries(run_id)]
@@ -51,8 +52,19 @@ def take_labels(journal: Path, found: Iterable[tuple[str, list[Noted]]]) -> None
                 store.end(store.begin(root, name, label, run_id), replaced=False)
 
 
+def has_labels(journal: Path) -> bool:
+    """Whether labels are kept already that belong to a journal, beside it or in the shared store."""
+    return shared_address() is not None or LabelStore.path_beside(journal).exists()
+
+
 def open_labels(journal: Path) -> LabelStore:
-    """The labels beside a journal; raises JournalError (JRN010) where they cannot be used."""
+    """The labels that belong to a journal: in the shared store, if there is one, else beside the journal.
+
+    Raises JournalError (JRN010) where they cannot be used, CallsheetError (CFG230, CFG231) for an address.
+    """
+    address = shared_address()
+    if address is not None:
+        return _shared_labels(address)
     try:
         return LabelStore.beside(journal)
     except sqlite3.Error as error:
@@ -63,12 +75,26 @@ def open_labels(journal: Path) -> LabelStore:
         ) from error
 
 
+def _shared_labels(address: str) -> LabelStore:
+    from callsheet.store.shared.opening import open_database  # noqa: PLC0415 - only where there is one
+
+    try:
+        return LabelStore(open_database(address))
+    except OSError as error:
+        raise JournalError(
+            "JRN010",
+            f"the labels of files and facts cannot be used: {error.strerror}",
+            way_out=f"see that it runs and lets you in; without ${VARIABLE} labels are kept on this machine",
+        ) from error
+
+
 def let_go(journal: Path, runs: Iterable[str], *, dry_run: bool = False) -> list[Noted]:
     """Let go of labels of files that are gone, and of notes of runs that are in the journal no more.
 
     A folder that is not there, or has too many files to look through, keeps all of its labels; so do facts.
+    Nothing goes of what machines share: other machines have other files and other journals.
     """
-    if not LabelStore.path_beside(journal).exists():
+    if shared_address() is not None or not LabelStore.path_beside(journal).exists():
         return []
     kept = {notes_of(run_id) for run_id in runs}
     with open_labels(journal) as store:

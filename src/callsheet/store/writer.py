@@ -153,6 +153,10 @@ class RunWriter:
         body = None if tool is None else {"tool": tool}
         return self.append(EventType.INTENT, key=key, step=step, index=index, attempt=attempt, body=body)
 
+    def date(self, moment: float) -> None:
+        """Give all that is appended from now on this wall time: it happened then, elsewhere."""
+        self._clock = self._monotonic = lambda: moment
+
     def take(self, msg_id: str) -> None:
         """Take a letter out of the inbox with the event that was appended last, in its transaction."""
         if not self._lock.is_held:

@@ -199,7 +199,9 @@ class _Comparison:
         forked = one.recorder.fork()
         if forked is None:
             return None
-        forked.lineage.renumber(dict(zip(self._seqs_old[:shared], self._seqs_new[:shared], strict=True)))
+        mine, theirs = self._seqs_old[:shared], self._seqs_new[:shared]
+        if mine != theirs:
+            forked.lineage.renumber({a: b for a, b in zip(mine, theirs, strict=True) if a != b})
         entries = self._journal.entries(self._new.run_id, self._seqs_new[shared - 1])
         other = _Side(forked, entries, self._plan_of, self._seqs_new)
         other.advance(shared)

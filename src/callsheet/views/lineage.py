@@ -46,7 +46,7 @@ def _children(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_bac
             rows = [(None, f"… and {len(rows)} more, with a greater --depth")]
         if len(rows) > _MOST_CHILDREN:
             rest = len(rows) - _MOST_CHILDREN
-            rows = [*rows[:_MOST_CHILDREN], (None, f"… and {rest} more (--json has them all)")]
+            rows = [*rows[:_MOST_CHILDREN], (None, f"… and {rest} more (--json --all has them all)")]
         for n, (child, text) in reversed(list(enumerate(rows))):
             is_last = n == len(rows) - 1
             line = f"{before}{'└─ ' if is_last else '├─ '}{text}"

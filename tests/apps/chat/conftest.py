@@ -24,6 +24,8 @@ def model(messages):
     """Plans, where it is asked for one; else does what the message says, and tells what came of it."""
     rules, last = messages[0]["content"], messages[-1]["content"]
     asked = [each["content"] for each in messages if each["role"] == "user"]
+    if "You write texts" in rules:
+        return "you said " + last
     if "finish" not in rules:
         return PLAN
     if len(asked) > 1:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
 import select
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -17,6 +19,22 @@ schema = 1
 extends = "workspace"
 [defaults]
 deny = ["@WRITE_FILE"]
+"""
+
+
+SERVER = """
+from mcp.server import MCPServer
+
+open({log!r}, "a").write("started\\n")
+server = MCPServer("one")
+
+
+@server.tool()
+def shout(text: str) -> str:
+    return text.upper()
+
+
+server.run()
 """
 
 
@@ -101,7 +119,7 @@ def test_plans_are_made_listed_shown_tried_run_and_deleted(talk, machine):
 def test_messages_and_plans_use_up_one_budget(talk):
     _, rest = talk("read them", "/usage", "read them", "read them", options=("--max-calls", "3"))
     assert "left" in rest
-    assert "max_calls 0" in rest
+    assert "· 0 calls ·" in rest
     assert "failed: " in rest
 
 
@@ -110,6 +128,51 @@ def test_a_plan_is_proved_against_the_policy_of_the_conversation(talk, machine):
     _, rest = talk("/plan create report the notes", options=("--policy", "policy.toml"))
     assert "POL1" in rest
     assert not (machine.folder / "report.md").exists()
+
+
+def test_plain_talk_needs_no_agent_in_the_policy(talk, machine):
+    machine.write("policy.toml", POLICY)
+    answers, rest = talk("good day", "and again", options=("--policy", "policy.toml"))
+    assert "you said" in answers
+    assert "POL" not in rest
+    assert [step["step"] for step in machine.json("show", "last")["steps"]] == ["S1", "S2"]
+
+
+def test_a_plan_is_tried_with_the_values_it_is_given_and_under_the_policy(talk, machine):
+    machine.write("kept.ltp", "PLAN_START\nS1: @WRITE_FILE (path=$where, content=$rows)\nPLAN_END\n")
+    assert machine("plan", "save", "kept.ltp", "--id", "kept").exit_code == 0
+    line = """/plan run kept --dry-run where=007 'rows=[{"a": null, "b": true}]'"""
+    answers, _ = talk(line)
+    assert 'content: [{"a": null, "b": true}]' in answers
+    assert 'path: "007"' in answers
+    machine.write("policy.toml", POLICY)
+    _, rest = talk(line, options=("--policy", "policy.toml"))
+    assert "POL1" in rest
+
+
+def used(rest):
+    """The calls that `/usage` tells of, one number for each time it was asked."""
+    return [int(number) for number in re.findall(r"used .* (\d+) calls? \(", rest)]
+
+
+def test_a_run_is_counted_once_however_often_it_is_carried_on(talk, machine):
+    talk("note it")
+    run = machine.json("runs")[0]["run_id"]
+    before = machine.json("show", run)["usage"]["calls"]
+    _, rest = talk(f"/plan resume {run}", "y", "/usage", f"/plan resume {run}", "/usage")
+    first, second = used(rest)
+    assert before > 0
+    assert first == second == machine.json("show", run)["usage"]["calls"] - before
+
+
+def test_servers_are_opened_once_for_a_conversation_and_its_plans(talk, machine, tmp_path):
+    log = tmp_path / "started"
+    machine.write("server.py", SERVER.format(log=str(log)))
+    config = {"mcpServers": {"one": {"command": sys.executable, "args": [str(machine.folder / "server.py")]}}}
+    machine.write("servers.json", json.dumps(config))
+    _, rest = talk("/tools", "/plan create report the notes", options=("--mcp-config", "servers.json"))
+    assert "is kept" in rest
+    assert log.read_text() == "started\n"
 
 
 def test_a_wrong_command_is_told_and_the_conversation_goes_on(talk):
@@ -141,6 +204,17 @@ def test_ctrl_c_stops_what_is_under_way_and_not_the_program(machine, talk, wait_
     assert "you said" in answers
     runs = machine.json("runs")
     assert [run["status"] for run in runs] == ["done", *["cancelled"] * times]
+
+
+def test_what_was_stopped_is_counted(machine, talk, wait_for):
+    line = ("chat", "--model", "model.py:model", "--tools", "tools.py", "--yes")
+    with machine.spawn(*line, stdin=subprocess.PIPE) as process:
+        process.stdin.write("sleep\n")
+        process.stdin.flush()
+        wait_for(machine.folder / "asleep.txt")
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate("/usage\n", timeout=60)
+    assert "NOTE 1" in rest
 
 
 PROMPT = rb"\x1b\[\?2004h"

@@ -13,7 +13,7 @@ from tests.passes.verify.held import Held, held, seen
 
 from callsheet.ir.flow import Flow
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
-from callsheet.passes.verify import analysis, labels, places, structure, subject, values, views
+from callsheet.passes.verify import analysis, bits, labels, places, structure, subject, values, views
 from callsheet.passes.verify.labels import Labels
 from callsheet.policy import audiences, globs, judge, links, paths, sources, urls
 from callsheet.policy.calls import CallView
@@ -152,6 +152,10 @@ def never_matches() -> re.Pattern[str]:
     return re.compile(r"(?!)")
 
 
+def a_bit_for_each_jump(found: Labels) -> int:
+    return sum(step.on_fail is not None for step in found.subject.plan.steps)
+
+
 RESULT: Any = labels._Propagation._result
 WRITES: Any = subject._writes
 AUTHORITY: Any = urls.authority_of
@@ -228,6 +232,19 @@ MUTANTS: dict[str, list[Patch]] = {
     "control flow may stand in blocks": [(structure, "_blocks", off)],
     "arguments may be given twice": [(structure, "_twice", off)],
     "plans may be of any length": [(structure, "_limits", off)],
+    "what nobody answers is a person's answer": [(judge, "unasked", never), (labels, "unasked", never)],
+    "queries put nothing together": [(judge, "puts_together", no)],
+    "images in programs are not seen": [(judge, "images", no)],
+    "addresses have one of two schemes": [(links, "_NAMED_HOST", re.compile(r"\bhttps?://(?:[\w-]+\.)+[\w-]+"))],
+    "members of lists stand apart": [(answers, "_is_open", no)],
+    "parts of one value may be an address": [(links, "_goes_on", no)],
+    "headers name nobody": [(flow, "_members", iter)],
+    "headers are no names": [(flow, "_recipient", lambda name: name.casefold())],
+    "an address has one address in it": [(audiences, "_RELAYED", never_matches())],
+    "any number of bits may be told": [(analysis, "told_bits", lambda _: 0)],
+    "bits of emptiness are not counted": [(bits, "_is_more", no)],
+    "bits of failure are not counted": [(bits, "_is_all_told", yes)],
+    "every failure is a bit": [(analysis, "told_bits", a_bit_for_each_jump)],
     "a yes that is needed does not count": [(analysis, "_approvals", nothing)],
 }  # fmt: skip
 

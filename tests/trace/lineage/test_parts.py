@@ -124,6 +124,24 @@ def test_a_slice_up_to_what_set_a_variable_last_is_the_slice_of_the_run(
                 assert said(part, graph) == again
 
 
+@given(plan_texts(), SEEDS)
+@settings(max_examples=10, deadline=None, suppress_health_check=_QUIET)
+def test_what_became_of_a_variable_in_the_last_part_is_what_became_of_it_in_the_run(
+    journal: Journal, text: str, world: int
+) -> None:
+    info = run_of(journal, plan_of(text), world)
+    full = whole(journal, info)
+    for name in full.current:
+        again = said(full, forward(full, Node(full.write_named(name), ())))
+        for part in lineages_in(journal, info, name, is_forward=True):
+            start = Node(part.write_named(name), ())
+            if start.write == NONE:
+                continue
+            graph = forward(part, start)
+            if is_told(part, graph, start, is_forward=True):
+                assert said(part, graph) == again
+
+
 def words(pairs: list[tuple[Pair, Lineage, Lineage]]) -> Any:
     return [
         (

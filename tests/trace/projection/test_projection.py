@@ -99,7 +99,10 @@ def test_confidence_goes_down_along_the_data_and_not_along_conditions(journal: J
     )
     document = handoff(told)
     assert fact(document, "made").confidence == 0.70
-    assert fact(document, "made").note == "basis: read by a declared tool (0.95); 0.7 by what it was made of"
+    assert (
+        fact(document, "made").note
+        == "$made; basis: read by a declared tool (0.95); 0.7 by what it was made of"
+    )
     assert fact(document, "decided").confidence == 0.95
     assert document.entries[3].action == "called @READ; decided by $doubt (F1)"
     assert handoff_of(told.record, "run", by_tool={"LLM_SUMMARIZE": 0.99}).facts["F2"].confidence == 0.95

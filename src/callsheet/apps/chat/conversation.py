@@ -1,7 +1,7 @@
 """What was said so far, and the plan by which a model answers what is said next.
 
-In: exchanges, a message. Out: texts. A message is answered by a run of its own, whose one step is an agent:
-so its calls are counted, judged, recorded and explained as those of any plan.
+In: exchanges, a message. Out: texts. A message is answered by a run of its own, whose one step is an agent,
+or a question to the model where nothing can be called: so it is counted, judged, recorded and explained.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ class Exchange(NamedTuple):
 
     said: str
     answered: str
+    saw_data: bool = False
+    """Whether tools were called for the answer."""
 
 
 def told(exchanges: Sequence[Exchange], most: int = MAX_SAID) -> str:
@@ -46,13 +48,21 @@ def answering_plan(tools: Iterable[str], turns: int = MAX_TURNS, *, has_past: bo
 
     >>> print(answering_plan(["READ_FILE"], has_past=False).splitlines()[2])
     S1: @AGENT_SOLVE (goal=$message, tools=["read_file"], max_turns=12) > $answer
+    >>> print(answering_plan([], has_past=False).splitlines()[2])
+    S1: @LLM_GENERATE (format=$message) > $answer
     """
     names = json.dumps([name.lower() for name in tools])
     said = "$said, " if has_past else ""
+    if names == "[]":
+        return _plan(f"S1: @LLM_GENERATE ({said}format=$message) > $answer")
+    return _plan(f"S1: @AGENT_SOLVE ({said}goal=$message, tools={names}, max_turns={turns}) > $answer")
+
+
+def _plan(step: str) -> str:
     return (
         "# goal: Answer what is said in a conversation\n"
         "PLAN_START\n"
-        f"S1: @AGENT_SOLVE ({said}goal=$message, tools={names}, max_turns={turns}) > $answer\n"
+        f"{step}\n"
         "S2: @RESPOND ($answer)\n"
         "PLAN_END\n"
     )

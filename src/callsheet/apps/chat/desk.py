@@ -10,25 +10,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from callsheet.api.budget import SharedBudget
 from callsheet.api.compiling import Compiled
 from callsheet.apps.chat.commands import HELP, Command, Message, Plain, PlanCommand
 from callsheet.apps.chat.conversation import MAX_TURNS, Exchange, answering_plan, told
-from callsheet.apps.chat.plan_tools import PLAN_TOOLS
+from callsheet.apps.chat.plan_tools import PLAN_CREATE, PLAN_TOOLS
+from callsheet.apps.chat.purse import Purse
 from callsheet.apps.chat.screen import Screen
-from callsheet.apps.cli.asks import lines_of
-from callsheet.apps.cli.dry_run import Assumptions, Rules, tell_dry_run
-from callsheet.apps.cli.plan.library import KeptPlan, text_of_stored
-from callsheet.apps.compiling import compiled_for
+from callsheet.apps.compiling import compiled_on
 from callsheet.apps.hosting.host import Host
 from callsheet.apps.hosting.orders import Ears, Order, Resumption
+from callsheet.apps.hosting.telling import told_outcome
+from callsheet.apps.operations.dry_running import Supposed, dry_run_text
+from callsheet.apps.operations.library import bound, text_of_stored
 from callsheet.apps.operations.reading import PlanText, text_of
+from callsheet.apps.wording.asks import lines_of
 from callsheet.authoring.compiler.result import Accounting
-from callsheet.diagnostics import CallsheetError, Source
+from callsheet.diagnostics import CallsheetError, Source, render_all
 from callsheet.frontends.spelling import Syntax
 from callsheet.ir import JSON, Call, CallKind, call_kind
 from callsheet.machine import Spent, Status, Usage
-from callsheet.machine.notes import Note
 from callsheet.policy.model import Policy
 from callsheet.ports.tools import Registry
 from callsheet.runtime.answers import Answer, PendingAsk
@@ -36,7 +36,8 @@ from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.store.library import PlanLibrary, StoredPlan
 
-_BOUNDS = ("max_steps", "max_calls", "max_model_calls", "max_tokens", "max_cost", "max_seconds", "max_bytes")
+_COLUMNS = 100
+"""How wide a dry run is told."""
 _STOPPED = "stopped in the conversation"
 
 
@@ -51,7 +52,7 @@ class Manner:
 class Desk:
     """A conversation on a host. `take` carries out one command after another.
 
-    The conversation and its plans use up `budget` together. Before a call that may change something, and
+    The conversation and its plans use up `purse` together. Before a call that may change something, and
     before a plan of the model, the person is asked, unless `manner.yes`.
     """
 
@@ -62,18 +63,17 @@ class Desk:
         screen: Screen,
         manner: Manner,
         policy: Policy | None = None,
-        budget: SharedBudget | None = None,
     ) -> None:
         self._host = host
         self._library = library
         self._screen = screen
         self._manner = manner
         self._policy = policy
-        self.budget = budget or SharedBudget(host.house.limits)
+        self.purse = Purse(host.house.limits)
         self.exchanges: tuple[Exchange, ...] = ()
         self._last_run = ""
-        self._saw_data = False
-        self._reserved: dict[str, float | int] = {}
+        self._message_run = ""
+        """The run in which a message is answered."""
 
     async def take(self, command: Command) -> None:
         """Carry out a command; raises CallsheetError for what cannot be."""
@@ -86,9 +86,7 @@ class Desk:
                 registry = await self._registry()
                 self._screen.say("\n".join(f"@{name.lower()}" for name in self._offered(registry)) or "none")
             case Plain("usage"):
-                left = self._left()
-                more = ", ".join(f"{name} {value:,g}" for name, value in left.items())
-                self._screen.say(f"used {self.budget.used.describe()}\nleft {more}")
+                self._screen.say(f"used {self.purse.used.describe()}\nleft {self.purse.describe()}")
             case Plain("forget"):
                 self.exchanges = ()
                 self._screen.say("what was said is told no more")
@@ -101,28 +99,25 @@ class Desk:
         registry = await self._registry()
         tools = self._offered(registry)
         past = told(self.exchanges)
-        turns = MAX_TURNS
-        if self._policy is not None:
-            turns = 1 if self._policy.agent is None else min(turns, self._policy.agent.max_turns)
+        agent = None if self._policy is None else self._policy.agent
+        turns = MAX_TURNS if agent is None else min(MAX_TURNS, agent.max_turns)
         text = _read(answering_plan(tools, turns, has_past=bool(past)), ("message", "said"))
-        inputs = {"message": message, **({"said": past} if past else {})}
-        self._saw_data = False
-        limits = self._half() if self._manner.plan_tools else self._left()
+        limits = self.purse.half() if self._manner.plan_tools else self.purse.left()
         order = Order(
             text=text,
-            inputs=inputs,
+            inputs={"message": message, **({"said": past} if past else {})},
             limits=limits,
             approve=self._careful(registry, tools),
             ears=self._ears(of_plan=False),
         )
-        self._reserved = limits
-        try:
-            outcome = await self._carried(order)
-        finally:
-            self._reserved = {}
+        with self.purse.reserving(limits):
+            started = await self._host.start(order)
+            self._message_run = started.run_id
+            outcome = await self._followed(started.run_id)
         answer = self._shown(outcome)
         if answer:
-            self.exchanges = (*self.exchanges, Exchange(message, answer))
+            saw_data = _calls(outcome.usage) > 0
+            self.exchanges = (*self.exchanges, Exchange(message, answer, saw_data))
 
     def _offered(self, registry: Registry) -> tuple[str, ...]:
         """The tools that the model may call by itself."""
@@ -150,17 +145,17 @@ class Desk:
 
     async def made(self, goal: str) -> StoredPlan:
         """A plan for a goal, kept in the library; raises CallsheetError where there is none."""
-        if any(
-            value == 0 for name, value in self._left().items() if name in ("max_model_calls", "max_tokens")
-        ):
+        if self.purse.is_out_of_questions:
             raise CallsheetError.single("RUN061", "the budget of this conversation is spent", help="/usage")
-        setup = self._host.tools.setup
-        made = await compiled_for(
-            goal, "", setup, self._library, lambda _: False, self._policy, say=self._screen.say
+        box = await self._host.tools.for_plan(None)
+        box = replace(box, registry=box.registry.without(PLAN_TOOLS))
+        setup, library = self._host.tools.setup, self._library
+        made = await compiled_on(
+            box, goal, "", setup, library, lambda _: False, self._policy, say=self._screen.say
         )
         if made.result is not None:
             taken = made.result.accounting
-            self.budget.add(Usage.of(_spent(taken), taken.calls))
+            self.purse.add(Usage.of(_spent(taken), taken.calls))
             if not isinstance(made.result, Compiled):
                 findings = made.result.findings
                 raise CallsheetError(findings.errors, findings.source)
@@ -174,12 +169,17 @@ class Desk:
         """Run a plan that the model wants to be run, once the person has seen it and said yes."""
         text = text_of_stored(self._library.load(plan_id), variables)
         self._screen.draw(text.require())
-        may_be_talked_into = self._policy is not None and self._saw_data
-        if not self._manner.yes or may_be_talked_into:
+        if not self._manner.yes or (self._policy is not None and await self._saw_data()):
             said = await self._screen.ask(f"run {plan_id}? [y/N] ")
             if not _is_yes(said):
                 return None
         return await self._run(text, variables)
+
+    async def _saw_data(self) -> bool:
+        """Whether the model that wants a plan now has seen what tools gave, in this message or before."""
+        if any(exchange.saw_data for exchange in self.exchanges):
+            return True
+        return _calls((await self._told(self._message_run)).usage) > 1
 
     async def _run(self, text: PlanText, variables: Mapping[str, JSON]) -> RunOutcome:
         plan = text.require()
@@ -187,9 +187,13 @@ class Desk:
         called = dict.fromkeys(step.action.tool for step in plan.steps if isinstance(step.action, Call))
         approve = self._careful(registry, called)
         order = Order(
-            text=text, inputs=variables, limits=self._left(), approve=approve, ears=self._ears(of_plan=True)
+            text=text,
+            inputs=variables,
+            limits=self.purse.left(),
+            approve=approve,
+            ears=self._ears(of_plan=True),
         )
-        return await self._carried(order)
+        return await self._followed((await self._host.start(order)).run_id)
 
     async def _plan_command(self, command: PlanCommand) -> None:
         match command.verb:
@@ -207,7 +211,7 @@ class Desk:
                 self._screen.answer(stored.text)
                 self._screen.draw(stored.require())
             case "run" if command.dry_run:
-                await asyncio.to_thread(self._dry_run, command)
+                await self._dry_run(command)
             case "run":
                 text = text_of_stored(self._library.load(command.subject), command.variables)
                 self._shown(await self._run(text, command.variables))
@@ -216,10 +220,18 @@ class Desk:
             case _:
                 self._screen.say(f"{self._library.delete(command.subject)} is gone")
 
-    def _dry_run(self, command: PlanCommand) -> None:
-        given = [f"{name}={value}" for name, value in command.variables.items()]
-        plan = KeptPlan(command.subject, None, self._library.folder)
-        tell_dry_run(plan, self._host.tools.setup, given, Assumptions(), Rules(), as_json=False)
+    async def _dry_run(self, command: PlanCommand) -> None:
+        text = text_of_stored(self._library.load(command.subject), command.variables)
+        inputs = bound(text, command.variables, ())
+        setup = self._host.tools.setup
+        ran = await asyncio.to_thread(dry_run_text, text, setup, inputs, Supposed(), self._policy)
+        if ran.absent:
+            self._screen.say(f"{ran.absent}: callsheet dry-run --ask-servers starts the servers")
+        self._screen.answer(ran.to_text(_COLUMNS))
+        if ran.remarks:
+            self._screen.say(render_all(ran.remarks, text.source))
+        if not ran.ok:
+            raise CallsheetError([d for d in ran.warnings if d.is_error], text.source)
 
     async def _resume(self, run_id: str) -> None:
         if not run_id:
@@ -227,14 +239,11 @@ class Desk:
                 "CFG210", "nothing was run in this conversation", help="/plan resume RUN"
             )
         found = self._host.journal.find_run(run_id).run_id
+        self.purse.leave_out(found, (await self._told(found)).usage)
         await self._host.resume(found, Resumption(ears=self._ears(of_plan=True)))
         self._shown(await self._followed(found))
 
     # ------------------------------------------------------------ runs
-
-    async def _carried(self, order: Order) -> RunOutcome:
-        started = await self._host.start(order)
-        return await self._followed(started.run_id)
 
     async def _followed(self, run_id: str) -> RunOutcome:
         """Where the run stands when it goes on no more; who stops waiting for it ends it."""
@@ -242,10 +251,18 @@ class Desk:
         try:
             outcome = await self._host.outcome(run_id)
         except asyncio.CancelledError:
-            await asyncio.shield(self._host.cancel(run_id, _STOPPED))
+            await asyncio.shield(self._stop(run_id))
             raise
-        self.budget.add(outcome.usage)
+        self.purse.count(run_id, outcome.usage)
         return outcome
+
+    async def _stop(self, run_id: str) -> None:
+        await self._host.cancel(run_id, _STOPPED)
+        self.purse.count(run_id, (await self._told(run_id)).usage)
+
+    async def _told(self, run_id: str) -> RunOutcome:
+        """Where a run stands by its journal."""
+        return await self._host.beside(partial(told_outcome, self._host.journal, run_id))
 
     def _shown(self, outcome: RunOutcome) -> str:
         """Show where a run stands; gives the answer, if there is one."""
@@ -267,11 +284,7 @@ class Desk:
         return ""
 
     def _ears(self, *, of_plan: bool) -> Ears:
-        return Ears(partial(self._heard, of_plan=of_plan), Respondents(self._asked))
-
-    def _heard(self, note: Note, *, of_plan: bool) -> None:
-        self._saw_data = True
-        self._screen.note(note, of_plan=of_plan)
+        return Ears(partial(self._screen.note, of_plan=of_plan), Respondents(self._asked))
 
     async def _asked(self, ask: PendingAsk) -> Answer | bool | None:
         """What the person says to a question of a run; None leaves it to the inbox."""
@@ -285,20 +298,6 @@ class Desk:
 
     async def _registry(self) -> Registry:
         return (await self._host.tools.for_plan(None)).registry
-
-    def _left(self) -> dict[str, float | int]:
-        """What a run that begins now may use: the budget, but for what is set aside for one that goes on."""
-        left = self.budget.left()
-        bounds = {name: getattr(left, name) for name in _BOUNDS}
-        return {
-            name: max(0, most - self._reserved.get(name, 0))
-            for name, most in bounds.items()
-            if most is not None
-        }
-
-    def _half(self) -> dict[str, float | int]:
-        """What a message may use itself where its model may make plans, which have the other half."""
-        return {name: half_of(most) for name, most in self._left().items()}
 
 
 def _read(text: str, variables: Iterable[str]) -> PlanText:
@@ -318,13 +317,10 @@ def _spent(taken: Accounting) -> Spent:
     )
 
 
-def half_of(most: float) -> float | int:
-    """Half of a bound, a whole number of what is counted in whole numbers.
-
-    >>> half_of(5), half_of(1), half_of(0.5)
-    (2, 1, 0.25)
-    """
-    return max(most // 2, min(most, 1)) if isinstance(most, int) else most / 2
+def _calls(usage: Usage) -> int:
+    """How many calls of tools may have told a model something; making a plan tells it nothing."""
+    told = (name for name in usage.calls_by_tool if call_kind(name) is CallKind.TOOL and name != PLAN_CREATE)
+    return sum(usage.calls_by_tool[name] for name in told)
 
 
 def _is_yes(said: str | None) -> bool:

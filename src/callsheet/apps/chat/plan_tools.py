@@ -24,6 +24,8 @@ from callsheet.store.library import StoredPlan
 
 PLAN_TOOLS = tuple(map(canonical_tool_name, NAMES))
 """The canonical names."""
+PLAN_CREATE = canonical_tool_name("plan_create")
+"""That of the one that tells a model nothing but a plan."""
 
 
 class Planning(Protocol):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note
 
@@ -17,9 +16,6 @@ class Screen(Protocol):
 
     def say(self, text: str) -> None:
         """Show anything else: what goes on, what is there, what is left to do."""
-
-    def trouble(self, error: CallsheetError) -> None:
-        """Show what is wrong."""
 
     def draw(self, plan: Plan) -> None:
         """Show a plan."""

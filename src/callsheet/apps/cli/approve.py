@@ -71,16 +71,21 @@ def approve(
     RUN is an id, the beginning of one, or `last`. STEP or KEY (see `callsheet inbox`) may be left
     out where the run asks one thing. An answer counts once, and only for exactly what is asked.
     """
-    from callsheet.apps.cli import asks  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
     from callsheet.apps.operations.outcomes import ask_json  # noqa: PLC0415 - as above
+    from callsheet.apps.wording import asks  # noqa: PLC0415 - brings the runtime
     from callsheet.runtime.inbox import answer_run  # noqa: PLC0415 - as above
 
     if said.deny and said.text is not None:
         raise click.UsageError("--deny and --answer contradict each other")
-    with options.open_journal(journal) as opened:
-        run_id = opened.find_run(run).run_id
-        ask = answer_run(opened, run_id, said.to, which, digest=digest)
-        owned = _is_owned(opened.path, run_id)
+    is_elsewhere = running.is_elsewhere(journal, run)
+    if is_elsewhere:
+        ask, owned = running.approve_there(journal, run, said.to, which, digest), True
+    else:
+        with options.open_journal(journal) as opened:
+            run_id = opened.find_run(run).run_id
+            ask = answer_run(opened, run_id, said.to, which, digest=digest)
+            owned = _is_owned(opened.path, run_id)
     if as_json:
         print_json({**ask_json(ask), "run_goes_on": owned})
         return
@@ -88,7 +93,13 @@ def approve(
     for line in shown:
         print_text(line)
     word = "denied" if said.deny else "approved" if said.text is None else "answered"
-    way_on = "its process goes on" if owned else f"the run goes on with: callsheet resume {run_id}"
+    way_on = (
+        "it goes on there"
+        if is_elsewhere
+        else "its process goes on"
+        if owned
+        else f"the run goes on with: callsheet resume {ask.run_id}"
+    )
     say(f"{word}; {way_on}{'' if owned else options.journal_hint(journal)}")
 
 

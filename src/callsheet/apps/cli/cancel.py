@@ -37,12 +37,16 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
     have taken place. The exit status is 1 if the process has not ended the run in time: it will,
     or else the next `callsheet resume` does.
     """
+    from callsheet.apps.cli.engines import running  # noqa: PLC0415 - brings the store
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as below
     from callsheet.runtime.cancelling import cancel_run  # noqa: PLC0415
 
-    with options.open_journal(journal) as opened:
-        run_id = opened.find_run(run).run_id
-        outcome = run_to_end(cancel_run(opened, run_id, reason, patience))
+    if running.is_elsewhere(journal, run):
+        outcome, run_id = running.cancel_there(journal, run, reason, patience)
+    else:
+        with options.open_journal(journal) as opened:
+            run_id = opened.find_run(run).run_id
+            outcome = run_to_end(cancel_run(opened, run_id, reason, patience))
     hint = options.journal_hint(journal)
     with may_stay_unread():
         return _tell(run_id, outcome, hint, as_json=as_json)
@@ -50,8 +54,8 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
 
 def _tell(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool) -> Exit:
     """Print what has become of the run, and give the exit status."""
-    from callsheet.apps.cli.doubts import left_lines  # noqa: PLC0415 - brings the runtime
     from callsheet.apps.operations.outcomes import doubt_json  # noqa: PLC0415 - as above
+    from callsheet.apps.wording.doubts import left_lines  # noqa: PLC0415 - brings the runtime
     from callsheet.machine import Status  # noqa: PLC0415 - as above
 
     result = None if outcome is None else outcome.result

@@ -216,10 +216,6 @@ class _Terminal:
         """Print beside it."""
         say(text)
 
-    def trouble(self, error: CallsheetError) -> None:
-        """Print diagnostics."""
-        print_diagnostics(error.diagnostics, error.source)
-
     def draw(self, plan: Plan) -> None:
         """Draw a plan; its steps are then told with what they do."""
         from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - only where plans are drawn

@@ -11,7 +11,8 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import preview, print_json, print_text, say, seconds
+from callsheet.apps.cli.output import print_json, print_text, say
+from callsheet.apps.wording.values import preview, seconds
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup

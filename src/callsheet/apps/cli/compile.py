@@ -10,7 +10,8 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, say, seconds
+from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, say
+from callsheet.apps.wording.values import seconds
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -63,13 +64,13 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.compiling import compiled_for, prompt_of, saved_as  # noqa: PLC0415 - as above
     from callsheet.apps.operations.compiling import Compilation  # noqa: PLC0415 - as above
-    from callsheet.store.library import PlanLibrary, check_plan_id  # noqa: PLC0415 - not for --help
+    from callsheet.store.library import check_plan_id, open_library  # noqa: PLC0415 - not for --help
 
     if save_as is not None:
         check_plan_id(save_as)
     if only_prompt:
         return _print_prompt(run_to_end(prompt_of(goal, context, setup)), as_json=as_json)
-    shelf = PlanLibrary(plans_folder)
+    shelf = open_library(plans_folder)
     near: list[Kept] = []
 
     def takes(kept: Kept) -> bool:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.doubts import DECISIONS, ResolutionType, doubt_lines
+from callsheet.apps.cli.doubts import DECISIONS, ResolutionType
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
 from callsheet.apps.cli.runs import shown_status
 from callsheet.apps.operations.outcomes import doubt_json
+from callsheet.apps.wording.doubts import doubt_lines
 
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import RunOutcome
@@ -32,16 +33,22 @@ def decide(run: str, calls: tuple[str, ...], every: bool, journal: Path | None, 
     tool is called and no server opened: `callsheet resume RUN` goes on. Without CALL the calls in
     doubt are listed. The exit status is 4 while something is left to decide.
     """
+    from callsheet.apps.cli.engines import running  # noqa: PLC0415 - not for --help
+
     if not calls:
+        running.refresh(journal, run)
         return _list(run, journal, as_json=as_json)
     if len(calls) == 1:
         raise click.UsageError(f"name a call and what becomes of it: decide RUN CALL {DECISIONS}")
     verdict = ResolutionType().convert(calls[-1], None, None)
     from callsheet.runtime.doubt import decide_calls  # noqa: PLC0415 - not for --help
 
-    with options.open_journal(journal) as opened:
-        run_id = opened.find_run(run).run_id
-        outcome = decide_calls(opened, run_id, calls[:-1], verdict, every=every)
+    if running.is_elsewhere(journal, run):
+        outcome = running.decide_there(journal, run, calls[:-1], verdict, every=every)
+    else:
+        with options.open_journal(journal) as opened:
+            run_id = opened.find_run(run).run_id
+            outcome = decide_calls(opened, run_id, calls[:-1], verdict, every=every)
     return _tell(outcome, options.journal_hint(journal), as_json=as_json)
 
 

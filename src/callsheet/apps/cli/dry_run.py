@@ -16,19 +16,15 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json, say
-from callsheet.apps.cli.plan.library import bound
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.apps.cli.output import print_diagnostics, print_json, say
+from callsheet.apps.operations.dry_running import Supposed, dry_run_text
+from callsheet.apps.operations.library import bound
+from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from callsheet.api.dryrun import DryRun
-    from callsheet.api.proving import Proof
-    from callsheet.apps.operations.reading import PlanText
     from callsheet.apps.session import Setup
-    from callsheet.ports.tools import Registry
 
 _PIPED_COLUMNS = 100
-_NOT_HERE = "CHK040"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,92 +119,32 @@ def tell_dry_run(
 
     A person is asked before the calls of the tools that `rules` or the settings name.
     """
-    from callsheet.api.dryrun import dry_run_of  # noqa: PLC0415 - not for a wrong command line
-    from callsheet.api.reach import facts_of  # noqa: PLC0415 - as above
-
     inputs = options.parse_variables(variables)
     assumed = parse_assumed(assumptions.assumed)
     text = plan.read(inputs)
     inputs = bound(text, inputs, variables)
-    steps = text.require()
-    registry, warnings, not_asked = _checked(text, setup, inputs, asks_servers=assumptions.ask_servers)
-    facts, asks = facts_of(steps, registry, agents=setup.agents), (*setup.settings.approve, *rules.approve)
-    told = dry_run_of(steps, facts, inputs, assumed, asks, assumptions.price)
-    proof = _proof(text, setup, registry, inputs, rules)
-    if proof is not None:
-        told, warnings = told.under(proof), (*warnings, *proof.diagnostics)
-    ok = proof is None or proof.ok
-    if as_json:
-        rows = json_rows(warnings, text.source)
-        print_json({"ok": ok, "plan": text.source.name, **told.to_json(), "diagnostics": rows})
-    else:
-        print_diagnostics([d for d in warnings if d.code != _NOT_HERE and not d.is_error], text.source)
-        if not_asked is not None:
-            absent = sum(d.code == _NOT_HERE for d in warnings)
-            say(
-                f"{absent} call{'s' if absent != 1 else ''} of tools that are not here, and {not_asked} was"
-                " not asked: --ask-servers starts the servers"
-            )
-        _print(told, text.source.name)
-    return Exit.OK if ok else Exit.REFUSED
-
-
-def _proof(
-    text: PlanText, setup: Setup, registry: Registry, inputs: dict[str, Any], rules: Rules
-) -> Proof | None:
-    """What the policy says of the plan; None without one."""
     policy = options.policy_named(rules.policy, setup, rules.approved)
-    if policy is None:
-        return None
-    from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
-    from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
-    from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
-
-    plan, is_recorded = text.require(), rules.is_recorded
-    options.check_approved(plan, rules.approved)
-    labels = secret_labels(policy, rules.secrets)
-    proof = prove(
-        plan,
-        policy,
-        registry,
-        inputs=inputs,
-        labels=labels,
+    if policy is not None:
+        options.check_approved(text.require(), rules.approved)
+    supposed = Supposed(
+        assumed=assumed,
+        price=assumptions.price,
+        asks_servers=assumptions.ask_servers,
+        approve=rules.approve,
         approved=rules.approved,
-        can_ask=is_recorded,
+        secrets=rules.secrets,
+        is_recorded=rules.is_recorded,
     )
-    return proof.under(undertaking(setup, registry, keeps_labels=is_recorded))
-
-
-def _print(told: DryRun, name: str) -> None:
-    from callsheet.views.columns import escaped  # noqa: PLC0415 - as above
-
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_COLUMNS
-    lines = f"dry run of {escaped(name)}\n{told.to_text(columns)}"
-    click.echo(lines.encode("utf-8", "backslashreplace"))
-
-
-def _checked(
-    text: PlanText, setup: Setup, inputs: dict[str, Any], *, asks_servers: bool
-) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
-    """The tools, the warnings about the plan, and who was not asked for tools that are not here.
-
-    Raises CallsheetError with all findings where one is an error.
-    """
-    from callsheet.api.checking import check_plan  # noqa: PLC0415 - as above
-    from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - as above
-
-    plan = text.require()
-    shelf = Shelf(setup)
-    registry, before, not_asked = shelf.tools_for(plan, asks_servers=asks_servers)
-    found = (
-        *before,
-        *check_plan(plan, registry, inputs, not_asked=not_asked, means=setup.means),
-        *shelf.wrong_tools(plan, registry, not_asked),
-    )
-    if any(d.is_error for d in found):
-        raise CallsheetError(found, text.source)
-    said = (*text.diagnostics, *found)
-    return registry, tuple(d for d in said if d.severity is Severity.WARNING), not_asked
+    ran = dry_run_text(text, setup, inputs, supposed, policy)
+    if as_json:
+        print_json(ran.to_json())
+    else:
+        print_diagnostics(ran.remarks, text.source)
+        if ran.absent:
+            say(f"{ran.absent}: --ask-servers starts the servers")
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPED_COLUMNS
+        click.echo(ran.to_text(columns).encode("utf-8", "backslashreplace"))
+    return Exit.OK if ran.ok else Exit.REFUSED
 
 
 def parse_assumed(given: Iterable[str]) -> dict[str, Any]:

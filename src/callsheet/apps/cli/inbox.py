@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
 def inbox(journal: Path | None, as_json: bool) -> None:
     """List what runs wait for from people: questions, and calls that need a yes; the oldest first."""
-    from callsheet.apps.cli import asks  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.cli.engines.running import refresh  # noqa: PLC0415 - as above
     from callsheet.apps.operations.outcomes import ask_json  # noqa: PLC0415 - as above
+    from callsheet.apps.wording import asks  # noqa: PLC0415 - brings the runtime
 
+    refresh(journal)
     found = _asks(journal)
     with may_stay_unread():
         if as_json:

@@ -10,7 +10,8 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_json, say, without_controls
+from callsheet.apps.cli.output import print_json, say
+from callsheet.apps.wording.values import without_controls
 
 if TYPE_CHECKING:
     from callsheet.ports.mcp.oauth.authorize import Begun

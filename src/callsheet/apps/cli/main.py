@@ -56,6 +56,7 @@ COMMANDS: dict[str, Entry] = {
     "report": Entry(f"{_HERE}.report:report", "Write a run as one HTML file.", _RUNS),
     "serve": Entry(f"{_HERE}.serve:serve", "Serve the HTTP API and the web viewer.", _RUNS),
     "lctl": Entry(f"{_HERE}.lctl.group:lctl", "Check and draw what agents hand to one another.", _RUNS),
+    "worker": Entry(f"{_HERE}.engines.worker:worker", "Carry runs on for a Temporal server.", _RUNS),
     "labels": Entry(
         f"{_HERE}.labels.group:labels", "Say whose data runs have left in files and facts.", _MORE
     ),

@@ -69,7 +69,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     """
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
     from callsheet.apps.mcp.serving import Served, serve  # noqa: PLC0415
-    from callsheet.store.library import PlanLibrary  # noqa: PLC0415
+    from callsheet.store.library import open_library  # noqa: PLC0415
 
     if token_file is not None and http is None:
         raise click.UsageError("--token-file is for --http: elsewhere nobody but the client can speak")
@@ -84,7 +84,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
         setup=setup,
         limits=limits,
         policy=options.policy_named(policy, setup),
-        library=PlanLibrary(plans_folder),
+        library=open_library(plans_folder),
         journal=journal,
         lets_clients_answer=client_answers,
         hint=options.journal_hint(recording.journal),

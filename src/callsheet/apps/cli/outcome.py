@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from callsheet.apps.cli.doubts import doubt_lines, left_lines, unanswered_lines
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.limiting import way_out
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say, without_controls
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
 from callsheet.apps.operations.outcomes import outcome_json
+from callsheet.apps.wording.doubts import doubt_lines, left_lines, unanswered_lines
+from callsheet.apps.wording.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import PolicyRefusal, Result, Status
 from callsheet.runtime.doubt import RunOutcome
@@ -59,10 +60,10 @@ def report(
 
 
 def with_way_on(error: JournalWriteFailed, run_id: str | None, hint: str) -> CallsheetError:
-    """The failure of the journal, with the command that carries the run on when it is repaired."""
-    if run_id is None:
-        return error
-    way_on = f"free space or repair the disk, then: callsheet resume {run_id}{hint}"
+    """The failure of the journal, with what to do when it is repaired: a run that it has goes on."""
+    way_on = "free space or repair the disk, then run the plan again: nothing of it has been called"
+    if run_id is not None:
+        way_on = f"free space or repair the disk, then: callsheet resume {run_id}{hint}"
     return CallsheetError([replace(d, help=way_on) for d in error.diagnostics])
 
 
@@ -98,7 +99,7 @@ def _objection_lines(objection: PolicyRefusal) -> Iterator[str]:
 
 
 def _print_asks(outcome: RunOutcome, hint: str) -> None:
-    from callsheet.apps.cli.asks import lines_of  # noqa: PLC0415 - only where people are asked
+    from callsheet.apps.wording.asks import lines_of  # noqa: PLC0415 - only where people are asked
 
     if outcome.waiting:
         say("the run waits for people:")

@@ -54,12 +54,14 @@ def report(
     --preview-redaction, and leave them out with --redact. The exit status is 1 where the chain of the run's
     events is broken, which the report tells as well.
     """
+    from callsheet.apps.cli.engines.running import refresh  # noqa: PLC0415 - brings the store
     from callsheet.runtime.reporting import MADE_BY, report_document, report_page  # noqa: PLC0415 - brings the runtime
     from callsheet.views.report.build import Showing  # noqa: PLC0415 - as above
     from callsheet.views.report.preview import preview_of  # noqa: PLC0415 - as above
 
     if as_json and output is not None and str(output) == "-":
         raise click.UsageError("--json and the page cannot both go to standard output: name a file")
+    refresh(journal, run)
     with options.open_to_read(journal) as opened:
         document = report_document(opened, run, MADE_BY, Showing(most, redact), other)
     told = preview_of(document)

@@ -13,20 +13,22 @@ import click
 from callsheet.apps.cli import limiting, options
 from callsheet.apps.cli.doubts import DECISIONS, ResolutionType
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, say, without_controls
+from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.stage import Stage
 from callsheet.apps.cli.trace import beside
+from callsheet.apps.wording.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order
 
 if TYPE_CHECKING:
     from callsheet.api.resuming import Circumstances
-    from callsheet.apps.cli.veil import Veil
+    from callsheet.apps.veil import Veil
     from callsheet.ir import Plan
     from callsheet.machine import Limits
     from callsheet.policy.model import Policy
     from callsheet.runtime.doubt import Resolution, RunOutcome
+    from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.runtime.gateway import Ports
     from callsheet.runtime.telemetry.target import OtelSettings
     from callsheet.store.journal import Journal
@@ -51,6 +53,7 @@ class Resumption:
     limits: Callable[[Limits], Limits]
     policy: Policy | None
     accepts_changed_policy: bool
+    engine: TemporalSettings | None
 
 
 _OPTIONS: tuple[options.Decorator, ...] = (
@@ -129,12 +132,22 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
     """Carry on the run that `find` finds in the journal; gives the exit status."""
     if accept_changed_policy and not policy:
         raise click.UsageError("--accept-changed-policy is about another policy: add --policy")
-    from callsheet.apps.cli.veil import Veil  # noqa: PLC0415 - brings the runtime
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+    from callsheet.apps.veil import Veil  # noqa: PLC0415 - brings the runtime
 
     with options.open_journal(journal) as opened:
         info = find(opened)
         plan = opened.plan(info.plan_hash)[0]
+        from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
+
+        there = running.settings_of(opened, info.run_id)
+        if there is not None:
+            running.check_terms(
+                opened,
+                info.run_id,
+                changes,
+                has_others=bool(model or policy or otlp or accept_changed_tools),
+            )
         job = Resumption(
             run_id=info.run_id,
             journal=opened,
@@ -148,6 +161,7 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
             limits=changes,
             policy=_policy_named(policy),
             accepts_changed_policy=accept_changed_policy,
+            engine=there,
         )
         reopens, hint = plan.order is Order.DAG, options.journal_hint(journal)
         otel = _collector_of(opened, info.run_id, otlp)
@@ -193,6 +207,10 @@ def _carry_on(job: Resumption, *, hint: str, as_json: bool, reopens: bool) -> Ex
 
 
 async def _resume(job: Resumption) -> RunOutcome:
+    if job.engine is not None:
+        from callsheet.apps.cli.engines.running import resume_there  # noqa: PLC0415 - as above
+
+        return await resume_there(job.journal, job.run_id, job.engine, job.verdict, waits=job.waits)
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415 - as above
     from callsheet.runtime.runs import Watch, resume_run  # noqa: PLC0415
 

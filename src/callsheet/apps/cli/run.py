@@ -14,24 +14,26 @@ import click
 
 from callsheet.apps.cli import limiting, options
 from callsheet.apps.cli.dry_run import Assumptions, Rules, assumptions, tell_dry_run
+from callsheet.apps.cli.engines.choice import Engine, engine
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, say
-from callsheet.apps.cli.plan.library import bound, changed_tools, other_tools
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.stage import Stage
 from callsheet.apps.cli.trace import beside
+from callsheet.apps.operations.library import bound, changed_tools, other_tools
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import Order, Plan
 from callsheet.sealing.placeholders import MASK
 
 if TYPE_CHECKING:
-    from callsheet.apps.cli.veil import Veil
     from callsheet.apps.models import Asked
     from callsheet.apps.session import Setup, Toolbox
+    from callsheet.apps.veil import Veil
     from callsheet.machine.limits import Limits
     from callsheet.policy.model import Policy
     from callsheet.runtime.doubt import RunOutcome
+    from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.runtime.runs import Launch
     from callsheet.sealing.shapes import Shapes
     from callsheet.store.journal import Journal
@@ -110,6 +112,9 @@ class Job:
     secrets: dict[str, str]
     """The inputs that are secret, which `inputs` has as well."""
     veil: Veil
+    engine: TemporalSettings | None
+    """Where the run is carried out, None for here."""
+    detaches: bool
 
 
 _OPTIONS: tuple[options.Decorator, ...] = (
@@ -123,6 +128,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     options.recording,
     limiting.limits,
     _start,
+    engine,
     beside.otlp,
     click.option(
         "--on-in-doubt",
@@ -170,6 +176,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     recording: options.Recording,
     limits: Limits,
     start: Start,
+    engine: Engine,
     otlp: str,
     on_in_doubt: str | None,
     progress: str,
@@ -192,6 +199,9 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
     if recording.no_journal and otlp:
         raise click.UsageError("--otlp reads the journal: leave --no-journal out")
+    there = engine.settings(setup.settings)
+    if there is not None and recording.no_journal:
+        raise click.UsageError("--no-journal and --engine temporal contradict each other: leave one out")
     setup = beside.with_collector(setup, otlp)
     target = setup.settings.otel.target()
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - not for --help
@@ -221,6 +231,8 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         approved=start.approved,
         secrets=held,
         veil=_veil(shapes, held, shows_all=shows_secrets),
+        engine=there,
+        detaches=engine.detaches,
     )
     hint, otel = options.journal_hint(recording.journal), setup.settings.otel
     place = None if job.journal is None else job.journal.path
@@ -230,7 +242,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
 
 def _veil(shapes: Shapes | None, held: dict[str, str], *, shows_all: bool) -> Veil:
     """What is shown of the run, without these secrets."""
-    from callsheet.apps.cli.veil import Veil  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.veil import Veil  # noqa: PLC0415 - brings the runtime
     from callsheet.sealing.known import Known  # noqa: PLC0415 - as above
     from callsheet.sealing.sealer import DECLARED  # noqa: PLC0415 - as above
 
@@ -279,6 +291,10 @@ def _carry_out(job: Job, *, hint: str, as_json: bool) -> Exit:
         if job.journal is not None:
             job.journal.close()
     place = None if job.journal is None else job.journal.path
+    if outcome is None:
+        from callsheet.apps.cli.engines.running import detached  # noqa: PLC0415 - as above
+
+        return detached(job.run_id, hint, as_json=as_json)
     warnings = to_json(job.veil.diagnostics(diagnostics), job.text.source)
     reopens = job.plan.order is Order.DAG
     outcome = job.veil.outcome(outcome)
@@ -286,12 +302,18 @@ def _carry_out(job: Job, *, hint: str, as_json: bool) -> Exit:
 
 
 def _recorded(job: Job) -> str | None:
-    """The id of the run, if it is in the journal."""
-    known = job.journal is not None and any(i.run_id == job.run_id for i in job.journal.runs(limit=100))
-    return job.run_id if known else None
+    """The id of the run, if it is in the journal, or if nobody can tell."""
+    from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
+
+    if job.journal is None:
+        return None
+    try:
+        return job.run_id if any(i.run_id == job.run_id for i in job.journal.runs(limit=100)) else None
+    except JournalError:
+        return job.run_id
 
 
-async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
+async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
     from callsheet.apps.models import asked_by  # noqa: PLC0415 - as above
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
@@ -310,7 +332,15 @@ async def _run(job: Job) -> tuple[RunOutcome, tuple[Diagnostic, ...]]:
         ports = toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
         watch = Watch(observer=job.veil.observing(job.progress.note))
         job.progress.begin()
-        if job.journal is None:
+        outcome: RunOutcome | None
+        if job.engine is not None and job.journal is not None:
+            from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
+
+            running.refuse(under_policy=policy is not None, has_secrets=bool(job.secrets))
+            outcome = await running.run_there(
+                job.plan, launch, job.journal, job.run_id, job.engine, detaches=job.detaches, waits=job.waits
+            )
+        elif job.journal is None:
             result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id)
             outcome = RunOutcome(job.run_id, result, usage=result.usage)
         else:

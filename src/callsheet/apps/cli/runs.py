@@ -11,8 +11,9 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.doubts import DECISIONS
-from callsheet.apps.cli.output import may_stay_unread, preview, print_json
+from callsheet.apps.cli.output import may_stay_unread, print_json
 from callsheet.apps.operations.runs import INTERRUPTED, STATUSES, found_runs, plan_name, run_row, shown_status
+from callsheet.apps.wording.values import preview
 
 __all__ = ["INTERRUPTED", "plan_name", "runs", "shown_status"]
 
@@ -54,6 +55,9 @@ def runs(ctx: click.Context, limit: int, status: str | None, journal: Path | Non
     The commands below verify runs, let old ones go, and carry them from journal to journal.
     """
     if ctx.invoked_subcommand is None:
+        from callsheet.apps.cli.engines.running import refresh  # noqa: PLC0415 - not for --help
+
+        refresh(journal)
         with may_stay_unread():
             _print(_rows(journal, status, limit), status, options.journal_hint(journal), as_json=as_json)
 

@@ -11,7 +11,8 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.apps.wording.values import preview
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.eventlines import event_json, event_line
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
 from callsheet.apps.operations.stories import story_json, story_of
 from callsheet.apps.operations.storylines import chain_in_words, story_lines
+from callsheet.apps.wording.events import event_json, event_line
 from callsheet.views.describe import describe_action
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ def show(run: str, with_events: bool, as_timeline: bool, journal: Path | None, a
 
     The exit status is 1 where the chain of its events is broken.
     """
+    from callsheet.apps.cli.engines.running import refresh  # noqa: PLC0415 - not for --help
+
+    refresh(journal, run)
     with options.open_to_read(journal) as opened:
         info = opened.find_run(run)
         bad = opened.verify(info.run_id)

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.eventlines import event_json, event_line
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_text, say
+from callsheet.apps.wording.events import event_json, event_line
 
 
 @click.command()

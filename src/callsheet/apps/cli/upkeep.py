@@ -10,8 +10,8 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.moments import iso
 from callsheet.apps.cli.output import may_stay_unread, print_json, say
+from callsheet.apps.wording.moments import iso
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal

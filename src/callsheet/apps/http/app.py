@@ -17,7 +17,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from callsheet.apps.cli.travel.consent import effect_json
 from callsheet.apps.hosting.revising import NeedsConsent
 from callsheet.apps.http.guard import Guard
 from callsheet.apps.http.page import Asked, Nothing, Page
@@ -26,6 +25,7 @@ from callsheet.apps.http.reading import read_body, read_query
 from callsheet.apps.http.state import State
 from callsheet.apps.http.table import PAGES
 from callsheet.apps.http.web import WEB
+from callsheet.apps.operations.ahead import effect_json
 from callsheet.diagnostics import CallsheetError
 
 _log = logging.getLogger("callsheet.http")

@@ -141,16 +141,13 @@ EXPLAINED = table(
     }
 )
 
-DRY_RUN = table(
-    {"ok": flag(), "plan": text(), "diagnostics": DIAGNOSTICS}, description="and what it would do"
-)
-
 WHY = table(
     {
         "run_id": text(),
         "variable": text(),
         "path": {"type": "array"},
         "direction": {"type": "string", "enum": ["forward", "backward"]},
+        "more": flag("whether a way leads to places that are not told of"),
         "nodes": rows(any_object()),
         "calls": rows(any_object()),
     },

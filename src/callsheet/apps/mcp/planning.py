@@ -19,8 +19,7 @@ from callsheet.apps.operations.compiling import compile_text
 from callsheet.apps.operations.creating import plan_on
 from callsheet.apps.operations.plans import listed_json, stored_json
 from callsheet.diagnostics import to_json
-from callsheet.store.library import StoredPlan, check_plan_id
-from callsheet.store.library.shelf import Listed
+from callsheet.store.library import Listed, StoredPlan, check_plan_id
 from callsheet.views.terminal import terminal_graph
 
 _WIDTH = 120

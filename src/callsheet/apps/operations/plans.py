@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from callsheet.ir import plan_hash
-from callsheet.store.library import StoredPlan
-from callsheet.store.library.shelf import Listed
+from callsheet.store.library import Listed, StoredPlan
 from callsheet.views.describe import describe_action
 
 
 def listed_json(plan: Listed) -> dict[str, Any]:
     """A plan of the library as a row of a list."""
     return {
-        **plan._asdict(),
-        "path": str(plan.path),
+        **{"path" if name == "place" else name: value for name, value in plan._asdict().items()},
         "syntax": str(plan.syntax),
         "params": [param.to_json() for param in plan.params],
     }
@@ -25,7 +23,7 @@ def stored_json(stored: StoredPlan) -> dict[str, Any]:
     plan = stored.require()
     return {
         "id": stored.id,
-        "path": str(stored.path),
+        "path": stored.place,
         "syntax": str(stored.syntax),
         "title": plan.title,
         "goal": stored.goal if stored.record is not None and stored.record.goal else plan.goal,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.cli.moments import iso
 from callsheet.apps.operations.outcomes import doubt_json
+from callsheet.apps.wording.moments import iso
 
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import DoubtfulCall
@@ -63,7 +63,9 @@ def shown_status(journal: Journal, info: RunInfo) -> str:
     from callsheet.store.place import place_of  # noqa: PLC0415 - as above
 
     if str(info.status) == "running" and not is_owned(place_of(journal.path), info.run_id):
-        return INTERRUPTED
+        from callsheet.store.elsewhere import engine_of  # noqa: PLC0415 - as above
+
+        return INTERRUPTED if engine_of(journal, info.run_id) is None else str(info.status)
     return str(info.status)
 
 

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.cli.moments import iso
-from callsheet.apps.cli.origin import Origin, origin_of
-from callsheet.apps.cli.output import preview
 from callsheet.apps.operations.outcomes import ask_json, doubt_json
 from callsheet.apps.operations.runs import INTERRUPTED, plan_name, shown_status
+from callsheet.apps.wording.moments import iso
+from callsheet.apps.wording.origin import Origin, origin_of
+from callsheet.apps.wording.values import preview
 
 if TYPE_CHECKING:
-    from callsheet.apps.cli.account import Account, LateAnswer, StepAccount
     from callsheet.ir import Step
     from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store.journal import Journal
     from callsheet.store.reader import BadEvent, RunInfo
+    from callsheet.trace.account import Account, LateAnswer, StepAccount
 
 _ENDINGS = ("failed", "refused", "cancelled")
 """How a run may end with calls under way."""
@@ -51,9 +51,9 @@ def story_of(journal: Journal, info: RunInfo, bad: BadEvent | None = None) -> St
 
     Raises JournalError (JRN012, JRN015, JRN020) where its events cannot be read.
     """
-    from callsheet.apps.cli.account import account_of  # noqa: PLC0415 - brings the store
     from callsheet.runtime.doubt import doubtful_calls, unanswered_calls  # noqa: PLC0415 - brings the runtime
     from callsheet.runtime.inbox import asks_of  # noqa: PLC0415 - as above
+    from callsheet.trace.account import account_of  # noqa: PLC0415 - brings the store
 
     plan = journal.plan(info.plan_hash)[0]
     account = account_of(plan, journal.events(info.run_id), lambda name: journal.plan(name)[0])

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from callsheet.apps.cli.doubts import doubt_lines, left_lines, unanswered_lines
-from callsheet.apps.cli.moments import iso
-from callsheet.apps.cli.output import preview, seconds
 from callsheet.apps.operations.runs import INTERRUPTED
+from callsheet.apps.wording.doubts import doubt_lines, left_lines, unanswered_lines
+from callsheet.apps.wording.moments import iso
+from callsheet.apps.wording.values import preview, seconds
 from callsheet.views.columns import cut, pad
 from callsheet.views.describe import describe_action
 
 if TYPE_CHECKING:
-    from callsheet.apps.cli.account import Account, LateAnswer, StepAccount
     from callsheet.apps.operations.stories import Story
     from callsheet.store.reader import BadEvent
+    from callsheet.trace.account import Account, LateAnswer, StepAccount
 
 _ACTION_WIDTH = 36
 _MOST_CUTS = 3
@@ -114,7 +114,7 @@ def _doubts(story: Story, hint: str) -> Iterator[str]:
 
 
 def _asks(story: Story, hint: str) -> Iterator[str]:
-    from callsheet.apps.cli.asks import lines_of  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.wording.asks import lines_of  # noqa: PLC0415 - brings the runtime
 
     for ask in story.asks:
         yield ""

@@ -12,6 +12,7 @@ from callsheet.ir import Plan, Step
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.labels import Label
 from callsheet.passes.verify.answers import last_values
+from callsheet.passes.verify.bits import MOST_BITS, told_bits
 from callsheet.passes.verify.labels import Labels, labels_of
 from callsheet.passes.verify.left import NOTHING_LEFT, Left
 from callsheet.passes.verify.standing import AT_THE_START, Standing
@@ -68,6 +69,9 @@ def verify(
     with collector_rests(len(plan.steps) >= _LARGE):
         subject = subject_of(plan, judge, inputs or {}, parameters or {}, standing, left)
         labels = labels_of(subject)
+        bits = told_bits(labels)
+        if bits > MOST_BITS:
+            labels = labels_of(subject, every_bit=True)
         violations = list(structural(subject))
         found: list[_Found] = []
         obligations: dict[Obligation, None] = {}
@@ -77,9 +81,20 @@ def verify(
                 _approvals(number, call, judgement, found, obligations, can_ask=can_ask)
                 obligations.update(dict.fromkeys(judgement.obligations))
         found += [_Found(n, said) for n in last_values(subject) for said in _implied(labels, n)]
-        violations += _told(labels, found)
+        violations += _told(labels, found if bits <= MOST_BITS else [_of_bits(one, bits) for one in found])
         steps = tuple(_explained(labels, number) for number in range(len(plan.steps)))
     return Verdict(tuple(violations), tuple(obligations), steps)
+
+
+def _of_bits(found: _Found, bits: int) -> _Found:
+    """What speaks against a step because too many single bits would be told, with that as what to change."""
+    if found.objection.rule is not Rule.IMPLICIT:
+        return found
+    way_out = (
+        f"{bits} steps ask whether private data is empty or fails, and the plan may tell {MOST_BITS} such "
+        "bits: ask less, or do this before"
+    )
+    return found._replace(objection=found.objection._replace(help=way_out))
 
 
 def _left(subject: Subject) -> Iterator[int]:

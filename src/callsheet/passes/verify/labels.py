@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 from callsheet.ir import Call, Order, Respond
 from callsheet.ir.control import decides
-from callsheet.ir.labels import LITERAL, Label
+from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.values import Kind
 from callsheet.passes.verify.views import call_views, tool_of
 from callsheet.policy.builtins import PUBLIC_WORLD, Traits, fold
+from callsheet.policy.judge import unasked
 from callsheet.policy.model import Implicit
 
 
@@ -33,6 +34,8 @@ class Labels:
     results: list[Label]
     present: list[Label]
     """What decides whether there is a result, by the number of the step."""
+    every_bit: bool = False
+    """Whether single bits count wherever they fall."""
 
     def seen(self, step: int, names: Iterable[str]) -> Label:
         """The join of what a step sees under these names."""
@@ -79,7 +82,7 @@ class Labels:
         """Whether one bit counts here: in a strict policy, and where it is told repeatedly."""
         subject = self.subject
         is_strict = subject.judge.policy.implicit is Implicit.STRICT
-        return is_strict or bool(subject.control.in_cycle[step])
+        return self.every_bit or is_strict or bool(subject.control.in_cycle[step])
 
     def way(self, step: int) -> Label:
         """What decides whether the step's action is done."""
@@ -101,13 +104,13 @@ class Labels:
         return self.way(step).join(self.results[step] if self.counts(step) else self.present[step])
 
 
-def labels_of(subject: Subject) -> Labels:
-    """Propagate the labels of a plan until nothing changes."""
+def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
+    """Propagate the labels of a plan until nothing changes; with `every_bit` as a strict policy has it."""
     web = subject.web
     count = len(subject.flow.successors)
     nothing = [LITERAL] * count
     values = [LITERAL] * len(web.values)
-    labels = Labels(subject, values, list(values), list(nothing), nothing, list(nothing))
+    labels = Labels(subject, values, list(values), list(nothing), nothing, list(nothing), every_bit)
     for number, decided in subject.standing.ways.items():
         labels.ways[number] = decided
     _Propagation(labels).go()
@@ -249,7 +252,9 @@ class _Propagation:
         traits = judge.traits(tool)
         data = judge.policy.planner.join(labels.seen(number, subject.readings[number].arguments))
         if fold(tool) == "ASK_HUMAN":
-            return self._source(number).join(way)
+            around = subject.surroundings(lambda name: labels.label_of(number, name))
+            unanswered = join(unasked(call) for call in call_views(step, around, LITERAL))
+            return self._source(number).join(unanswered).join(way)
         result = self._source(number).join(data).join(way)
         result = result.join(labels.seen(number, subject.accesses[number].reads))
         if traits is not None and traits.composes and not result.is_public:

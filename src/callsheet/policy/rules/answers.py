@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from callsheet.policy.builtins import ANSWERS, Traits
-from callsheet.policy.calls import CallView, Hole, Part, Rule
+from callsheet.policy.calls import Argument, CallView, Hole, Part, Rule
 from callsheet.policy.links import carries_data, hosts_named, images
 from callsheet.policy.rules.base import Check, Notes, Setting, is_nameless, leaves, texts
 
@@ -47,9 +47,15 @@ def parts_of(call: CallView) -> list[Part]:
             parts.append(" " if is_nameless(argument) else "\n")
         for leaf in leaves(argument):
             parts.extend(leaf.parts)
-            if leaf is not argument:
+            if leaf is not argument and not _is_open(leaf):
                 parts.append(" ")
     return parts
+
+
+def _is_open(member: Argument) -> bool:
+    """Whether a member of a list ends as an address does that is to go on: programs read past its quote."""
+    end = member.parts[-1] if member.parts else ""
+    return isinstance(end, str) and end.endswith(("=", "?", "&", "#"))
 
 
 def _tells_by_image(setting: Setting, call: CallView) -> bool:

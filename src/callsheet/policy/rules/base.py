@@ -127,6 +127,16 @@ def texts(argument: Argument) -> Iterator[str]:
         yield "".join(known(part) for part in leaf.parts)
 
 
+def own_texts(argument: Argument) -> Iterator[str]:
+    """The texts in an argument that the plan itself says: written in it, or made of that alone."""
+    for leaf in leaves(argument):
+        yield "".join(part if isinstance(part, str) else _own(part) for part in leaf.parts)
+
+
+def _own(hole: Hole) -> str:
+    return hole.text if hole.text is not None and hole.label == LITERAL else ""
+
+
 def known(part: Part, unknown: str = "") -> str:
     """The text of a part, or what is to stand for it where it is not known."""
     if isinstance(part, Hole):

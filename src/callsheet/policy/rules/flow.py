@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from callsheet.ir.labels import MODEL, USER, Label
 from callsheet.policy.audiences import NOBODY_KNOWN
@@ -80,12 +80,12 @@ def receivers(setting: Setting, traits: Traits, call: CallView) -> Iterator[tupl
 
 def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[tuple[str, frozenset[str]]]:
     assert traits.audience is not None
-    named = {traits.audience.casefold(), *_RECIPIENTS}
+    named = {_recipient(traits.audience), *_RECIPIENTS}
     seen = False
-    for argument in call.arguments:
-        if is_nameless(argument):
-            yield "outside", NOBODY_KNOWN
-        if argument.name.casefold() not in named:
+    if any(is_nameless(argument) for argument in call.arguments):
+        yield "outside", NOBODY_KNOWN
+    for argument in _members(call.arguments):
+        if _recipient(argument.name) not in named:
             continue
         seen = seen or argument.name.casefold() == traits.audience.casefold()
         for leaf in leaves(argument):
@@ -95,6 +95,18 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[tu
                 yield from setting.audiences.of_recipients(leaf.text, traits.trusted_audience)
     if not seen:
         yield "recipients that the call does not name", NOBODY_KNOWN
+
+
+def _members(arguments: Iterable[Argument]) -> Iterator[Argument]:
+    """The arguments and all that stands in them: recipients may be named in headers as well."""
+    for argument in arguments:
+        yield argument
+        yield from _members(argument.items)
+
+
+def _recipient(name: str) -> str:
+    """A name as recipients are known by: headers write it with a hyphen."""
+    return name.casefold().replace("-", "_")
 
 
 def _flow(

@@ -2,9 +2,11 @@
 
 from callsheet.store.library.goals import GoalMatch, GoalMatches, find_by_goal, tool_differences
 from callsheet.store.library.ids import check_plan_id, new_plan_id
+from callsheet.store.library.opening import open_library
 from callsheet.store.library.params import Param, ParamKind, bind, fitted, free_variables, read_params
 from callsheet.store.library.record import VersionRecord
-from callsheet.store.library.shelf import Listed, PlanLibrary, StoredPlan, default_plans_folder
+from callsheet.store.library.shelf import PlanLibrary, default_plans_folder
+from callsheet.store.library.stored import Listed, StoredPlan
 
 __all__ = [
     "GoalMatch",
@@ -22,6 +24,7 @@ __all__ = [
     "fitted",
     "free_variables",
     "new_plan_id",
+    "open_library",
     "read_params",
     "tool_differences",
 ]

@@ -1,19 +1,131 @@
-"""Files of one folder that appear whole or not at all, and a lock over the folder.
+"""The texts that a library is made of: named files that appear whole or not at all, and a lock over them.
 
-In: names that are safe already, and texts. Out: files; OSError as the system raises it. A symbolic
-link in the folder is never followed.
+In: names that are safe already, of one folder or of a folder in it (`triage.ltp`, `.versions/triage/1.json`),
+and texts. Out: bytes; OSError for what cannot be done. `FolderFiles` keeps them in a folder, where a symbolic
+link is never followed.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import stat
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Protocol
 
 _MOST_BYTES = 100_000_000
+
+
+class Files(Protocol):
+    """Where the texts of a library stand. Every method raises OSError where that cannot be reached."""
+
+    @property
+    def address(self) -> str:
+        """What messages call all of it: a folder, or the address of a store."""
+        ...
+
+    def place(self, name: str) -> str:
+        """What messages call a file."""
+        ...
+
+    def names(self, folder: str = "") -> list[str]:
+        """The names of the files of a folder, in order; none where there is no folder."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file; raises FileNotFoundError where there is none."""
+        ...
+
+    def write(self, name: str, text: str) -> None:
+        """Put a file in its place in one step; it lasts when this returns."""
+        ...
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files; those that are not there are gone already."""
+        ...
+
+    def remove_folder(self, folder: str) -> None:
+        """Remove all files of a folder."""
+        ...
+
+    def move(self, old: str, new: str) -> None:
+        """Give a file another name, in place of what has that name."""
+        ...
+
+    def move_folder(self, old: str, new: str) -> None:
+        """Give all files of a folder to another one that has none; nothing where there are none."""
+        ...
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep other writers out."""
+        ...
+
+
+class FolderFiles:
+    """Files of a folder, which is made by the first change."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def address(self) -> str:
+        """The folder's path."""
+        return str(self.folder)
+
+    def place(self, name: str) -> str:
+        """The path of a file."""
+        return str(self.folder / name)
+
+    def names(self, folder: str = "") -> list[str]:
+        """The names of the plain files of a folder, in order."""
+        return list(file_names(self.folder / folder))
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a plain file of at most 100 MB."""
+        return read_file(self.folder / name)
+
+    def write(self, name: str, text: str) -> None:
+        """Put a file in its place, in folders that are made if need be."""
+        path = self.folder / name
+        self._make(path.parent)
+        write_file(path, text)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files."""
+        for name in names:
+            (self.folder / name).unlink(missing_ok=True)
+        sync_folder(self.folder)
+
+    def remove_folder(self, folder: str) -> None:
+        """Remove a folder with what is in it."""
+        path = self.folder / folder
+        if path.exists():
+            shutil.rmtree(path)
+            sync_folder(path.parent)
+
+    def move(self, old: str, new: str) -> None:
+        """Give a file another name."""
+        os.replace(self.folder / old, self.folder / new)
+        sync_folder(self.folder)
+
+    def move_folder(self, old: str, new: str) -> None:
+        """Give a folder another name."""
+        if (self.folder / old).exists():
+            os.replace(self.folder / old, self.folder / new)
+            sync_folder((self.folder / new).parent)
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep others out of a change of the folder, which is made if it is not there."""
+        return locked(self.folder)
+
+    def _make(self, folder: Path) -> None:
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        for each in reversed(missing):
+            sync_folder(each.parent)
 
 
 @contextmanager

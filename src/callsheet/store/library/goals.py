@@ -19,7 +19,8 @@ from typing import TypeAlias
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.calling import called_names
 from callsheet.store.library.params import Param
-from callsheet.store.library.shelf import PlanLibrary, Purpose, StoredPlan
+from callsheet.store.library.shelf import PlanLibrary
+from callsheet.store.library.stored import Purpose, StoredPlan
 
 PinOf: TypeAlias = "Callable[[str], str | None]"
 """The hash of the declaration of the tool of a name; "" for one without, None where there is no tool."""

@@ -3,7 +3,8 @@
 In: an id, or the beginning of one that no other plan shares, and `@N` where an earlier version is meant;
 plans. Out: stored plans, or CallsheetError with a PLN code. Each save adds a version; the newest stands in
 the folder itself. Files rather than rows: a plan is changed in an editor and reviewed in a
-pull request, and its folder may be one of a project.
+pull request, and its folder may be one of a project. A fleet may keep the same files in a store that all of
+it reaches.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.frontends.spelling import Syntax, format_as, read_as
-from callsheet.frontends.values import ParseResult
 from callsheet.ir import JSON, Order, Plan
 from callsheet.ir.calling import called_names
-from callsheet.store.library.files import file_names, locked, read_file, sync_folder, write_file
+from callsheet.store.library.files import Files, FolderFiles
 from callsheet.store.library.ids import check_plan_id, new_plan_id
 from callsheet.store.library.params import Param, fitted
 from callsheet.store.library.record import VersionRecord, hash_of
+from callsheet.store.library.refusals import another, broken, taken, unknown
+from callsheet.store.library.stored import Imported, Listed, Purpose, StoredPlan, goal_of
 from callsheet.store.library.versions import Versions
 
 _SUFFIXES = {Syntax.DAG: ".json", Syntax.LTP: ".ltp", Syntax.MICRO: ".micro"}
@@ -43,111 +44,36 @@ def default_plans_folder() -> Path:
     return Path(user_data_dir("callsheet", appauthor=False)) / "plans"
 
 
-class Listed(NamedTuple):
-    """A plan as a list shows it; `steps` is None where its text has errors."""
-
-    id: str
-    path: Path
-    syntax: Syntax
-    title: str | None
-    goal: str | None
-    steps: int | None
-    version: int | None = None
-    is_edited: bool = False
-    params: tuple[Param, ...] = ()
-
-
-class Imported(NamedTuple):
-    """A plan that is in the library now: how many versions were new, and how many it has."""
-
-    id: str
-    added: int
-    versions: int
-
-
-class Purpose(NamedTuple):
-    """What a plan is for, and when that was said: a wall time in seconds since 1970."""
-
-    id: str
-    goal: str
-    saved: float
-
-
-@dataclass(frozen=True, slots=True)
-class StoredPlan:
-    """A plan of the library: its text as it stands in its file, and what was read from it.
-
-    `record` is the version that it was loaded from: the newest one, or an earlier one that was named;
-    None for a file that was put there by hand. `is_edited` says that the file has changed since.
-    """
-
-    id: str
-    path: Path
-    syntax: Syntax
-    result: ParseResult
-    record: VersionRecord | None = None
-    is_edited: bool = False
-
-    @property
-    def name(self) -> str:
-        """The plan as a command names it: its id, and the version if there is one."""
-        return self.id if self.record is None else f"{self.id}@{self.record.version}"
-
-    @property
-    def version(self) -> int | None:
-        """The number of the version, None where there is none."""
-        return None if self.record is None else self.record.version
-
-    @property
-    def params(self) -> tuple[Param, ...]:
-        """The variables that a run is to be given."""
-        return () if self.record is None else self.record.params
-
-    @property
-    def tools(self) -> Mapping[str, str | None]:
-        """What is known of the tools that the plan was saved for, by name: the hash of the declaration.
-
-        That is "" for one that had none, None for one that was not reachable.
-        """
-        return {} if self.record is None or self.record.tools is None else self.record.tools
-
-    @property
-    def compiled(self) -> Mapping[str, JSON] | None:
-        """What a compiler has told of how it made the plan."""
-        return None if self.record is None else self.record.compiled
-
-    @property
-    def goal(self) -> str | None:
-        """The goal that the plan was saved for, else its own, else its title."""
-        said = None if self.record is None else self.record.goal
-        return said or _goal_of(self.result)
-
-    @property
-    def text(self) -> str:
-        """The text of the file."""
-        return self.result.source.text
-
-    def require(self) -> Plan:
-        """The plan, under its id; raises CallsheetError with all that is wrong with its text."""
-        return replace(self.result.require(), id=self.id)
-
-
 class PlanLibrary:
     """The plans of one folder. The folder is made by the first plan that is saved."""
 
     def __init__(
-        self, folder: str | os.PathLike[str] | None = None, *, clock: Callable[[], float] = time.time
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        files: Files | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self.folder = default_plans_folder() if folder is None else Path(folder)
+        self._files = files or FolderFiles(default_plans_folder() if folder is None else Path(folder))
         self._clock = clock
-        self._versions = Versions(self.folder)
+        self._versions = Versions(self._files)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the plans; None where they are in a store."""
+        return self._files.folder if isinstance(self._files, FolderFiles) else None
+
+    @property
+    def address(self) -> str:
+        """Where the plans are, as messages say it: a folder, or the address of a store."""
+        return self._files.address
 
     # ------------------------------------------------------------ looking
 
     def ids(self) -> tuple[str, ...]:
         """The ids of all plans, in order; raises CallsheetError (PLN004) for a folder that cannot be read."""
         with self._readable():
-            return tuple(dict.fromkeys(plan_id for plan_id, _, _ in self._files()))
+            return tuple(dict.fromkeys(plan_id for plan_id, _, _ in self._plans()))
 
     def list(self) -> list[Listed]:
         """All plans, in the order of their ids; one whose text has errors is listed too."""
@@ -167,10 +93,10 @@ class PlanLibrary:
             return near[0]
         if near:
             shown = ", ".join(near[:3]) + (", …" if len(near) > 3 else "")
-            raise _unknown(f"more than one plan begins with {text}: {shown}", "give more of the id")
+            raise unknown(f"more than one plan begins with {text}: {shown}", "give more of the id")
         similar = did_you_mean(text, known)
         way_out = f"did you mean {' or '.join(similar)}?" if similar else "`callsheet plan list` lists them"
-        raise _unknown(f"there is no plan {text} in {self.folder}", way_out)
+        raise unknown(f"there is no plan {text} in {self.address}", way_out)
 
     def load(self, text: str) -> StoredPlan:
         """The plan of an id or of the beginning of one, read as its suffix says; `ID@N` is version N of it.
@@ -183,8 +109,8 @@ class PlanLibrary:
         if at:
             with self._readable():
                 record = self._versions.read(plan_id, _number(text, number))
-            path = self._versions.path(plan_id, record.version)
-            return StoredPlan(plan_id, path, record.syntax, record.parsed(), record)
+            place = self._versions.place(plan_id, record.version)
+            return StoredPlan(plan_id, place, record.syntax, record.parsed(), record)
         with self._readable():
             record = self._versions.newest(plan_id)
         stored = self._current(plan_id, () if record is None else record.params)
@@ -207,7 +133,7 @@ class PlanLibrary:
         for plan_id in self.ids():
             try:
                 record = self._versions.newest(plan_id)
-                goal = None if record is None else record.goal or _goal_of(record.parsed())
+                goal = None if record is None else record.goal or goal_of(record.parsed())
                 goal = goal if record is not None else self._current(plan_id).goal
             except (CallsheetError, OSError):
                 continue
@@ -218,17 +144,18 @@ class PlanLibrary:
     def _current(self, plan_id: str, params: Iterable[Param] = ()) -> StoredPlan:
         """The plan as it stands in its file; in Micro-CLI a bare word may be one of the parameters."""
         with self._readable():
-            files = [(path, syntax) for name, path, syntax in self._files() if name == plan_id]
+            files = [(name, syntax) for each, name, syntax in self._plans() if each == plan_id]
             if len(files) != 1:
-                names = " and ".join(path.name for path, _ in files) or "nothing"
-                raise _broken(f"{self.folder} has {names} for the plan {plan_id}", "leave one file of them")
-            ((path, syntax),) = files
+                names = " and ".join(name for name, _ in files) or "nothing"
+                raise broken(f"{self.address} has {names} for the plan {plan_id}", "leave one file of them")
+            ((name, syntax),) = files
+            place = self._files.place(name)
             try:
-                found = read_file(path).decode("utf-8-sig", "surrogatepass")
+                found = self._files.read(name).decode("utf-8-sig", "surrogatepass")
             except UnicodeDecodeError as error:
-                raise _broken(f"{path} is not UTF-8 text (byte {error.start})", "repair the file") from error
-        names = [param.name for param in params]
-        return StoredPlan(plan_id, path, syntax, read_as(syntax, found, str(path), variables=names))
+                raise broken(f"{place} is not UTF-8 text (byte {error.start})", "repair the file") from error
+        variables = [param.name for param in params]
+        return StoredPlan(plan_id, place, syntax, read_as(syntax, found, place, variables=variables))
 
     # ------------------------------------------------------------ changing
 
@@ -263,7 +190,7 @@ class PlanLibrary:
             known = self.ids()
             name = new_plan_id(plan.title or plan.goal or "", known) if given is None else given
             if name in known and not replaces:
-                raise _taken(name, "take another id, or replace it: --replace")
+                raise taken(name, "take another id, or replace it: --replace")
             spelling, content = _written(plan, name, text, syntax)
             before = self._adopted(name) if name in known else None
             record = VersionRecord(
@@ -283,9 +210,9 @@ class PlanLibrary:
 
     def _put(self, name: str, record: VersionRecord, *, is_new: bool) -> None:
         """Write the text of a version in its place and, if it is new, the version itself."""
-        path = self.folder / f"{name}{_SUFFIXES[record.syntax]}"
-        write_file(path, record.text)
-        self._remove(other for other in self._paths(name) if other != path)
+        file = f"{name}{_SUFFIXES[record.syntax]}"
+        self._files.write(file, record.text)
+        self._files.remove(other for other in self._names(name) if other != file)
         if is_new:
             self._versions.write(name, record)
 
@@ -351,11 +278,11 @@ class PlanLibrary:
             return
         for one, other in zip(here, records, strict=False):
             if replace(one, id=other.id) != other:
-                raise _another(name, f"version {one.version} differs")
+                raise another(name, f"version {one.version} differs")
         if not here:
-            raise _another(name, "its file was put there by hand and has no versions")
+            raise another(name, "its file was put there by hand and has no versions")
         if len(records) > len(here) and self.load(name).is_edited:
-            raise _another(name, f"its file has changed since version {here[-1].version}")
+            raise another(name, f"its file has changed since version {here[-1].version}")
 
     def delete(self, text: str) -> str:
         """Remove the plan of an id or of the beginning of one with all its versions; its runs stay.
@@ -364,7 +291,7 @@ class PlanLibrary:
         """
         with self._writable():
             name = self.find(text)
-            self._remove(self._paths(name))
+            self._files.remove(self._names(name))
             self._versions.remove(name)
         return name
 
@@ -379,62 +306,56 @@ class PlanLibrary:
             if stored.id == new:
                 return stored
             if new in self.ids():
-                raise _taken(new, "take another id, or delete that plan first")
-            path = self.folder / f"{new}{_SUFFIXES[stored.syntax]}"
+                raise taken(new, "take another id, or delete that plan first")
+            suffix = _SUFFIXES[stored.syntax]
             self._versions.move(stored.id, new)
             if stored.syntax is Syntax.DAG:
                 text = format_as(Syntax.DAG, replace(stored.require(), id=new))
-                write_file(path, text)
-                self._remove([stored.path])
+                self._files.write(f"{new}{suffix}", text)
+                self._files.remove([f"{stored.id}{suffix}"])
                 self._adopted(new)
             else:
-                os.replace(stored.path, path)
-                sync_folder(self.folder)
+                self._files.move(f"{stored.id}{suffix}", f"{new}{suffix}")
         return self.load(new)
 
     # ------------------------------------------------------------ files
 
-    def _files(self) -> Iterator[tuple[str, Path, Syntax]]:
-        """The files that are plans: id, path, spelling."""
-        for name in file_names(self.folder):
+    def _plans(self) -> Iterator[tuple[str, str, Syntax]]:
+        """The files that are plans: id, name, spelling."""
+        for name in self._files.names():
             stem, dot, suffix = name.rpartition(".")
             syntax = _SYNTAXES.get(dot + suffix)
             if syntax is None:
                 continue
             try:
-                yield check_plan_id(stem), self.folder / name, syntax
+                yield check_plan_id(stem), name, syntax
             except CallsheetError:
                 continue  # a file that is not ours
 
-    def _paths(self, plan_id: str) -> list[Path]:
-        return [path for name, path, _ in self._files() if name == plan_id]
-
-    def _remove(self, paths: Iterator[Path] | list[Path]) -> None:
-        for path in list(paths):
-            path.unlink(missing_ok=True)
-        sync_folder(self.folder)
+    def _names(self, plan_id: str) -> list[str]:
+        return [name for each, name, _ in self._plans() if each == plan_id]
 
     def _listed(self, plan_id: str) -> Listed:
         try:
             stored = self.load(plan_id)
         except CallsheetError:
-            return Listed(plan_id, self.folder / plan_id, Syntax.DAG, None, None, None)
+            return Listed(plan_id, self._files.place(plan_id), Syntax.DAG, None, None, None)
         plan = stored.result.plan
         part = plan or stored.result.partial
         goal = part.goal if stored.record is None else stored.record.goal or part.goal
         count = None if plan is None else len(plan.steps)
         more = stored.version, stored.is_edited, stored.params
-        return Listed(plan_id, stored.path, stored.syntax, part.title, goal, count, *more)
+        return Listed(plan_id, stored.place, stored.syntax, part.title, goal, count, *more)
 
     @contextmanager
     def _writable(self) -> Generator[None]:
         try:
-            with locked(self.folder):
+            with self._files.locked():
                 yield
         except OSError as error:
             said = error.strerror or str(error)
-            raise _broken(
-                f"the plans in {self.folder} cannot be changed: {said}", "name another folder: --plans DIR"
+            raise broken(
+                f"the plans in {self.address} cannot be changed: {said}", "name another folder: --plans DIR"
             ) from error
 
     @contextmanager
@@ -443,8 +364,8 @@ class PlanLibrary:
             yield
         except OSError as error:
             said = error.strerror or str(error)
-            raise _broken(
-                f"the plans in {self.folder} cannot be read: {said}", "name another folder: --plans DIR"
+            raise broken(
+                f"the plans in {self.address} cannot be read: {said}", "name another folder: --plans DIR"
             ) from error
 
 
@@ -455,11 +376,6 @@ def _written(plan: Plan, name: str, text: str | None, syntax: Syntax | None) -> 
     if text is not None and (syntax is Syntax.LTP or syntax is Syntax.MICRO):
         return syntax, text if text.endswith("\n") else f"{text}\n"
     return Syntax.LTP, format_as(Syntax.LTP, plan)
-
-
-def _goal_of(result: ParseResult) -> str | None:
-    part = result.plan or result.partial
-    return part.goal or part.title
 
 
 def _still_read(before: VersionRecord | None, plan: Plan) -> tuple[Param, ...]:
@@ -485,23 +401,3 @@ def _number(text: str, number: str) -> int:
 def _sayable(text: str | None) -> str | None:
     """A text as UTF-8 can have it."""
     return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _unknown(message: str, way_out: str) -> CallsheetError:
-    return CallsheetError.single("PLN002", message, help=way_out)
-
-
-def _taken(name: str, way_out: str) -> CallsheetError:
-    return CallsheetError.single("PLN003", f"there is a plan {name} already", help=way_out)
-
-
-def _another(name: str, why: str) -> CallsheetError:
-    return CallsheetError.single(
-        "PLN027",
-        f"the plan {name} is another one here: {why}",
-        help=f"import it under another id: --as {name}-2",
-    )
-
-
-def _broken(message: str, way_out: str) -> CallsheetError:
-    return CallsheetError.single("PLN004", message, help=way_out)

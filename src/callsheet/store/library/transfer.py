@@ -12,7 +12,8 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir.strict_json import read_json
 from callsheet.store.library.ids import check_plan_id
 from callsheet.store.library.record import VersionRecord, digest, hash_of, layed_out
-from callsheet.store.library.shelf import Imported, PlanLibrary
+from callsheet.store.library.shelf import PlanLibrary
+from callsheet.store.library.stored import Imported
 
 _FORMAT = 1
 _KIND = "plans"

@@ -1,19 +1,16 @@
-"""The versions of plans as files: `.versions/ID/N.json` beside the plans, each written once.
+"""The versions of plans: `.versions/ID/N.json` beside the plans, each written once.
 
 In: ids that are safe already, records. Out: records; CallsheetError (PLN004, PLN021); OSError as the
-system raises it. Who writes holds the lock of the library.
+files raise it. Who writes holds the lock of the library.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-from pathlib import Path
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.store.library.files import file_names, read_file, sync_folder, write_file
+from callsheet.store.library.files import Files
 from callsheet.store.library.record import VersionRecord, layed_out
 
 _FOLDER = ".versions"
@@ -21,14 +18,14 @@ _NAME = re.compile(r"([1-9][0-9]{0,8})\.json", re.ASCII)
 
 
 class Versions:
-    """The versions of the plans of one folder."""
+    """The versions of the plans among some files."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder / _FOLDER
+    def __init__(self, files: Files) -> None:
+        self._files = files
 
     def numbers(self, plan_id: str) -> list[int]:
         """The numbers of the versions of a plan, in order."""
-        found = (_NAME.fullmatch(name) for name in file_names(self._folder / plan_id))
+        found = (_NAME.fullmatch(name) for name in self._files.names(f"{_FOLDER}/{plan_id}"))
         return sorted(int(match[1]) for match in found if match is not None)
 
     def newest(self, plan_id: str) -> VersionRecord | None:
@@ -40,45 +37,42 @@ class Versions:
         """All versions of a plan, in order."""
         return tuple(self.read(plan_id, number) for number in self.numbers(plan_id))
 
-    def path(self, plan_id: str, number: int) -> Path:
-        """The file of a version."""
-        return self._folder / plan_id / f"{number}.json"
+    def place(self, plan_id: str, number: int) -> str:
+        """Where a version stands, in words."""
+        return self._files.place(name_of(plan_id, number))
 
     def read(self, plan_id: str, number: int) -> VersionRecord:
         """One version; raises CallsheetError: PLN021 where there is none, PLN004 where it is damaged."""
-        path = self.path(plan_id, number)
         try:
-            return VersionRecord.from_json(json.loads(read_file(path).decode("utf-8", "surrogatepass")))
+            data = self._files.read(name_of(plan_id, number))
+            return VersionRecord.from_json(json.loads(data.decode("utf-8", "surrogatepass")))
         except FileNotFoundError:
             raise _no_such(plan_id, number, self.numbers(plan_id)) from None
         except (ValueError, RecursionError, CallsheetError) as error:
             raise CallsheetError.single(
                 "PLN004",
-                f"{path} cannot be used: {error}",
+                f"{self.place(plan_id, number)} cannot be used: {error}",
                 help="put the file back as it was, or remove it: the version is lost then",
             ) from error
 
     def write(self, plan_id: str, record: VersionRecord) -> None:
         """Add a version."""
-        path = self.path(plan_id, record.version)
-        if not path.parent.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            sync_folder(self._folder.parent)
-            sync_folder(self._folder)
-        write_file(path, layed_out(record.to_json()))
+        self._files.write(name_of(plan_id, record.version), layed_out(record.to_json()))
 
     def remove(self, plan_id: str) -> None:
         """Remove all versions of a plan."""
-        if (self._folder / plan_id).exists():
-            shutil.rmtree(self._folder / plan_id)
-            sync_folder(self._folder)
+        self._files.remove_folder(f"{_FOLDER}/{plan_id}")
 
     def move(self, old: str, new: str) -> None:
-        """Give the versions of a plan to another id, which has none."""
-        if (self._folder / old).exists():
-            self.remove(new)  # of a plan that somebody has taken out by hand
-            os.replace(self._folder / old, self._folder / new)
-            sync_folder(self._folder)
+        """Give the versions of a plan, if it has any, to another id; those of one taken out by hand go."""
+        if self.numbers(old):
+            self.remove(new)
+            self._files.move_folder(f"{_FOLDER}/{old}", f"{_FOLDER}/{new}")
+
+
+def name_of(plan_id: str, number: int) -> str:
+    """The name of the file of a version."""
+    return f"{_FOLDER}/{plan_id}/{number}.json"
 
 
 def _no_such(plan_id: str, number: int, known: list[int]) -> CallsheetError:

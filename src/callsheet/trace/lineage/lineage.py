@@ -17,7 +17,7 @@ from callsheet.ir import JSON, Step
 from callsheet.machine import Awaited, Machine, Program
 from callsheet.machine.keys import parse_key
 from callsheet.machine.program import StepCode
-from callsheet.store.events import decode_intents
+from callsheet.store.events import decode_many_intents
 from callsheet.trace.lineage.reads import Reads, reads_of
 
 NONE = -1
@@ -159,9 +159,16 @@ class Lineage:
         )
 
     def renumber(self, seqs: Mapping[int, int]) -> None:
-        """Give visits and writes the numbers of their events in another run, which has done the same."""
-        self.visits = [visit._replace(seq=seqs.get(visit.seq, visit.seq)) for visit in self.visits]
-        self.writes = [write._replace(seq=seqs.get(write.seq, write.seq)) for write in self.writes]
+        """Give visits and writes the numbers of their events in another run, which has done the same.
+
+        `seqs` holds those that are not the same there.
+        """
+        self.visits = [
+            visit._replace(seq=seqs[visit.seq]) if visit.seq in seqs else visit for visit in self.visits
+        ]
+        self.writes = [
+            write._replace(seq=seqs[write.seq]) if write.seq in seqs else write for write in self.writes
+        ]
 
     def forget(self) -> None:
         """Let go of what was found out: more has happened since."""
@@ -216,10 +223,12 @@ class Lineage:
     @cached_property
     def left(self) -> dict[str, int]:
         """The events at which calls left last, by key."""
+        firsts = [first for first, _ in self.intents]
+        told = decode_many_intents([data for _, data in self.intents])
         found = {
             key: seq
-            for first, data in self.intents
-            for seq, (key, _) in enumerate(decode_intents(data), first + 1)
+            for first, left in zip(firsts, told, strict=True)
+            for seq, (key, _) in enumerate(left, first + 1)
         }
         for key, seq in self.lone.items():
             found[key] = max(seq, found.get(key, 0))

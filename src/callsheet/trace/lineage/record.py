@@ -133,16 +133,19 @@ class Recorder:
         self.lineage = lineage = Lineage(
             machine, [program], [planned], begins=seq, before=sum(machine.visits)
         )
-        self.seq = seq
         written = {
             code.out_slot for code, visits in zip(program.steps, machine.visits, strict=True) if visits
         }
         names = {program.names[slot] for slot in written if slot != NOWHERE}
-        for name, value in machine.variables().items():
-            given = Made.INPUT if name in start.inputs else Made.PLAN
-            self._write(name, value, Made.EARLIER if name in names else given)
-        for write in lineage.writes:
-            lineage.writes[write.id] = write._replace(seq=planned)
+        made = dict.fromkeys(machine.program.names, Made.PLAN)
+        made.update(dict.fromkeys(start.inputs, Made.INPUT))
+        made.update(dict.fromkeys(names, Made.EARLIER))
+        had = machine.variables()
+        lineage.writes = [
+            Write(n, name, value, planned, made[name]) for n, (name, value) in enumerate(had.items())
+        ]
+        lineage.current = {name: n for n, name in enumerate(had)}
+        self.seq = seq
         self._keep(machine.open_commands().values())
         for key in machine.open_keys():
             self._opened(program.number_of[parse_key(key).step])
@@ -222,7 +225,8 @@ class Recorder:
             self._last,
         )
         other.rules = rules = self.rules
-        stands = Machine.at(copy, other.note, rules.approve, rules.approval_timeout)
+        stands = Machine.at(copy, None, rules.approve, rules.approval_timeout)
+        stands.observer = other.note  # it knows already what has been
         stands.share_course(machine)
         other.lineage = lineage.copied(stands)
         return other

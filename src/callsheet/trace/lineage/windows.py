@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from callsheet.ir import Order, Plan
+from callsheet.ir import Order, Plan, Step
 from callsheet.ir.collecting import collector_rests
 from callsheet.machine import Program
 from callsheet.store.events import EventType, decode_body
@@ -22,22 +22,30 @@ from callsheet.trace.lineage.record import Recorder, lineage_of
 
 _ITEMS = 3
 """The place of a frame's items in the state of a machine; null without a FOREACH."""
-_FURTHER = 2_000
+_FURTHER = 8_000
 """So many events before the end of a part begins the second one that is looked at."""
 _MOST_WRITERS = 500
 
 
-def lineages_in(journal: Journal, info: RunInfo, name: str = "") -> Iterator[Lineage]:
+def lineages_in(
+    journal: Journal, info: RunInfo, name: str = "", *, is_forward: bool = False
+) -> Iterator[Lineage]:
     """The lineages of a run, of short parts first where there are such; raises JournalError without a run.
 
-    The parts end where the run does or, where a variable is named, with what has set it last.
+    The parts end where the run does or, where a variable is named, with what has set it last. Of one that is
+    asked about forward they begin before that: there are none where no step sets it.
     """
     plan = journal.plan(info.plan_hash)[0]
-    last = _last_write(journal, info, plan, name) if name else None
+    writers = _writers(plan, name)
+    last = _last_write(journal, info, plan, writers) if name else None
+    bounds = (last, (last or info.events) - _FURTHER)
+    if is_forward:
+        bounds = () if name and not writers else (last,)
+        last = None
     program: Program | None = None
     with collector_rests(True):
         begun = None
-        for bound in (last, (last or info.events) - _FURTHER):
+        for bound in bounds:
             recorder = (
                 None
                 if bound is not None and bound < 1
@@ -65,9 +73,12 @@ def _from(journal: Journal, run_id: str, recorder: Recorder, upto: int | None) -
     return recorder.done(upto)
 
 
-def _last_write(journal: Journal, info: RunInfo, plan: Plan, name: str) -> int | None:
-    """The event at which a variable was set last, where that is known without going through the run."""
-    writers = [step for step in plan.steps if step.output is not None and step.output.var == name]
+def _writers(plan: Plan, name: str) -> list[Step]:
+    return [step for step in plan.steps if step.output is not None and step.output.var == name]
+
+
+def _last_write(journal: Journal, info: RunInfo, plan: Plan, writers: list[Step]) -> int | None:
+    """The event at which one of these steps set its variable last, where that is known at once."""
     is_plain = plan.order is Order.TEXT and all(step.group is None for step in writers)
     if not is_plain or not 0 < len(writers) <= _MOST_WRITERS:
         return None
@@ -105,11 +116,12 @@ def recorder_at(
             body,
             lambda seqs: journal.bodies(run_id, seqs),
             lambda name: journal.plan(name)[0],
-            recorder.note,
+            None,
             program=program,
         )
     except (Unfit, KeyError, TypeError, ValueError):
         return None
+    folded.machine.observer = recorder.note  # of what was before, the state tells
     recorder.go_on(folded.machine, snapshot, start)
     return recorder
 

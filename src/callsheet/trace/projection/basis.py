@@ -104,10 +104,42 @@ def worth_of(record: Record, by_tool: Mapping[str, float]) -> dict[int, Worth]:
         found[write.number] = _worth(WRITTEN if write.number in record.own else GIVEN, (), found)
     for visit in record.visits:
         basis = own_basis(visit, record.facts, by_tool)
-        parents = visit.data if visit.step is not None else ()
         for write in visit.wrote:
-            found[write.number] = _worth(basis, parents, found)
+            found[write.number] = _worth(basis, made_of(visit), found)
     return found
+
+
+def made_of(visit: Visit) -> tuple[Write, ...]:
+    """The writes that the visit's result is no surer than: none for what a person has said or set.
+
+    A person has seen what the question shows, and answers for what they say themselves.
+    """
+    return () if visit.step is None or _is_of_a_person(visit) else visit.data
+
+
+def affirmed(visit: Visit) -> tuple[Write, ...]:
+    """The writes that a person or a checked model was shown, and whose very value it gave back."""
+    step = visit.step
+    if step is None or visit.failures or visit.cast_failed or not isinstance(step.action, Call):
+        return ()
+    is_check = step.action.kind is CallKind.MODEL and _is_checked(step, step.action)
+    if not (is_check or _is_of_a_person(visit)):
+        return ()
+    given = {write.text for write in visit.wrote if not write.is_error}
+    return tuple(write for write in visit.data if write.text in given and not write.is_error)
+
+
+def affirming(record: Record, first: int, upto: int) -> dict[int, int]:
+    """Of writes whose value was given back by a visit from `first` to `upto`, the place of the last one."""
+    places = range(first, upto)
+    return {write.number: place for place in places for write in affirmed(record.visits[place])}
+
+
+def _is_of_a_person(visit: Visit) -> bool:
+    """Whether a person has answered, and no default took the place of the answer."""
+    if visit.step is None or not isinstance(visit.step.action, Call):
+        return visit.is_edit
+    return visit.step.action.kind is CallKind.HUMAN and not visit.expired
 
 
 def _worth(basis: Basis, parents: tuple[Write, ...], known: Mapping[int, Worth]) -> Worth:

@@ -16,7 +16,7 @@ from callsheet.ir import Order, Plan, Respond, Step, Terminate
 from callsheet.machine import Result, Status
 from callsheet.trace.lctl.confidence import is_blocked, needs_review
 from callsheet.trace.lctl.model import Analysis, Chain, DebugDocument, Entry, Fact, Handoff, Lists
-from callsheet.trace.projection.basis import ERROR, Worth, own_basis, worth_of
+from callsheet.trace.projection.basis import ERROR, Worth, affirmed, affirming, made_of, own_basis, worth_of
 from callsheet.trace.projection.liveness import live_at, live_in_graph
 from callsheet.trace.projection.record import BEFORE_ALL, Record, Visit, Write
 from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text
@@ -104,6 +104,8 @@ class Projection:
     """The steps that several entries share."""
     facts: Mapping[str, Fact]
     by_tool: Mapping[str, float]
+    affirmed: Mapping[int, int]
+    """Of writes whose value was given back by a later check, the place of the last such visit."""
 
     @classmethod
     def of(cls, record: Record, run_id: str, upto: int, by_tool: Mapping[str, float]) -> Projection:
@@ -116,7 +118,8 @@ class Projection:
         steps = {place: batches[place] - base + 2 for place in range(first, upto)}
         counted = list(steps.values())
         together = frozenset(step for step, after in pairwise(counted) if step == after)
-        bare = cls(record, run_id, upto, worth_of(record, by_tool), first, steps, together, {}, by_tool)
+        worth, given_back = worth_of(record, by_tool), affirming(record, first, upto)
+        bare = cls(record, run_id, upto, worth, first, steps, together, {}, by_tool, given_back)
         return replace(bare, facts=bare._registry())
 
     # ------------------------------------------------------------ facts
@@ -146,13 +149,13 @@ class Projection:
         ids = item_ids(write)
         for n, (item_id, item) in enumerate(zip(ids, write.items, strict=True)):
             own = ERROR if item.is_error else basis
-            worth = min([own.value, *(self.worth[parent.number].value for parent in visit.data)])
+            worth = min([own.value, *(self.worth[parent.number].value for parent in made_of(visit))])
             facts[item_id] = replace(
                 whole,
                 id=item_id,
                 text=f"${shown_text(write.var, MOST_OF_A_NAME)}.{n} = {item.text}",
                 confidence=worth,
-                note=f"basis: {own.why} ({own.value:g})",
+                note=f"${shown_text(write.var, MOST_OF_A_NAME)}.{n}; basis: {own.why} ({own.value:g})",
             )
         facts[whole.id] = replace(whole, derived_from=ids)
 
@@ -162,23 +165,25 @@ class Projection:
         return tuple(i for i in every if i in self.facts)
 
     def _fact(self, write: Write, known: set[int]) -> Fact:
-        value, has_own = self.worth[write.number], write.visit >= self.first
-        source = agent_of(self.record.visits[write.visit]) if has_own else CALLER
+        value, place = self.worth[write.number], self.affirmed.get(write.number, write.visit)
+        has_own = place >= self.first
+        source = agent_of(self.record.visits[place]) if has_own else CALLER
         parents = () if write.visit == BEFORE_ALL else self._parents(self.record.visits[write.visit], known)
         least = "" if value.value == value.basis.value else f"; {value.value:g} by what it was made of"
+        name = shown_text(write.var, MOST_OF_A_NAME)
         return Fact(
             fact_id(write),
-            f"${shown_text(write.var, MOST_OF_A_NAME)} = {write.text}",
+            f"${name} = {write.text}",
             value.value,
             source,
-            self.steps[write.visit] if has_own else 1,
-            f"basis: {value.basis.why} ({value.basis.value:g}){least}",
+            self.steps[place] if has_own else 1,
+            f"${name}; basis: {value.basis.why} ({value.basis.value:g}){least}",
             parents,
         )
 
     def _parents(self, visit: Visit, known: set[int]) -> tuple[str, ...]:
         """What a value was made of; of very much the least sure."""
-        data = [write for write in visit.data if write.number in known] if visit.step is not None else []
+        data = [write for write in made_of(visit) if write.number in known]
         data = sorted(data, key=lambda write: self.worth[write.number].value)[:MOST_PARENTS]
         return tuple(fact_id(write) for write in sorted(data))
 
@@ -213,7 +218,7 @@ class Projection:
             action,
             0.0 if said is not None else self._sure(visit),
             wrote,
-            (),
+            tuple(fact_id(write) for write in affirmed(visit) if fact_id(write) in self.facts),
             self.steps[place] in self.together,
             round(visit.seconds * 1000, 3),
             said,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from callsheet.trace.lineage.lineage import NONE, Lineage, Made
-from callsheet.trace.projection.basis import worth_of
+from callsheet.trace.projection.basis import made_of, worth_of
 from callsheet.trace.projection.record import BEFORE_ALL, Record, Write
 from callsheet.trace.projection.tell import fact_id
 from callsheet.views.report.document import FactRow
@@ -20,7 +20,7 @@ def facts_of(lineage: Lineage, record: Record, by_tool: Mapping[str, float]) -> 
     for write in record.given:
         rows.append(_fact(write, joined, worth[write.number].basis, worth[write.number].value, ()))
     for visit in record.visits:
-        parents = tuple(dict.fromkeys(visit.data)) if visit.step is not None else ()
+        parents = tuple(dict.fromkeys(made_of(visit)))
         for write in visit.wrote:
             told = worth[write.number]
             rows.append(_fact(write, joined, told.basis, told.value, parents))
@@ -35,8 +35,8 @@ def _fact(
     parents: tuple[Write, ...],
 ) -> FactRow:
     own, why = basis
-    made_of = [fact_id(parent) for parent in parents]
-    return FactRow(fact_id(write), joined.get(write.number, NONE), own, value, why, made_of)
+    ids = [fact_id(parent) for parent in parents]
+    return FactRow(fact_id(write), joined.get(write.number, NONE), own, value, why, ids)
 
 
 def _joined(lineage: Lineage, record: Record) -> dict[int, int]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.moments import iso
-from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
+from callsheet.apps.operations.moment import check_event, moment_json, status_then
+from callsheet.apps.wording.moments import iso
+from callsheet.apps.wording.values import preview
 
 if TYPE_CHECKING:
     from callsheet.store.events import Event
-    from callsheet.store.reader import RunInfo
     from callsheet.store.replay import Folded
 
 
@@ -44,28 +45,10 @@ def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
     return Exit.OK
 
 
-def check_event(info: RunInfo, seq: int) -> None:
-    """Raise JournalError (JRN041) for an event that a run does not have."""
-    from callsheet.store.errors import JournalError  # noqa: PLC0415 - brings the store
-
-    if not 1 <= seq <= info.events:
-        raise JournalError(
-            "JRN041", f"the run has no event {seq}", f"its events have the numbers 1 to {info.events}"
-        )
-
-
-def _status(folded: Folded) -> str:
-    result = folded.machine.result
-    return "running" if result is None else str(result.status)
-
-
-# ---------------------------------------------------------------- for people
-
-
 def _print(run_id: str, events: int, event: Event, folded: Folded) -> None:
     key = f" {event.key}" if event.key else ""
     print_text(f"run    {run_id} after event {event.seq} of {events}: {event.type}{key}, {iso(event.ts)}")
-    print_text(f"is     {_status(folded)}, {_place(folded)}")
+    print_text(f"is     {status_then(folded)}, {_place(folded)}")
     print_text(f"used   {folded.usage().describe()}")
     for command in folded.waiting.values():
         print_text(f"open   {command.key}  {_what(command)}")
@@ -109,33 +92,3 @@ _OTHERS = {
     "Compile": "a new plan is made",
     "Probe": "a probe looks whether the call took place",
 }
-
-
-# ---------------------------------------------------------------- for programs
-
-
-def moment_json(run_id: str, event: Event, folded: Folded) -> dict[str, Any]:
-    """The run after an event as a JSON object."""
-    machine = folded.machine
-    result = machine.result
-    steps, schedule = machine.program.steps, machine.schedule
-    turn = None
-    if schedule is None and result is None and machine.pc < len(steps):
-        turn = steps[machine.pc].id
-    return {
-        "run_id": run_id,
-        "event": {"seq": event.seq, "type": str(event.type), "key": event.key, "time": iso(event.ts)},
-        "status": _status(folded),
-        "turn": turn,
-        "done": None if schedule is None else [steps[n].id for n in sorted(schedule.numbers_done())],
-        "failed": None if schedule is None else {steps[n].id: why for n, why in schedule.failures.items()},
-        "open": [
-            {"key": c.key, "kind": type(c).__name__, "tool": getattr(c, "tool", None)}
-            for c in folded.waiting.values()
-        ],
-        "variables": machine.variables(),
-        "visits": {code.id: n for code, n in zip(steps, machine.visits, strict=True) if n},
-        "response": None if result is None else result.response,
-        "error": None if result is None else result.error,
-        "usage": folded.usage().to_json(),
-    }

@@ -10,7 +10,8 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
+from callsheet.apps.wording.values import preview
 
 if TYPE_CHECKING:
     from callsheet.trace.blame import Blame, Suspect
@@ -36,7 +37,7 @@ def blame(run: str, journal: Path | None, as_json: bool) -> int:
     The likely cause is a guess: of all data that flowed into the step that failed, the first error, then the
     first value that did not fit its cast, then what was not there or empty.
     """
-    from callsheet.apps.cli.asking.opening import lineage_in  # noqa: PLC0415 - brings the store
+    from callsheet.apps.operations.opening import lineage_in  # noqa: PLC0415 - brings the store
     from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
     from callsheet.trace.blame import blame_of  # noqa: PLC0415 - as above
 

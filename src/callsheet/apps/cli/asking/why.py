@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.asking.resting import collector_rests
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
+from callsheet.apps.operations.slices import has_more, slice_json
 
 if TYPE_CHECKING:
     from callsheet.trace.lineage.lineage import Lineage
-    from callsheet.trace.lineage.slices import Flow, Graph, Node
+    from callsheet.trace.lineage.slices import Graph, Node
 
-_PREVIEW = 200
 _MOST_TOLD = 2_000
 """So many places are looked at for a tree, which shows the nearest ones."""
+_MOST_IN_JSON = 1_000
 _MOST_CALLS = 20
 
 
@@ -29,18 +30,27 @@ _MOST_CALLS = 20
 @click.option(
     "--depth", type=click.IntRange(1), default=6, show_default=True, help="So many steps back, as a tree."
 )
+@click.option("--all", "with_all", is_flag=True, help="With --json: all places, not the nearest 1,000 alone.")
 @options.journal_path
 @options.as_json
 @collector_rests
-def why(run: str, variable: str, is_forward: bool, depth: int, journal: Path | None, as_json: bool) -> int:
+def why(
+    run: str,
+    variable: str,
+    is_forward: bool,
+    depth: int,
+    with_all: bool,
+    journal: Path | None,
+    as_json: bool,
+) -> int:
     """Say what a value of RUN was made of: inputs, literals of the plan, results of tools.
 
     VAR is a variable as the run has it last, or `answer`; PATH is a place in its value, as plans write it:
     rows.0.amount. Of a FOREACH only the item is followed that the value was made for.
     """
-    from callsheet.apps.cli.asking.opening import sliced  # noqa: PLC0415 - brings the store
+    from callsheet.apps.operations.opening import sliced  # noqa: PLC0415 - brings the store
 
-    bounds = (None, None) if as_json else (_MOST_TOLD, depth)
+    bounds = (None if with_all else _MOST_IN_JSON, None) if as_json else (_MOST_TOLD, depth)
     with options.open_to_read(journal) as opened:
         info = opened.find_run(run)
         lineage, start, graph = sliced(opened, info, variable, bounds, is_forward=is_forward)
@@ -50,9 +60,6 @@ def why(run: str, variable: str, is_forward: bool, depth: int, journal: Path | N
         else:
             _print(lineage, graph, start, depth, is_forward=is_forward)
     return Exit.OK
-
-
-# ---------------------------------------------------------------- for people
 
 
 def _print(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_forward: bool) -> None:
@@ -65,107 +72,10 @@ def _print(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_forwar
     if not is_forward:
         return
     calls = reached_by(lineage, graph)
-    print_text(f"\n{len(calls)} call{'' if len(calls) == 1 else 's'} took it along")
+    is_cut = any(has_more(graph, flows) for flows in graph.values())
+    reach = " up to there; a greater --depth looks further" if is_cut else ""
+    print_text(f"\n{len(calls)} call{'' if len(calls) == 1 else 's'} took it along{reach}")
     for call in calls[:_MOST_CALLS]:
         print_text(f"  {reached_line(lineage, call)}")
     if len(calls) > _MOST_CALLS:
-        print_text(f"  … and {len(calls) - _MOST_CALLS} more (--json has them all)")
-
-
-# ---------------------------------------------------------------- for programs
-
-
-def slice_json(
-    run_id: str, lineage: Lineage, graph: Graph, start: Node, *, is_forward: bool
-) -> dict[str, Any]:
-    """The slice as a JSON object."""
-    from callsheet.trace.lineage.reach import reached_by  # noqa: PLC0415 - as above
-
-    numbers = {node: n for n, node in enumerate(graph)}
-    flows = "flows_to" if is_forward else "made_of"
-    told: dict[str, Any] = {
-        "run_id": run_id,
-        "variable": lineage.writes[start.write].name,
-        "path": list(start.path),
-        "direction": "forward" if is_forward else "backward",
-        "nodes": [
-            {**_node(lineage, node), flows: [_flow(flow, numbers) for flow in of]}
-            for node, of in graph.items()
-        ],
-    }
-    if is_forward:
-        told["calls"] = [
-            {
-                "key": call.key,
-                "tool": call.tool,
-                "effect": str(call.effect),
-                "role": str(call.role),
-                "argument": call.argument or None,
-                **_times(lineage, call.key),
-            }
-            for call in reached_by(lineage, graph)
-        ]
-    return told
-
-
-def _node(lineage: Lineage, node: Node) -> dict[str, Any]:
-    from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
-    from callsheet.trace.lineage.slices import item_at, value_at  # noqa: PLC0415 - as above
-
-    write = lineage.writes[node.write]
-    told: dict[str, Any] = {
-        "variable": write.name,
-        "path": list(node.path),
-        "preview": preview(value_at(lineage, node), _PREVIEW),
-        "made": str(write.made),
-        "event": write.seq,
-        "fits_cast": not write.is_odd,
-    }
-    if write.visit == NONE:
-        return told
-    visit = lineage.visits[write.visit]
-    item, _ = item_at(lineage, visit, node.path)
-    keys = lineage.keys_of(visit) if item is None else lineage.keys_of_item(visit, item)
-    return {
-        **told,
-        "step": lineage.code(visit).id,
-        "visit": visit.visit,
-        "plan": visit.program,
-        "item": item,
-        "calls": [_call(lineage, key) for key in keys],
-        "literals": [{"argument": name, "value": value} for name, value in lineage.reads_of(visit).literals],
-    }
-
-
-def _call(lineage: Lineage, key: str) -> dict[str, Any]:
-    from callsheet.machine.keys import parse_key  # noqa: PLC0415 - as above
-    from callsheet.trace.lineage.reach import tool_of  # noqa: PLC0415 - as above
-
-    parts = parse_key(key)
-    return {
-        "key": key,
-        "tool": tool_of(lineage, key) or None,
-        "item": parts.index,
-        "attempt": parts.attempt,
-        **_times(lineage, key),
-    }
-
-
-def _times(lineage: Lineage, key: str) -> dict[str, Any]:
-    outcome = lineage.outcomes.get(key)
-    return {
-        "left": lineage.left.get(key),
-        "outcome": None if outcome is None else str(outcome.type),
-        "answered": None if outcome is None else outcome.seq,
-    }
-
-
-def _flow(flow: Flow, numbers: dict[Node, int]) -> dict[str, Any]:
-    return {
-        "role": str(flow.role),
-        "argument": flow.argument or None,
-        "item": flow.item,
-        "variable": flow.name,
-        "path": list(flow.node.path),
-        "node": numbers.get(flow.node),
-    }
+        print_text(f"  … and {len(calls) - _MOST_CALLS} more (--json --all has them all)")

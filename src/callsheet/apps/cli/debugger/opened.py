@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from callsheet.apps.cli.asking.diff import diff_lines
-from callsheet.apps.cli.output import preview, seconds
+from callsheet.apps.operations.differences import diff_lines
 from callsheet.apps.operations.runs import shown_status
+from callsheet.apps.wording.values import preview, seconds
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Plan
 from callsheet.sealing.opening import shown

@@ -140,15 +140,14 @@ def _with_labels(
     """Do something with the labels beside the journal; None stands for a store that is not there."""
     import sqlite3  # noqa: PLC0415 - not for --help
 
-    from callsheet.store.labels import LabelStore  # noqa: PLC0415 - as above
-    from callsheet.store.leftovers import open_labels  # noqa: PLC0415 - as above
+    from callsheet.store.leftovers import has_labels, open_labels  # noqa: PLC0415 - as above
     from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
 
     path, run_id = journal or default_journal_path(), ""
     if run is not None:
         with options.open_to_read(journal) as opened:
             run_id = opened.find_run(run).run_id
-    if not makes_it and not LabelStore.path_beside(path).exists():
+    if not makes_it and not has_labels(path):
         return work(None, run_id)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

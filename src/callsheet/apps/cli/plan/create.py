@@ -9,8 +9,9 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import preview, print_diagnostics, print_json, print_text, say
+from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, say
 from callsheet.apps.cli.plan.library import open_library
+from callsheet.apps.wording.values import preview
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup
@@ -63,7 +64,7 @@ def create(
     click.echo(f"{stored.id}  {preview(made.plan.title or '')}".rstrip())
     click.echo(f"\n{terminal_graph(stored.require()).rstrip()}")
     say(f"used {made.used.describe()}")
-    say(f"kept in {stored.path}; run it with: callsheet plan run {stored.id}")
+    say(f"kept in {stored.place}; run it with: callsheet plan run {stored.id}")
     return Exit.OK
 
 

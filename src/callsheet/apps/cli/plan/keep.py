@@ -87,7 +87,7 @@ def save(  # noqa: PLR0913 - an argument for each option
         return Exit.OK
     print_diagnostics((*(text.diagnostics if text.plan is not None else ()), *doubts), text.source)
     params_of = f"  ({', '.join(map(str, stored.params))})" if stored.params else ""
-    click.echo(f"{stored.name}  {stored.path}{params_of}")
+    click.echo(f"{stored.name}  {stored.place}{params_of}")
     _say_what_is_missing(stored, tools, free_variables(found))
     return Exit.OK
 
@@ -141,9 +141,9 @@ def rename(plan_id: str, new: str, plans_folder: Path | None, as_json: bool) -> 
     """Give the plan ID, or the one that begins so, the id NEW; its runs keep the old one."""
     stored = open_library(plans_folder).rename(plan_id, new)
     if as_json:
-        print_json({"id": stored.id, "path": str(stored.path)})
+        print_json({"id": stored.id, "path": stored.place})
     else:
-        click.echo(f"{stored.id}  {stored.path}")
+        click.echo(f"{stored.id}  {stored.place}")
     return Exit.OK
 
 

@@ -12,10 +12,11 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.moments import iso
-from callsheet.apps.cli.output import may_stay_unread, preview, print_json, print_text, say
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
 from callsheet.apps.cli.plan.library import open_library, the_id
 from callsheet.apps.operations.plans import listed_json, stored_json
+from callsheet.apps.wording.moments import iso
+from callsheet.apps.wording.values import preview
 
 if TYPE_CHECKING:
     from callsheet.store.library import PlanLibrary, StoredPlan
@@ -47,7 +48,7 @@ def list_plans(plans_folder: Path | None, with_versions: bool, as_json: bool) ->
             said = f"{said}  ({params})" if params else said
             click.echo(f"{plan.id.ljust(width)}  {plan.syntax!s:<5}  {steps:>6}  {said}".rstrip())
     if not plans:
-        say(f"no plans in {library.folder}; `callsheet plan save FILE` puts one there")
+        say(f"no plans in {library.address}; `callsheet plan save FILE` puts one there")
     return Exit.OK
 
 

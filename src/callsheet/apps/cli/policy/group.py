@@ -12,6 +12,7 @@ _SECTION = "Commands"
 COMMANDS: dict[str, Entry] = {
     "init": Entry(f"{_HERE}.init:init", "Write a policy for the tools that can be reached.", _SECTION),
     "check": Entry(f"{_HERE}.check:check", "Say what is wrong with policies.", _SECTION),
+    "share": Entry(f"{_HERE}.share:share", "Put a policy into the store that machines share.", _SECTION),
     "show": Entry(f"{_HERE}.show:show", "Print a policy: strict, workspace, open, or a file.", _SECTION),
 }
 

@@ -10,7 +10,7 @@ from time import monotonic
 
 from rich.text import Text
 
-from callsheet.apps.cli.output import seconds
+from callsheet.apps.wording.values import seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.views.columns import cut, printable

@@ -8,8 +8,8 @@ from time import time
 
 import click
 
-from callsheet.apps.cli.output import preview, seconds
 from callsheet.apps.cli.progress.before import is_replanned
+from callsheet.apps.wording.values import preview, seconds
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.views.columns import cut

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.cli.moments import iso
-from callsheet.apps.cli.output import preview, print_text, say, seconds
+from callsheet.apps.cli.output import print_text, say
+from callsheet.apps.wording.moments import iso
+from callsheet.apps.wording.values import preview, seconds
 
 if TYPE_CHECKING:
     from callsheet.apps.cli.progress.progress import Display

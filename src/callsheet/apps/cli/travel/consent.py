@@ -6,14 +6,16 @@ In: the new run, not in the journal yet. Out: text on standard error and a yes, 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli.output import preview, print_json, say, without_controls
+from callsheet.apps.cli.output import print_json, say
+from callsheet.apps.operations.ahead import effect_json
+from callsheet.apps.wording.values import preview, without_controls
 
 if TYPE_CHECKING:
-    from callsheet.runtime.effects_ahead import AheadCall, EffectAhead
+    from callsheet.runtime.effects_ahead import AheadCall
     from callsheet.runtime.forking import Forking
 
 _MOST_CALLS = 5
@@ -81,17 +83,3 @@ def _call(call: AheadCall, parent: str) -> str:
     if call.event is not None:
         return f"again, as at event {call.event} of {parent}: {args}"
     return f"next: {args}"
-
-
-def effect_json(effect: EffectAhead) -> dict[str, Any]:
-    """What a run may do to the world, as a JSON object."""
-    return {
-        "step": effect.step,
-        "tool": effect.tool,
-        "effect": str(effect.effect),
-        "may_call": list(effect.may_call),
-        "calls": [
-            {"key": c.key, "args": dict(c.args), "event": c.event, "in_doubt": c.in_doubt}
-            for c in effect.calls
-        ],
-    }

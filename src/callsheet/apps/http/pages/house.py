@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from callsheet import __version__
 from callsheet.api.policies import SHIPPED, load_policy
-from callsheet.apps.cli.tools import tools_json
 from callsheet.apps.hosting import Stage
 from callsheet.apps.http import bodies, shapes
 from callsheet.apps.http.guard import cookie_name, session_of
@@ -17,6 +16,7 @@ from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
 from callsheet.apps.http.problems import Problem
 from callsheet.apps.operations.explaining import explain_code
 from callsheet.apps.operations.schemas import EXPLANATION
+from callsheet.apps.operations.tools import tools_json
 from callsheet.policy.canon import policy_hash, policy_to_json
 
 _TAG = "house"

@@ -9,15 +9,15 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
-from callsheet.apps.cli.asking.at import check_event, moment_json
-from callsheet.apps.cli.asking.diff import diff_json
-from callsheet.apps.cli.asking.opening import sliced
-from callsheet.apps.cli.asking.why import slice_json
-from callsheet.apps.cli.eventlines import event_json
 from callsheet.apps.http import bodies, shapes
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
 from callsheet.apps.http.problems import Problem, json_bytes
 from callsheet.apps.http.state import State
+from callsheet.apps.operations.differences import diff_json
+from callsheet.apps.operations.moment import check_event, moment_json
+from callsheet.apps.operations.opening import sliced
+from callsheet.apps.operations.slices import slice_json
+from callsheet.apps.wording.events import event_json
 from callsheet.runtime.reporting import MADE_BY, report_document, report_page
 from callsheet.runtime.telling import lctl_of
 from callsheet.store.events import Event

@@ -8,11 +8,11 @@ from typing import Protocol
 from starlette.responses import Response
 
 from callsheet.api.reach import pins_for_library
-from callsheet.apps.cli.plan.library import text_of_stored
 from callsheet.apps.http import bodies, shapes
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
 from callsheet.apps.http.problems import Problem
 from callsheet.apps.http.state import State
+from callsheet.apps.operations.library import text_of_stored
 from callsheet.apps.operations.plans import listed_json, stored_json
 from callsheet.apps.operations.reading import PlanText, plan_text
 from callsheet.apps.operations.schemas import STORED

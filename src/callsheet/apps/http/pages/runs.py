@@ -8,7 +8,6 @@ from typing import Any
 from starlette.responses import Response
 
 from callsheet.api.policies import load_policy
-from callsheet.apps.cli.moments import iso
 from callsheet.apps.hosting import Order, Resumption, Started
 from callsheet.apps.http import bodies, shapes
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
@@ -18,6 +17,7 @@ from callsheet.apps.http.state import State
 from callsheet.apps.operations.outcomes import ask_json, doubt_json
 from callsheet.apps.operations.runs import plan_name
 from callsheet.apps.operations.stories import story_json, story_of
+from callsheet.apps.wording.moments import iso
 from callsheet.diagnostics import CallsheetError, Source, to_json
 from callsheet.machine import Decision, Limits, TookPlace
 from callsheet.runtime.answers import Answer as Said

@@ -8,13 +8,13 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
-from callsheet.apps.cli.eventlines import event_json
 from callsheet.apps.hosting import Standing
 from callsheet.apps.http import bodies
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page
 from callsheet.apps.http.problems import Problem, json_bytes, problem_json, status_of
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.schemas import Schema
+from callsheet.apps.wording.events import event_json
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.events import Event
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from callsheet.apps.cli.moments import iso
-from callsheet.apps.cli.output import exact, without_controls
+from callsheet.apps.wording.moments import iso
+from callsheet.apps.wording.values import exact, without_controls
 from callsheet.runtime.answers import PendingAsk
 
 

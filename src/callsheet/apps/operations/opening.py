@@ -32,8 +32,8 @@ def sliced(
 
     `bounds` are the most places, and the most steps from the first one. Raises JournalError as `node_named`.
     """
-    name = "" if is_forward else variable.removeprefix("$").split(".")[0]
-    for lineage in lineages_in(journal, info, name):
+    name = variable.removeprefix("$").split(".")[0]
+    for lineage in lineages_in(journal, info, name, is_forward=is_forward):
         try:
             start = node_named(lineage, variable)
         except JournalError:

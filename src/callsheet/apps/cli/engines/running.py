@@ -1,0 +1,225 @@
+"""Runs that are given to Temporal, and what is said to them later; their journal here is a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import print_json, print_text, say
+from callsheet.diagnostics import CallsheetError
+from callsheet.store.elsewhere import ENGINE, engine_of
+from callsheet.store.events import EventType
+from callsheet.store.replay import start_from
+from callsheet.store.writer import RunStatus
+
+if TYPE_CHECKING:
+    from callsheet.ir import Plan
+    from callsheet.machine import Limits
+    from callsheet.runtime.answers import Answer, PendingAsk
+    from callsheet.runtime.doubt import Resolution, RunOutcome
+    from callsheet.runtime.engines.temporal.reaching import Reached
+    from callsheet.runtime.engines.temporal.settings import TemporalSettings
+    from callsheet.runtime.runs import Launch
+    from callsheet.store.journal import Journal
+
+_T = TypeVar("_T")
+_OPEN = (RunStatus.RUNNING, RunStatus.WAITING, RunStatus.IN_DOUBT)
+
+
+def refuse(*, under_policy: bool, has_secrets: bool) -> None:
+    """Refuse what a run on Temporal cannot be held to; raises CallsheetError (TMP008)."""
+    if has_secrets:
+        raise CallsheetError.single(
+            "TMP008",
+            "a run on Temporal takes no --secret: its history would hold it in the clear",
+            help="run it on this machine, or let the worker's own environment hold what its tools need",
+        )
+    if under_policy:
+        raise CallsheetError.single(
+            "TMP008",
+            "a run on Temporal is held to no policy yet: the labels of files are kept by one machine",
+            help="prove the plan with `callsheet verify`; a run under a policy needs --engine local",
+        )
+
+
+async def run_there(
+    plan: Plan,
+    launch: Launch,
+    journal: Journal,
+    run_id: str,
+    settings: TemporalSettings,
+    *,
+    detaches: bool,
+    waits: bool,
+) -> RunOutcome | None:
+    """Give a run to Temporal and wait for it; None where nobody waits."""
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - brings Temporal
+    from callsheet.runtime.engines.temporal.orders import Order  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415 - as above
+    from callsheet.runtime.runs import start_of  # noqa: PLC0415 - as above
+
+    reached = await reach(settings)
+    start = start_of(plan, launch, journal)
+    start = start._replace(launch={**start.launch, ENGINE: settings.to_note()})
+    order = Order(run_id, plan, launch.source, start, settings.queue, settings.heartbeat)
+    await client.start(reached, journal, order)
+    if detaches:
+        return None
+    return await client.wait_for(reached, journal, run_id, waits=waits, on_idle=telling(reached, say))
+
+
+def detached(run_id: str, hint: str, *, as_json: bool) -> Exit:
+    """Say which run has been started, of which nobody waits for the end."""
+    if as_json:
+        print_json({"run_id": run_id, "status": "running"})
+    else:
+        print_text(run_id)
+        say(f"the run is on its way; it is waited for by: callsheet resume {run_id}{hint}")
+    return Exit.OK
+
+
+def telling(reached: Reached, tell: Callable[[str], None]) -> Callable[[], Awaitable[None]]:
+    """Tells, once, that no worker seems to be there."""
+    told: list[bool] = []
+
+    async def idle() -> None:
+        if not told:
+            told.append(True)
+            queue = reached.settings.queue
+            tell(f"no worker answers on the task queue {queue}; start one: callsheet worker --queue {queue}")
+
+    return idle
+
+
+def settings_of(journal: Journal, run_id: str) -> TemporalSettings | None:
+    """Where Temporal carries a run; None for a run of this machine. Raises CallsheetError (TMP001)."""
+    note = engine_of(journal, run_id)
+    if note is None:
+        return None
+    from callsheet.apps.cli.engines.choice import require_extra  # noqa: PLC0415 - only for such runs
+    from callsheet.runtime.engines.temporal.settings import TemporalSettings  # noqa: PLC0415 - as above
+
+    require_extra()
+    return TemporalSettings.from_note(note)
+
+
+def is_elsewhere(journal: Path | None, run: str) -> bool:
+    """Whether Temporal carries a run of the journal; raises JournalError where there is no such run."""
+    with options.open_to_read(journal) as opened:
+        return engine_of(opened, opened.find_run(run).run_id) is not None
+
+
+def with_server(
+    journal: Path | None, run: str, work: Callable[[Reached, Journal, str], Coroutine[Any, Any, _T]]
+) -> _T:
+    """What comes of work on a run that Temporal carries, with its server and its journal."""
+    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415 - brings Temporal
+
+    with options.open_journal(journal) as opened:
+        run_id = opened.find_run(run).run_id
+        settings = settings_of(opened, run_id)
+        assert settings is not None
+
+        async def whole() -> _T:
+            return await work(await reach(settings), opened, run_id)
+
+        return run_to_end(whole())
+
+
+def refresh(journal: Path | None, run: str | None = None) -> None:
+    """Bring the copy of a run up to date that Temporal carries and that goes on; without a name, of all.
+
+    Where that cannot be done, a warning says so, and the journal tells what it has.
+    """
+    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+
+    if journal is None and not default_journal_path().exists():
+        return
+    with options.open_to_read(journal) as opened:
+        open_runs = [info for status in _OPEN for info in opened.runs(None, status)]
+        wanted = None if run is None else opened.find_run(run).run_id
+        ids = [info.run_id for info in open_runs if wanted in (None, info.run_id)]
+        behind = [run_id for run_id in ids if engine_of(opened, run_id) is not None]
+    for run_id in behind:
+        try:
+            with_server(journal, run_id, _bring_up_to_date)
+        except CallsheetError as error:
+            say(f"warning {error.diagnostics[0].code}: {error}; this is what the journal has")
+            return
+
+
+async def _bring_up_to_date(reached: Reached, journal: Journal, run_id: str) -> None:
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
+
+    await client.bring_up_to_date(reached, journal, run_id)
+
+
+def approve_there(
+    journal: Path | None,
+    run: str,
+    said: Callable[[PendingAsk], Answer],
+    which: str | None,
+    digest: str | None,
+) -> PendingAsk:
+    """Answer what a run on Temporal asks."""
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
+
+    async def work(reached: Reached, opened: Journal, run_id: str) -> PendingAsk:
+        return await client.answer(reached, opened, run_id, said, which, digest)
+
+    return with_server(journal, run, work)
+
+
+def decide_there(
+    journal: Path | None, run: str, calls: Sequence[str], verdict: Resolution, *, every: bool
+) -> RunOutcome:
+    """Decide about calls in doubt of a run on Temporal; gives how the run stands then."""
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
+
+    async def work(reached: Reached, opened: Journal, run_id: str) -> RunOutcome:
+        await client.decide(reached, opened, run_id, calls, verdict, every=every)
+        return await client.settled(reached, opened, run_id)
+
+    return with_server(journal, run, work)
+
+
+def cancel_there(
+    journal: Path | None, run: str, reason: str, patience: float
+) -> tuple[RunOutcome | None, str]:
+    """End a run on Temporal; gives how it ended, None where it has not in time, and the run's id."""
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
+
+    async def work(reached: Reached, opened: Journal, run_id: str) -> tuple[RunOutcome | None, str]:
+        await client.cancel(reached, opened, run_id, reason)
+        return await client.ended(reached, opened, run_id, patience), run_id
+
+    return with_server(journal, run, work)
+
+
+def check_terms(
+    journal: Journal, run_id: str, changes: Callable[[Limits], Limits], *, has_others: bool
+) -> None:
+    """Refuse to go on otherwise than a run on Temporal began; raises UsageError."""
+    limits = start_from(EventType.START, next(iter(journal.events(run_id))).body).limits
+    if has_others or changes(limits) != limits:
+        raise click.UsageError(
+            "a run on Temporal goes on as it began: leave limits, --model, --policy, --otlp and"
+            " --accept-changed-tools out"
+        )
+
+
+async def resume_there(
+    journal: Journal, run_id: str, settings: TemporalSettings, verdict: Resolution | None, *, waits: bool
+) -> RunOutcome:
+    """Wait for a run on Temporal."""
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415 - as above
+
+    reached = await reach(settings)
+    return await client.go_on(reached, journal, run_id, verdict, waits=waits, on_idle=telling(reached, say))

@@ -1,0 +1,118 @@
+"""`callsheet worker`: a process that drives runs and carries out their calls, for an engine's server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.engines.choice import TEMPORAL, Whereabouts, require_extra, whereabouts
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import print_diagnostics, say
+
+if TYPE_CHECKING:
+    from callsheet.apps.session import Setup
+    from callsheet.runtime.engines.temporal.serving import Duties
+    from callsheet.runtime.engines.temporal.settings import TemporalSettings
+
+
+@click.command()
+@click.option(
+    "--engine",
+    type=click.Choice([TEMPORAL]),
+    default=TEMPORAL,
+    show_default=True,
+    help="Whose server the worker serves.",
+)
+@whereabouts
+@click.option(
+    "--serves",
+    type=click.Choice(["plans", "tools", "models"]),
+    multiple=True,
+    help="What this worker is there for; may be repeated. Default: all.",
+)
+@click.option(
+    "--calls",
+    type=click.IntRange(1, 2_000),
+    default=100,
+    show_default=True,
+    help="Calls at once, of each kind.",
+)
+@click.option(
+    "--drain",
+    type=click.FloatRange(0, 3_600),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long calls under way may go on when the worker is stopped.",
+)
+@options.tool_sources
+@click.option("--json", "as_json", is_flag=True, help="Print what it serves as a JSON object.")
+def worker(
+    engine: str,
+    whereabouts: Whereabouts,
+    serves: tuple[str, ...],
+    calls: int,
+    drain: float,
+    setup: Setup,
+    as_json: bool,
+) -> int:
+    """Carry runs on for a Temporal server: drive plans, call tools, ask models, until Ctrl-C.
+
+    Any number of workers share the work; what one leaves when it dies another takes over. The tools are
+    those of this process: give all workers of a task queue the same.
+    """
+    del engine
+    require_extra()
+    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
+    from callsheet.runtime.engines.temporal.serving import Duties  # noqa: PLC0415
+
+    settings = whereabouts.over(setup.settings.temporal)
+    wanted = serves or ("plans", "tools", "models")
+    duties = Duties(
+        settings.queue,
+        plans="plans" in wanted,
+        tools="tools" in wanted,
+        models="models" in wanted,
+        calls=calls,
+        drain=drain,
+    )
+    try:
+        run_to_end(_serve(settings, setup, duties, as_json=as_json))
+    except KeyboardInterrupt as stop:
+        say("stopped; other workers carry on what it had under way")
+        return getattr(stop, "status", Exit.INTERRUPTED)
+    return Exit.OK
+
+
+async def _serve(settings: TemporalSettings, setup: Setup, duties: Duties, *, as_json: bool) -> None:
+    from callsheet.apps.models import asked_by_all, with_fetched  # noqa: PLC0415 - as above
+    from callsheet.apps.session import open_toolbox  # noqa: PLC0415
+    from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415
+    from callsheet.runtime.engines.temporal.serving import serve  # noqa: PLC0415
+
+    reached = await reach(settings)
+    setup = with_fetched(setup, say) if duties.models else setup
+    asked = asked_by_all(setup)
+    async with open_toolbox(setup) as toolbox:
+        print_diagnostics(toolbox.diagnostics, None)
+        compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
+        ports = toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
+        ports = replace(ports, blocks=None)  # blocks stand in a journal, and a worker has none
+        address = reached.client.service_client.config.target_host
+
+        def tell() -> None:
+            kinds = [name for name in ("plans", "tools", "models") if getattr(duties, name)]
+            if as_json:
+                click.echo(json.dumps({"address": address, "queue": duties.queue, "serves": kinds}))
+            else:
+                say(
+                    f"serves {', '.join(kinds)} on the task queue {duties.queue} of {address}; Ctrl-C ends it"
+                )
+
+        await serve(reached.client, ports, reached.claims, duties, tell)
+    await asyncio.sleep(0)

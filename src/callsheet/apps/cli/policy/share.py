@@ -1,0 +1,31 @@
+"""`callsheet policy share`: a policy that all machines of a fleet read."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+import click
+
+from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.output import say
+
+
+@click.command()
+@click.argument("policy", metavar="POLICY")
+@click.option("--as", "name", metavar="NAME", help="Its name in the store; default: that of the file.")
+def share(policy: str, name: str | None) -> int:
+    """Put POLICY, a file, into the shared store ($CALLSHEET_STORE), where `--policy store:NAME` finds it.
+
+    It is checked first. What it extends has to be a shipped policy or one of the store. Runs that are under
+    way keep the policy that they began with.
+    """
+    from callsheet.api.policies import SHARED, load_shared, policy_source  # noqa: PLC0415 - not for --help
+    from callsheet.api.shared_policies import share_policy  # noqa: PLC0415 - as above
+
+    source = policy_source(policy)
+    load_shared(source)
+    named = name or PurePath(source.name).stem
+    place = share_policy(named, source.text)
+    click.echo(f"{SHARED}{named.removeprefix(SHARED)}")
+    say(f"kept in {place}")
+    return Exit.OK

@@ -1,0 +1,146 @@
+"""Where two runs part, and what follows from it: as lines of text, and as a JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from callsheet.apps.wording.origin import Origin, origin_of
+from callsheet.apps.wording.values import preview
+
+if TYPE_CHECKING:
+    from callsheet.store.journal import Journal
+    from callsheet.store.reader import RunInfo
+    from callsheet.trace.apart import Apart
+    from callsheet.trace.compared import Compared, Found
+    from callsheet.trace.lineage.lineage import Lineage, Visit
+
+MOST_TOLD = 20
+"""Differences that are told in words."""
+_MOST_PLACES = 3
+
+
+def diff_json(journal: Journal, a: RunInfo, b: RunInfo) -> dict[str, Any]:
+    """Where two runs part, to their ends, as a JSON object; raises JournalError for unreadable events."""
+    from callsheet.trace.compared import compare_runs  # noqa: PLC0415 - brings the store
+
+    return compared_json(a, b, origins_of(journal, a, b), compare_runs(journal, a, b, None))
+
+
+def origins_of(journal: Journal, a: RunInfo, b: RunInfo) -> list[Origin | None]:
+    """Where two runs come from; None for one that did not branch off."""
+    return [origin_of(next(iter(journal.events(info.run_id))).body) for info in (a, b)]
+
+
+def compared_json(a: RunInfo, b: RunInfo, origins: list[Origin | None], compared: Compared) -> dict[str, Any]:
+    """What was found of two runs as a JSON object."""
+    froms = [None if origin is None else origin.to_json() for origin in origins]
+    pairs = [_pair_json(one) for one in compared.found]
+    return {
+        "a": a.run_id,
+        "b": b.run_id,
+        "same_plan": a.plan_hash == b.plan_hash,
+        "equal": not (compared.inputs or compared.found),
+        "from": {"a": froms[0], "b": froms[1]},
+        "inputs": {name: {"a": mine, "b": theirs} for name, (mine, theirs) in compared.inputs.items()},
+        "alike": compared.alike,
+        "first": pairs[0] if pairs else None,
+        "differing": pairs,
+    }
+
+
+def diff_lines(compared: Compared) -> Iterator[str]:
+    """What differs between two runs, as lines of text."""
+    for name, (mine, theirs) in compared.inputs.items():
+        yield f"given   ${name}: A {preview(mine)}, B {preview(theirs)}"
+    if not compared.found:
+        yield f"alike   {compared.alike} visits of steps did the same"
+        return
+    first, *rest = compared.found
+    yield from _pair_lines(first, "first")
+    for one in rest[:MOST_TOLD]:
+        yield from _pair_lines(one, "follows" if one.pair.follows else "apart")
+    if compared.upto is not None:
+        a, b = compared.upto
+        yield f"alike   {compared.alike} visits of steps up to event {a} of A, {b} of B"
+        yield "and more differs up to there or behind it; --all compares to the ends"
+        return
+    if len(rest) > MOST_TOLD:
+        yield f"and {len(rest) - MOST_TOLD} more (--json has them all)"
+    yield f"alike   {compared.alike} visits of steps"
+
+
+def _pair_lines(found: Found, head: str) -> Iterator[str]:
+    from callsheet.views.lineage import visit_line  # noqa: PLC0415 - brings the views
+
+    pair, old, new = found
+    line = visit_line(new, pair.new) if pair.old is None and pair.new is not None else ""
+    line = visit_line(old, pair.old) if pair.old is not None else line
+    yield f"{head:7} {line}: {', '.join(pair.what)}"
+    if pair.old is not None and pair.new is not None:
+        yield f"        A {_said(old, pair.old)}"
+        yield f"        B {_said(new, pair.new)}"
+        for line in _places(old, pair.old, new, pair.new):
+            yield f"        {line}"
+
+
+def _said(lineage: Lineage, visit: Visit) -> str:
+    """What came of a visit."""
+    if visit.skipped:
+        return visit.skipped
+    written = lineage.write_of.get(visit.id)
+    if written is not None:
+        return f"${lineage.writes[written].name} = {preview(lineage.writes[written].value)}"
+    failure = next((f.error for f in lineage.failures if f.visit == visit.id), None)
+    return f"failed: {preview(failure)}" if failure is not None else "done"
+
+
+def _apart(old: Lineage, one: Visit, new: Lineage, other: Visit) -> list[tuple[str, Apart]]:
+    """The places at which the values part that two visits have put into one variable; the first ones."""
+    from callsheet.trace.apart import parts  # noqa: PLC0415 - not for --help
+
+    mine, theirs = old.write_of.get(one.id), new.write_of.get(other.id)
+    if mine is None or theirs is None or old.writes[mine].name != new.writes[theirs].name:
+        return []
+    found = islice(parts(old.writes[mine].value, new.writes[theirs].value), MOST_TOLD)
+    name = old.writes[mine].name
+    return [(".".join([f"${name}", *map(str, part.path)]), part) for part in found if part.path]
+
+
+def _places(old: Lineage, one: Visit, new: Lineage, other: Visit) -> Iterator[str]:
+    found = _apart(old, one, new, other)
+    for name, part in found[:_MOST_PLACES]:
+        mine = "nothing" if part.missing == "a" else preview(part.old)
+        theirs = "nothing" if part.missing == "b" else preview(part.new)
+        yield f"{name}: A {mine}, B {theirs}"
+    if len(found) > _MOST_PLACES:
+        yield "and more places"
+
+
+def _pair_json(found: Found) -> dict[str, Any]:
+    pair, old, new = found
+    return {
+        "what": list(pair.what),
+        "follows": pair.follows,
+        "a": _visit_json(old, pair.old),
+        "b": _visit_json(new, pair.new),
+        "places": []
+        if pair.old is None or pair.new is None
+        else [
+            {"place": name, "a": part.old, "b": part.new, "missing": part.missing or None}
+            for name, part in _apart(old, pair.old, new, pair.new)
+        ],
+    }
+
+
+def _visit_json(lineage: Lineage, visit: Visit | None) -> dict[str, Any] | None:
+    if visit is None:
+        return None
+    return {
+        "step": lineage.code(visit).id,
+        "visit": visit.visit,
+        "event": visit.seq,
+        "tool": lineage.code(visit).tool or None,
+        "came": _said(lineage, visit),
+    }

@@ -1,0 +1,154 @@
+"""A dry run: a plan is checked as `run` checks it, proved under a policy, and what it would do is told.
+
+In: a text, a setup, what is known beforehand. Out: what would happen, with warnings. None of it is done: no
+server is started unless that is asked for, and no journal is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
+
+if TYPE_CHECKING:
+    from callsheet.api.dryrun import DryRun
+    from callsheet.api.proving import Proof
+    from callsheet.apps.operations.reading import PlanText
+    from callsheet.apps.session import Setup
+    from callsheet.policy.model import Policy
+    from callsheet.ports.tools import Registry
+
+_NOT_HERE = "CHK040"
+
+
+@dataclass(frozen=True, slots=True)
+class Supposed:
+    """What a dry run is told besides the plan and its variables."""
+
+    assumed: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Results by step id."""
+    price: float | None = None
+    """What a million tokens of prompts cost."""
+    asks_servers: bool = False
+    """Whether MCP servers are started to ask what their tools are."""
+    approve: tuple[str, ...] = ()
+    """The tools before which a person is asked, besides those of the settings."""
+    approved: tuple[str, ...] = ()
+    """The steps to which a person has said yes."""
+    secrets: tuple[str, ...] = ()
+    """The names of variables whose values are secret."""
+    is_recorded: bool = True
+    """Whether the run would have a journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class DryRan:
+    """What a plan would do; `ok` is False where the policy refuses it.
+
+    `not_asked` says who could tell more of the tools that are not here; None where nobody could.
+    """
+
+    text: PlanText
+    told: DryRun
+    warnings: tuple[Diagnostic, ...]
+    not_asked: str | None
+    ok: bool
+
+    @property
+    def remarks(self) -> tuple[Diagnostic, ...]:
+        """The warnings as people read them: tools that are not here are counted in `absent`."""
+        return tuple(d for d in self.warnings if d.code != _NOT_HERE and not d.is_error)
+
+    @property
+    def absent(self) -> str:
+        """How many calls are of tools that are not here, and who was not asked; empty for none."""
+        if self.not_asked is None:
+            return ""
+        count = sum(d.code == _NOT_HERE for d in self.warnings)
+        calls = f"{count} call{'s' if count != 1 else ''}"
+        return f"{calls} of tools that are not here, and {self.not_asked} was not asked"
+
+    def to_text(self, columns: int) -> str:
+        """What would happen, for people."""
+        from callsheet.views.columns import escaped  # noqa: PLC0415 - not for --help
+
+        return f"dry run of {escaped(self.text.source.name)}\n{self.told.to_text(columns)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as a JSON object."""
+        source = self.text.source
+        rows = [{"source": source.name, **row} for row in to_json(self.warnings, source)]
+        return {"ok": self.ok, "plan": source.name, **self.told.to_json(), "diagnostics": rows}
+
+
+def dry_run_text(
+    text: PlanText, setup: Setup, inputs: dict[str, Any], supposed: Supposed, policy: Policy | None = None
+) -> DryRan:
+    """What a plan would do; raises CallsheetError for one that would not be run.
+
+    `inputs` are its variables, parameters bound. May start servers and wait for them.
+    """
+    from callsheet.api.dryrun import dry_run_of  # noqa: PLC0415 - not for --help
+    from callsheet.api.reach import facts_of  # noqa: PLC0415 - as above
+
+    plan = text.require()
+    registry, warnings, not_asked = _checked(text, setup, inputs, asks_servers=supposed.asks_servers)
+    facts = facts_of(plan, registry, agents=setup.agents)
+    asks = (*setup.settings.approve, *supposed.approve)
+    told = dry_run_of(plan, facts, inputs, supposed.assumed, asks, supposed.price)
+    if policy is None:
+        return DryRan(text, told, warnings, not_asked, ok=True)
+    proof = _proof(text, setup, registry, inputs, supposed, policy)
+    return DryRan(text, told.under(proof), (*warnings, *proof.diagnostics), not_asked, proof.ok)
+
+
+def _proof(
+    text: PlanText,
+    setup: Setup,
+    registry: Registry,
+    inputs: dict[str, Any],
+    supposed: Supposed,
+    policy: Policy,
+) -> Proof:
+    """What the policy says of the plan."""
+    from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
+    from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
+    from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
+
+    is_recorded = supposed.is_recorded
+    proof = prove(
+        text.require(),
+        policy,
+        registry,
+        inputs=inputs,
+        labels=secret_labels(policy, supposed.secrets),
+        approved=supposed.approved,
+        can_ask=is_recorded,
+    )
+    return proof.under(undertaking(setup, registry, keeps_labels=is_recorded))
+
+
+def _checked(
+    text: PlanText, setup: Setup, inputs: dict[str, Any], *, asks_servers: bool
+) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
+    """The tools, the warnings about the plan, and who was not asked for tools that are not here.
+
+    Raises CallsheetError with all findings where one is an error.
+    """
+    from callsheet.api.checking import check_plan  # noqa: PLC0415 - as above
+    from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - as above
+
+    plan = text.require()
+    shelf = Shelf(setup)
+    registry, before, not_asked = shelf.tools_for(plan, asks_servers=asks_servers)
+    found = (
+        *before,
+        *check_plan(plan, registry, inputs, not_asked=not_asked, means=setup.means),
+        *shelf.wrong_tools(plan, registry, not_asked),
+    )
+    if any(d.is_error for d in found):
+        raise CallsheetError(found, text.source)
+    said = (*text.diagnostics, *found)
+    return registry, tuple(d for d in said if d.severity is Severity.WARNING), not_asked

@@ -1,0 +1,71 @@
+"""A plan of the library as it is run: text, parameters and tools as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from callsheet.apps.operations.reading import PlanText
+    from callsheet.diagnostics import Diagnostic
+    from callsheet.ports.tools import Registry
+    from callsheet.store.library import StoredPlan
+
+
+def text_of_stored(stored: StoredPlan, variables: Iterable[str] = ()) -> PlanText:
+    """A plan of the library as commands take plans: under its id, with what is kept of it."""
+    from callsheet.apps.operations.reading import text_of  # noqa: PLC0415 - not for --help
+
+    names = [*variables, *(param.name for param in stored.params)]
+    text = text_of(Path(stored.place), stored.result.source, syntax=stored.syntax, variables=names)
+    plan = None if text.plan is None else replace(text.plan, id=stored.id)
+    given = {param.name for param in stored.params}
+    said = tuple(d for d in text.diagnostics if d.code != "MIC103" or not _is_of(d, given, text))
+    return replace(text, plan=plan, stored=stored, diagnostics=said)
+
+
+def _is_of(said: Diagnostic, names: set[str], text: PlanText) -> bool:
+    """Whether a finding is about a bare word that is a parameter."""
+    span = said.span
+    return span is not None and text.source.text[span.start : span.end] in names
+
+
+def bound(text: PlanText, inputs: dict[str, Any], variables: Iterable[str]) -> dict[str, Any]:
+    """The variables of a run: what `--var` gives, and the defaults of the plan's parameters.
+
+    Raises CallsheetError (PLN023, PLN024) for parameters that are missing or of another kind.
+    """
+    stored = text.stored
+    if stored is None or not stored.params:
+        return inputs
+    from callsheet.store.library import bind  # noqa: PLC0415 - not for --help
+
+    pairs = (given.partition("=") for given in variables)
+    texts = {name.strip().removeprefix("$"): value for name, _, value in pairs}
+    return bind(stored.id, stored.params, inputs, texts)
+
+
+def changed_tools(text: PlanText, registry: Registry) -> tuple[str, ...]:
+    """The tools that are declared differently now than when the plan was saved."""
+    if text.stored is None:
+        return ()
+    now = ((name, then, registry.get(name)) for name, then in text.stored.tools.items() if then is not None)
+    return tuple(name for name, then, tool in now if tool is not None and (tool.spec.pin or "") != then)
+
+
+def other_tools(text: PlanText, names: Iterable[str], *, is_accepted: bool) -> Diagnostic:
+    """PLN025 for tools that have changed: an error, or a warning where that is accepted."""
+    from callsheet.diagnostics import Diagnostic, Severity  # noqa: PLC0415 - not for --help
+
+    assert text.stored is not None
+    what = ", ".join(f"@{name}" for name in names)
+    verb = "is" if "," not in what else "are"
+    message = f"the plan {text.stored.name} was saved for other tools: {what} {verb} declared differently now"
+    if is_accepted:
+        return Diagnostic("PLN025", Severity.WARNING, message)
+    way_out = (
+        "look at it (`callsheet tools`), then save the plan again, or run it with --accept-changed-tools"
+    )
+    return Diagnostic("PLN025", Severity.ERROR, message, help=way_out)

@@ -1,0 +1,72 @@
+"""Calls in doubt in words: what left and gave no answer, and the commands that decide about it."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from callsheet.apps.wording.moments import iso
+from callsheet.apps.wording.values import preview, seconds
+from callsheet.diagnostics import CODES
+
+if TYPE_CHECKING:
+    from callsheet.runtime.doubt import DoubtfulCall
+
+
+def left_lines(calls: Sequence[DoubtfulCall]) -> list[str]:
+    """The calls that left and gave no answer, each with its arguments and since when; none for none."""
+
+    if not calls:
+        return []
+    subject = "1 call left" if len(calls) == 1 else f"{len(calls)} calls left"
+    lines = [f"{subject} and gave no answer; whether it took place is not known:"]
+    now = time.time()
+    for call in calls:
+        args = ", ".join(f"{name}={preview(value, 80)}" for name, value in call.args.items())
+        attempt = f", attempt {call.attempt}" if call.attempt > 1 else ""
+        ago = seconds(max(0.0, now - call.since))
+        lines.append(f"  {call.key}  @{call.tool} ({args})  started {iso(call.since)} ({ago} ago{attempt})")
+        lines.append(f"    {_both_ends(call.why)}")
+    return lines
+
+
+def _both_ends(why: str) -> str:
+    """A reason on one line; of a long one its beginning and its end, where a server's last words stand.
+
+    >>> _both_ends("it ended; it last wrote:\\n" + "noise " * 100 + "fatal: no disk")[-25:]
+    'oise noise fatal: no disk'
+    """
+    text = preview(why, len(why))
+    return text if len(text) <= 200 else f"{text[:90]} … {text[-107:]}"
+
+
+def doubt_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[str]:
+    """The calls, and the commands that decide about them."""
+    lines = left_lines(calls)
+    which = shlex.quote(calls[0].key) if len(calls) == 1 else "KEY"
+    command = f"callsheet decide {run_id} {which}"
+    return [
+        *lines,
+        "look whether it did, then decide:",
+        f"  {command} retry{hint}   make the call again",
+        f"  {command} skip{hint}    go on as if it had given null",
+        f"  {command} fail{hint}    take it as failed",
+        f"  {command} 'value=…'{hint}   it took place and gave this (JSON)",
+        f"then go on: callsheet resume {run_id}{hint}",
+        f"all at once: callsheet resume {run_id}{hint} --in-doubt retry (or skip, fail, 'value=…')",
+    ]
+
+
+def unanswered_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[str]:
+    """The calls whose models gave no answer, why, and how the run goes on."""
+    lines = [f"{call.key}  @{call.tool} has no answer: {preview(call.why, 400)}" for call in calls]
+    codes = dict.fromkeys(code for call in calls if (code := call.why.partition(":")[0]) in CODES)
+    key = shlex.quote(calls[0].key) if len(calls) == 1 else "KEY"
+    return [
+        *lines,
+        *(f"what to do about it: callsheet explain {code}" for code in codes),
+        f"nothing is lost; ask again with: callsheet resume {run_id}{hint} (--model asks another one)",
+        f"or go on without: callsheet decide {run_id} {key} skip{hint} (or fail, 'value=…'), then resume",
+    ]

@@ -1,0 +1,46 @@
+"""How much a plan tells by single bits: whether private data is empty, or what is made of it fails.
+
+In: the labels of a plan, with single bits let through. Out: how many of its steps tell one. A few are no
+secret; a plan that asks one bit after another spells the data out.
+"""
+
+from __future__ import annotations
+
+from callsheet.ir import Call, Respond
+from callsheet.ir.labels import Label
+from callsheet.passes.verify.labels import Labels
+from callsheet.policy.model import Implicit
+
+MOST_BITS = 16
+"""So many may be told to whoever sees what a plan does."""
+
+
+def told_bits(labels: Labels) -> int:
+    """The number of steps that tell a bit of private data which their own label does not count."""
+    subject = labels.subject
+    if subject.judge.policy.implicit is Implicit.STRICT:
+        return 0
+    return sum(_tells(labels, number) for number in range(len(subject.plan.steps)))
+
+
+def _tells(labels: Labels, number: int) -> bool:
+    subject = labels.subject
+    if not subject.is_reached[number] or labels.counts(number):
+        return False
+    step, reading = subject.plan.steps[number], subject.readings[number]
+    if reading.emptiness and _is_more(labels, number, reading.emptiness):
+        return True
+    if isinstance(step.action, Respond):
+        return _is_more(labels, number, reading.arguments)
+    can_jump = isinstance(step.action, Call) and step.on_fail is not None and step.on_fail.then is not None
+    computes = can_jump and not labels.seen(number, reading.arguments).is_public
+    return computes and not _is_all_told(labels.results[number], labels.present[number])
+
+
+def _is_more(labels: Labels, number: int, names: tuple[str, ...]) -> bool:
+    return not _is_all_told(labels.seen(number, names), labels.shown(number, names))
+
+
+def _is_all_told(data: Label, shown: Label) -> bool:
+    """Whether what is shown is as private as the data, so that nothing is let through."""
+    return data.is_public or data.readers == shown.readers

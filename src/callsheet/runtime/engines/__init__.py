@@ -1,0 +1,1 @@
+"""Engines of others that carry runs over several machines: the same machine, driven by their histories."""

@@ -1,0 +1,67 @@
+"""The claim check: payloads that are too large for a history lie in a store of blobs, by their hash.
+
+In: payloads. Out: the same, but for large ones a ticket with the SHA-256 and the size of what lies in the
+store. Who reads a history gets the whole again, so that the machine always sees values. A blob never
+changes and may be written twice; it is there, on the disk, before the ticket is handed out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from hashlib import sha256
+
+from temporalio.api.common.v1 import Payload
+from temporalio.converter import PayloadCodec
+
+from callsheet.store.shared.blobs import Blobs
+
+LIMIT = 64 * 1024
+"""Bytes of a payload that stands in a history itself."""
+_TICKET = b"callsheet/blob"
+_DIGEST, _SIZE, _WAS = "sha256", "size", "was"
+
+
+class ClaimCheck(PayloadCodec):
+    """Puts large payloads into a store and fetches them again; small ones pass."""
+
+    def __init__(self, blobs: Blobs, limit: int = LIMIT) -> None:
+        self._blobs = blobs
+        self._limit = limit
+
+    async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
+        """The payloads, large ones as tickets. Raises OSError where the store cannot be written."""
+        return [await self._checked_in(payload) for payload in payloads]
+
+    async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
+        """The payloads as they were. Raises BlobMissing, or OSError, where one cannot be fetched."""
+        return [await self._fetched(payload) for payload in payloads]
+
+    async def lay_down(self, data: bytes) -> str:
+        """Keep bytes and give their SHA-256. Raises OSError where the store cannot be written."""
+        digest = sha256(data).hexdigest()
+        await asyncio.to_thread(self._blobs.put, digest, data)
+        return digest
+
+    async def fetch(self, digest: str) -> bytes:
+        """Bytes that were laid down. Raises BlobMissing, or OSError, where they cannot be fetched."""
+        return await asyncio.to_thread(self._blobs.get, digest)
+
+    async def _checked_in(self, payload: Payload) -> Payload:
+        if len(payload.data) <= self._limit:
+            return payload
+        digest = await self.lay_down(payload.data)
+        ticket = {
+            "encoding": _TICKET,
+            _DIGEST: digest.encode(),
+            _SIZE: b"%d" % len(payload.data),
+            _WAS: payload.metadata["encoding"],
+        }
+        return Payload(metadata=ticket)
+
+    async def _fetched(self, payload: Payload) -> Payload:
+        told = payload.metadata
+        if told.get("encoding") != _TICKET:
+            return payload
+        data = await self.fetch(told[_DIGEST].decode())
+        return Payload(metadata={"encoding": told[_WAS]}, data=data)

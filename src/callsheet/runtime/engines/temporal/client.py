@@ -1,0 +1,242 @@
+"""What a client does with runs on Temporal: start them, wait for them, tell them what people say.
+
+In: a server that answers, and an order or a run's id. Out: the run in a journal, as far as it has got.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from temporalio.client import WorkflowHandle
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.machine import Decided
+from callsheet.runtime.answers import Answer, PendingAsk, letter_payload
+from callsheet.runtime.cancelling import has_ended
+from callsheet.runtime.doubt import Resolution, RunOutcome, named_doubts
+from callsheet.runtime.engines.temporal.history import told_by
+from callsheet.runtime.engines.temporal.journaling import note_happenings, note_order, stands
+from callsheet.runtime.engines.temporal.orders import WORKFLOW, Order, workflow_id
+from callsheet.runtime.engines.temporal.reaching import Reached
+from callsheet.runtime.inbox import fitting
+from callsheet.store import EventType, Journal
+from callsheet.store.records import event_record
+from callsheet.store.replay import start_from
+
+_PAUSE = 0.25
+_LONGEST_PAUSE = 2.0
+
+Handle = WorkflowHandle[Any, Any]
+
+
+async def start(reached: Reached, journal: Journal, order: Order) -> None:
+    """Note a run in the journal and start it; one that has been started before is left as it is.
+
+    Raises JournalError where the journal cannot take it, CallsheetError (TMP004) where the server refuses it.
+    """
+    note_order(journal, order)
+    try:
+        await reached.client.start_workflow(
+            WORKFLOW,
+            order.to_json(),
+            id=order.workflow_id,
+            task_queue=order.queue,
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            static_summary=_summary(order),
+        )
+    except WorkflowAlreadyStartedError:
+        return
+    except RPCError as error:
+        raise refused(f"run {order.run_id} cannot be started", error) from error
+
+
+async def bring_up_to_date(reached: Reached, journal: Journal, run_id: str) -> RunOutcome:
+    """Write into the journal what the server knows of a run, and give how it stands.
+
+    Raises CallsheetError: TMP005 for a run that the server does not know, TMP006 for a history that cannot
+    be replayed; JournalError.
+    """
+    handle = handle_of(reached, run_id)
+    try:
+        history = await handle.fetch_history()
+    except RPCError as error:
+        raise not_there(reached, run_id, error) from error
+    told = await told_by(history, reached.client.data_converter, reached.claims)
+    note_order(journal, told.order, at=history.events[0].event_time.ToDatetime().timestamp())
+    note_happenings(journal, told.order, told.happened)
+    return stands(journal, run_id)
+
+
+async def wait_for(
+    reached: Reached,
+    journal: Journal,
+    run_id: str,
+    *,
+    waits: bool = False,
+    on_idle: Callable[[], Awaitable[None]] | None = None,
+) -> RunOutcome:
+    """Wait until a run has ended, or only people carry it on, unless `waits`; gives how it stands.
+
+    `on_idle` is called when no worker has said anything of it for a while.
+    """
+    handle, pause = handle_of(reached, run_id), _PAUSE
+    while True:
+        standing = await _standing(handle)
+        if standing == "ended" or (standing == "resting" and not waits):
+            return await bring_up_to_date(reached, journal, run_id)
+        if standing is None and on_idle is not None:
+            await on_idle()
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE)
+
+
+async def answer(
+    reached: Reached,
+    journal: Journal,
+    run_id: str,
+    said: Answer | Callable[[PendingAsk], Answer],
+    which: str | None,
+    digest: str | None = None,
+) -> PendingAsk:
+    """Answer what a run asks; gives what is answered.
+
+    Raises CallsheetError: RUN030 where nothing such waits for an answer, RUN031 for one that does not fit,
+    and what `bring_up_to_date` raises.
+    """
+    await bring_up_to_date(reached, journal, run_id)
+    ask, fits = fitting(journal, run_id, said, which, digest)
+    topic, msg_id = ask.key, f"{ask.key}:{ask.digest[:32]}"
+    await _signal(reached, run_id, "answer", topic, msg_id, letter_payload(ask.digest, fits))
+    return ask
+
+
+async def decide(
+    reached: Reached,
+    journal: Journal,
+    run_id: str,
+    calls: Sequence[str],
+    verdict: Resolution,
+    *,
+    every: bool = False,
+) -> None:
+    """Decide about calls in doubt, named as for `decide_calls`. Raises CallsheetError: JRN030, JRN031, and
+    what `bring_up_to_date` raises."""
+    await bring_up_to_date(reached, journal, run_id)
+    for key in named_doubts(journal, run_id, calls, every=every):
+        _, _, body = event_record(Decided(key, verdict))
+        await _signal(reached, run_id, "decide", key, body)
+
+
+async def cancel(reached: Reached, journal: Journal, run_id: str, reason: str) -> None:
+    """End a run for good; raises CallsheetError (JRN032) for one that has ended, TMP005."""
+    stand = await bring_up_to_date(reached, journal, run_id)
+    if stand.result is not None:
+        raise has_ended(run_id, str(stand.result.status))
+    await _signal(reached, run_id, "cancel", reason)
+
+
+async def go_on(
+    reached: Reached,
+    journal: Journal,
+    run_id: str,
+    verdict: Resolution | None,
+    *,
+    waits: bool = False,
+    on_idle: Callable[[], Awaitable[None]] | None = None,
+) -> RunOutcome:
+    """Wait for a run, with a verdict on all of its calls in doubt if there is one; gives how it stands then.
+
+    A run that never reached the server is started. Models that have given no answer are asked again. Raises
+    what `bring_up_to_date` raises.
+    """
+    await _start_again(reached, journal, run_id)
+    stand = await bring_up_to_date(reached, journal, run_id)
+    if verdict is not None and stand.in_doubt:
+        await decide(reached, journal, run_id, [call.key for call in stand.in_doubt], verdict)
+    if stand.unanswered:
+        await _signal(reached, run_id, "resume")
+    return await wait_for(reached, journal, run_id, waits=waits, on_idle=on_idle)
+
+
+async def _start_again(reached: Reached, journal: Journal, run_id: str) -> None:
+    """Start a run of which the journal has its start alone, as after a crash before it was handed over."""
+    info = journal.find_run(run_id)
+    if info.events == 1:
+        plan, source = journal.plan(info.plan_hash)
+        begin = start_from(EventType.START, next(iter(journal.events(run_id))).body)
+        settings = reached.settings
+        await start(reached, journal, Order(run_id, plan, source, begin, settings.queue, settings.heartbeat))
+
+
+async def settled(reached: Reached, journal: Journal, run_id: str) -> RunOutcome:
+    """How a run stands once a worker has heard what was said to it; without a worker, how it stood before."""
+    await _standing(handle_of(reached, run_id))
+    return await bring_up_to_date(reached, journal, run_id)
+
+
+async def ended(reached: Reached, journal: Journal, run_id: str, patience: float) -> RunOutcome | None:
+    """How a run has ended; None where it has not in so many seconds."""
+    try:
+        async with asyncio.timeout(patience):
+            stand = await wait_for(reached, journal, run_id, waits=True)
+    except TimeoutError:
+        return None
+    return None if stand.result is None else stand
+
+
+async def _signal(reached: Reached, run_id: str, name: str, *said: Any) -> None:
+    try:
+        await handle_of(reached, run_id).signal(name, args=said)
+    except RPCError as error:
+        raise not_there(reached, run_id, error) from error
+
+
+async def _standing(handle: Handle) -> str | None:
+    """What the run's workflow says of it; None where no worker answers for it."""
+    described = await handle.describe()
+    if described.status is not None and described.status.name != "RUNNING":
+        return "ended"
+    try:
+        return await handle.query("standing", result_type=str)
+    except RPCError as error:
+        if error.status in (RPCStatusCode.NOT_FOUND, RPCStatusCode.FAILED_PRECONDITION):
+            return None
+        if error.status in (RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED):
+            return None
+        raise
+
+
+def handle_of(reached: Reached, run_id: str) -> Handle:
+    """The run on the server."""
+    return reached.client.get_workflow_handle(workflow_id(run_id))
+
+
+def not_there(reached: Reached, run_id: str, error: RPCError) -> CallsheetError:
+    """What is said of a run that the server does not give."""
+    if error.status is not RPCStatusCode.NOT_FOUND:
+        return refused(f"run {run_id} cannot be looked at", error)
+    client = reached.client
+    return CallsheetError.single(
+        "TMP005",
+        f"the Temporal server {client.service_client.config.target_host} knows no run {run_id} in its"
+        f" namespace {client.namespace}",
+        help="its history may be past the time for which the server keeps it, or the run is on another one",
+    )
+
+
+def refused(what: str, error: RPCError) -> CallsheetError:
+    """What is said of a request that the server refuses."""
+    return CallsheetError.single(
+        "TMP004", f"{what}: the Temporal server says: {error.message or error.status}"
+    )
+
+
+def _summary(order: Order) -> str:
+    name = order.plan.title or order.plan.id or str(order.start.launch.get("plan", ""))
+    return name.splitlines()[0][:200] if name else order.run_id

@@ -1,0 +1,303 @@
+"""The workflow: one machine, fed with what a history tells, whose commands become activities and timers.
+
+In: an order, and signals of people. Out: how the run ended. All that is decided here follows from the
+history, so a worker that takes over replays it to the same state; what happened is kept by the way, from
+which a client writes the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from callsheet.machine import (
+        Answered,
+        Ask,
+        Awaited,
+        Cancelled,
+        Command,
+        Decided,
+        Doubted,
+        Event,
+        Failed,
+        Finish,
+        PlanCompiled,
+        Probe,
+        Result,
+        Sleep,
+        Started,
+        Succeeded,
+        TimeUp,
+        ToolFacts,
+        Verdict,
+    )
+    from callsheet.machine.version import MACHINE_VERSION
+    from callsheet.runtime.answers import found
+    from callsheet.runtime.engines.temporal.carried import Carried, plan_of, state_of
+    from callsheet.runtime.engines.temporal.happenings import Row, row_of
+    from callsheet.runtime.engines.temporal.orders import KEEP, WORKFLOW, Order
+    from callsheet.runtime.engines.temporal.outside import Outside
+    from callsheet.store.inbox import Letter
+    from callsheet.store.records import event_of, result_body
+    from callsheet.store.replay import begin
+    from callsheet.store.snapshots import Posed
+
+_UNITS = 20_000
+"""How many steps and items the machine does in one workflow task, which may last two seconds."""
+_OF_CALLS = Succeeded | Failed | PlanCompiled | Doubted | Decided | Answered
+"""Events that count only while something waits for them."""
+_KEEPING = timedelta(minutes=5)
+
+
+@workflow.defn(name=WORKFLOW)
+class PlanRun:
+    """One run of a plan; what it has `carried` along stands where its last history ended."""
+
+    @workflow.init
+    def __init__(self, order: dict[str, Any], carried: dict[str, Any] | None = None) -> None:
+        self.order = Order.from_json(order)
+        if self.order.core != MACHINE_VERSION:
+            raise ValueError(
+                f"the run was begun by version {self.order.core} of the machine that runs plans, and this"
+                f" worker has version {MACHINE_VERSION}: a worker of that version has to carry it on"
+            )
+        self.carried = None if carried is None else Carried.from_json(carried)
+        if self.carried is None:
+            self._machine = begin(self.order.plan, self.order.start).machine
+        else:
+            self._machine = self.carried.machine(self.order)
+        self.happened: list[Row] = []
+        self.past: tuple[str, ...] = () if self.carried is None else self.carried.past
+        self._arrived: list[Event] = []
+        self._outside = Outside(
+            self.order, lambda: self._machine.limits.max_concurrency_by_tool, self._note, self._arrived
+        )
+        self._asks: dict[str, tuple[Ask, Posed]] = {}
+        self._letters: list[Letter] = [] if self.carried is None else list(self.carried.letters)
+        self._plan_facts: dict[str, ToolFacts] = {}
+        self._rested = 0.0
+        self._began = workflow.now()
+
+    @workflow.run
+    async def run(self, order: dict[str, Any], carried: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Carry the run to its end; gives the body of the journal's `end`."""
+        del order, carried  # read before the first signal
+        machine = self._machine
+        try:
+            self._outside.spawn(self._watch_time())
+            commands: list[Command] = []
+            if self.carried is None:
+                commands = machine.feed(Started(self.order.start.inputs), _UNITS)
+            else:
+                self._take_up(self.carried)
+            while True:
+                await self._catch_up(commands)
+                if machine.result is not None:
+                    break
+                self._launch(commands)
+                if self._is_long():
+                    await self._turn_over()
+                commands = self._take(await self._arrivals())
+        except asyncio.CancelledError:
+            if workflow.cancellation_reason() is None:  # this worker lets go of the run
+                raise
+            self._take([*self._arrived, Cancelled("cancelled")])
+        self._outside.give_up()
+        result = machine.result
+        assert result is not None
+        result = result.timed(round(self._worked(), 3))
+        self._note(result)
+        return result_body(result)
+
+    # ------------------------------------------------------------ what people say
+
+    @workflow.signal
+    def decide(self, key: str, said: dict[str, Any]) -> None:
+        """Decide about a call in doubt: `said` is the body of the journal's `decided`."""
+        if self._outside.doubted.pop(key, None) is not None:
+            event = event_of("decided", key, said, _no_plan)
+            assert event is not None
+            self._arrived.append(event)
+
+    @workflow.signal
+    def answer(self, topic: str, msg_id: str, said: dict[str, Any]) -> None:
+        """Answer a question, asked or still to come: as a letter of the journal's inbox does."""
+        if all(letter.msg_id != msg_id for letter in self._letters):
+            self._letters.append(Letter(topic, msg_id, said, workflow.now().timestamp()))
+            for key in tuple(self._asks):
+                self._look_for(key)
+
+    @workflow.signal
+    def cancel(self, reason: str) -> None:
+        """End the run for good."""
+        self._arrived.append(Cancelled(reason))
+
+    @workflow.signal
+    def resume(self) -> None:
+        """Ask models again that have given no answer."""
+        self._outside.ask_models_again()
+
+    @workflow.query
+    def standing(self) -> str:
+        """`running`, `resting` where only people carry it on, or `ended`."""
+        if self._machine.result is not None:
+            return "ended"
+        return "resting" if self._rests() else "running"
+
+    # ------------------------------------------------------------ the machine
+
+    def _note(self, what: Event | Awaited | Result, due: float | None = None) -> None:
+        self.happened.append(row_of(workflow.now().timestamp(), what, due))
+
+    def _take(self, events: Sequence[Event]) -> list[Command]:
+        """Tell the machine what has happened; gives what follows."""
+        commands: list[Command] = []
+        doubted = self._outside.doubted
+        for event in events:
+            if self._machine.result is not None:
+                break
+            if isinstance(event, _OF_CALLS) and not self._machine.is_open(event.key):
+                continue
+            if isinstance(event, PlanCompiled):
+                self._outside.facts.update(event.facts)
+                self._plan_facts = dict(event.facts)
+            self._note(event)
+            commands += self._machine.feed(event, _UNITS)
+            if isinstance(event, Doubted | Decided) and not self._machine.is_open(event.key):
+                doubted.pop(event.key, None)  # its tool's policy has decided, or its probe
+        self._arrived.clear()
+        return commands
+
+    async def _catch_up(self, commands: list[Command]) -> None:
+        """Let the machine do all that follows, in as many workflow tasks as it takes."""
+        while self._machine.is_paused:
+            await workflow.sleep(0.001)
+            commands += self._machine.go_on(_UNITS)
+
+    async def _arrivals(self) -> list[Event]:
+        """What happens next; while only people are waited for, the run's time stands still."""
+        rests, since = self._rests(), workflow.now()
+        await workflow.wait_condition(lambda: bool(self._arrived) or self._outside.raise_fault())
+        if rests:
+            self._rested += (workflow.now() - since).total_seconds()
+        return list(self._arrived)
+
+    def _rests(self) -> bool:
+        """Whether nothing is under way, and only what people say carries the run on."""
+        idle = self._outside.is_idle and not self._arrived
+        return idle and bool(self._asks or self._outside.doubted)
+
+    def _worked(self) -> float:
+        """How many seconds the run has been worked on."""
+        before = 0.0 if self.carried is None else self.carried.worked
+        return before + (workflow.now() - self._began).total_seconds() - self._rested
+
+    async def _watch_time(self) -> None:
+        """End the run when it has been worked on for as long as it may be."""
+        limit = self._machine.limits.max_seconds
+        while limit is not None:
+            left = limit - self._worked()
+            if left <= 0 and not self._rests():
+                self._arrived.append(TimeUp(limit))
+                return
+            await workflow.sleep(max(left, 1.0))
+
+    # ------------------------------------------------------------ commands
+
+    def _launch(self, commands: Sequence[Command]) -> None:
+        for command in commands:
+            if isinstance(command, Ask):
+                now, timeout = workflow.now().timestamp(), command.asked.timeout
+                posed = Posed(now, None if timeout is None else now + timeout)
+                self._note(command, posed.due)
+                self._ask(command, posed)
+            elif not isinstance(command, Finish):
+                self._outside.launch(command)
+        self._outside.fill()
+
+    def _ask(self, ask: Ask, posed: Posed) -> None:
+        self._asks[ask.key] = ask, posed
+        if not self._look_for(ask.key) and posed.due is not None:
+            self._outside.spawn(self._expire(ask, posed.due))
+
+    def _look_for(self, key: str) -> bool:
+        """Take the answer to a question if one is there."""
+        ask, posed = self._asks[key]
+        event = found(ask, posed, self._letters, float("-inf"))
+        if event is not None:
+            del self._asks[key]
+            self._arrived.append(event)
+        return event is not None
+
+    async def _expire(self, ask: Ask, due: float) -> None:
+        await workflow.sleep(max(0.0, due - workflow.now().timestamp()), summary=ask.key)
+        still = self._asks.get(ask.key)
+        if still is not None and still[0].asked.digest == ask.asked.digest:
+            del self._asks[ask.key]
+            self._arrived.append(Answered(ask.key, ask.asked.digest, Verdict.EXPIRE))
+
+    # ------------------------------------------------------------ from one history to the next
+
+    def _is_long(self) -> bool:
+        info = workflow.info()
+        return info.is_continue_as_new_suggested() or info.get_current_history_length() > self.order.turn_over
+
+    async def _turn_over(self) -> None:
+        """Go on in a new history once no call is under way; come back where that cannot be done now."""
+        outside = self._outside
+        outside.is_closed = True
+        await workflow.wait_condition(
+            lambda: not outside.has_calls or bool(self._arrived) or outside.raise_fault()
+        )
+        if outside.has_calls or self._arrived:
+            return
+        state, told = state_of(self._machine), len(self.happened)
+        if state is not None:
+            kept = await workflow.execute_activity(
+                KEEP, args=[self.happened], start_to_close_timeout=_KEEPING, result_type=str
+            )
+            if not self._arrived and told == len(self.happened):
+                workflow.continue_as_new(args=[self.order.to_json(), self._carried(state, kept).to_json()])
+        outside.is_closed = False
+        outside.fill()
+
+    def _carried(self, state: dict[str, Any], kept: str) -> Carried:
+        outside = self._outside
+        plan = plan_of(self._machine, self._plan_facts)
+        if plan is not None and self.carried is not None and not self._plan_facts:
+            plan = self.carried.plan
+        return Carried(
+            state,
+            plan,
+            outside.facts,
+            (*self.past, kept),
+            tuple(outside.doubted),
+            dict(outside.due),
+            {key: posed for key, (_, posed) in self._asks.items()},
+            tuple(self._letters),
+            self._worked(),
+        )
+
+    def _take_up(self, carried: Carried) -> None:
+        """Launch what had not left before, and wait on for what was waited for."""
+        outside = self._outside
+        outside.facts = dict(carried.facts)
+        for key, command in self._machine.open_commands().items():
+            if key in carried.doubted and not isinstance(command, Sleep | Ask):
+                outside.doubted[key] = command.call if isinstance(command, Probe) else command
+            elif isinstance(command, Sleep) and key in carried.due:
+                outside.sleep(command, carried.due[key])
+            elif isinstance(command, Ask) and key in carried.posed:
+                self._ask(command, carried.posed[key])
+            else:
+                self._launch([command])
+        outside.fill()
+
+
+def _no_plan(digest: str) -> Any:
+    raise ValueError(f"no plan {digest}")

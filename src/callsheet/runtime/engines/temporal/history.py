@@ -1,0 +1,93 @@
+"""A history as a journal: what Temporal keeps of a run, told again to the same machine and written down.
+
+In: the history of a run. Out: its events in a journal, as a local run has them, so that every command that
+looks at runs works. The history is replayed by the workflow itself: order and times are the ones that it had,
+and a history that leads elsewhere is found out. Nothing is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from temporalio import workflow
+from temporalio.api.common.v1 import Payload
+from temporalio.client import WorkflowHistory
+from temporalio.converter import DataConverter
+from temporalio.worker import (
+    ExecuteWorkflowInput,
+    Interceptor,
+    Replayer,
+    UnsandboxedWorkflowRunner,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
+)
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.runtime.engines.temporal.claims import ClaimCheck
+from callsheet.runtime.engines.temporal.flow import PlanRun
+from callsheet.runtime.engines.temporal.happenings import Row
+from callsheet.runtime.engines.temporal.orders import Order
+from callsheet.runtime.engines.temporal.payloads import OrderedJson
+from callsheet.store.blobs import BlobMissing
+
+
+class Told:
+    """What a history tells of a run."""
+
+    def __init__(self, order: Order, happened: Sequence[Row]) -> None:
+        self.order = order
+        self.happened = happened
+
+
+class _Witness(Interceptor):
+    """Keeps the workflows that are replayed."""
+
+    def __init__(self) -> None:
+        self.seen: list[PlanRun] = []
+
+    def workflow_interceptor_class(
+        self,
+        input: WorkflowInterceptorClassInput,  # noqa: A002 - the name is the SDK's
+    ) -> type[WorkflowInboundInterceptor] | None:
+        del input
+        seen = self.seen
+
+        class _Inbound(WorkflowInboundInterceptor):
+            async def execute_workflow(self, input: ExecuteWorkflowInput) -> Any:  # noqa: A002 - as above
+                seen.append(workflow.instance())
+                return await super().execute_workflow(input)
+
+        return _Inbound
+
+
+async def told_by(history: WorkflowHistory, converter: DataConverter, claims: ClaimCheck) -> Told:
+    """What a history tells, with those before it.
+
+    Raises CallsheetError (TMP006) where it cannot be replayed.
+    """
+    witness = _Witness()
+    replayer = Replayer(
+        workflows=[PlanRun],
+        workflow_runner=UnsandboxedWorkflowRunner(),
+        data_converter=converter,
+        interceptors=[witness],
+    )
+    found = await replayer.replay_workflow(history, raise_on_replay_failure=False)
+    if found.replay_failure is not None or not witness.seen:
+        raise _unreadable(history, found.replay_failure)
+    run = witness.seen[-1]
+    try:
+        before = [OrderedJson().from_payload(Payload(data=await claims.fetch(name))) for name in run.past]
+    except (BlobMissing, OSError) as error:
+        raise _unreadable(history, error) from error
+    return Told(run.order, tuple(chain(*before, run.happened)))
+
+
+def _unreadable(history: WorkflowHistory, why: object) -> CallsheetError:
+    return CallsheetError.single(
+        "TMP006",
+        f"the history of {history.workflow_id} cannot be replayed: {why}",
+        help="look at it with the callsheet and the folder of blobs that its workers have",
+    )

@@ -1,0 +1,99 @@
+"""What happened in a run on Temporal, written into a journal; and how the run stands by that journal.
+
+In: what a history tells. Out: the same events, with the same bodies and their own times, that a local
+run writes. What the journal has already is not written again, so it can be brought up to date at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from callsheet.ir import plan_from_json
+from callsheet.machine.keys import place_of_key
+from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls
+from callsheet.runtime.engines.temporal.happenings import Row
+from callsheet.runtime.engines.temporal.orders import Order
+from callsheet.runtime.inbox import asks_of
+from callsheet.runtime.recording import text_of
+from callsheet.store import EventType, Journal, RunStatus, RunWriter
+from callsheet.store.errors import JournalError
+
+
+def note_order(journal: Journal, order: Order, at: float | None = None) -> None:
+    """Put a run into the journal with its start alone, unless it is there; raises what `create_run` does."""
+    if _has(journal, order.run_id):
+        return
+    with journal.create_run(
+        order.run_id, order.plan, order.source, order.start.to_json(), core_version=order.core, at=at
+    ) as writer:
+        writer.commit()
+
+
+def note_happenings(journal: Journal, order: Order, happened: Sequence[Row]) -> None:
+    """Write down what the journal does not have yet of what has happened in a run.
+
+    Raises JournalError: JRN004 while another process does the same, and what else writing raises.
+    """
+    known = journal.find_run(order.run_id).events - 1
+    if len(happened) <= known:
+        return
+    with journal.claim(order.run_id) as writer:
+        for row in happened[writer.last_seq - 1 :]:
+            writer.date(row["at"])
+            _write(writer, row)
+        writer.commit()
+    if not journal.find_run(order.run_id).status.is_final:
+        _set_status(journal, order.run_id)
+
+
+def _write(writer: RunWriter, row: Row) -> None:
+    kind, key, body = EventType(row["type"]), row["key"], row["body"]
+    if "steps" in row:
+        plan = plan_from_json(row["steps"])
+        writer.add_plan(plan, text_of(plan))
+    if kind is EventType.INTENT:
+        writer.intend(key, None if body is None else body["tool"])
+    elif key is not None:
+        _append(writer, kind, key, body)
+    else:
+        writer.append(kind, body=body)
+        if kind is EventType.END:
+            writer.set_status(RunStatus(body["status"]))
+
+
+def _append(writer: RunWriter, kind: EventType, key: str, body: dict[str, Any] | None) -> None:
+    step, index, attempt = place_of_key(key)
+    writer.append(kind, key=key, step=step, index=index, attempt=attempt, body=body)
+
+
+def stands(journal: Journal, run_id: str) -> RunOutcome:
+    """How a run stands by what the journal has of it; raises JournalError where it cannot be read."""
+    folded = fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0])
+    result, usage, doubtful = folded.machine.result, folded.usage(), doubtful_calls(folded)
+    if result is not None:
+        return RunOutcome(run_id, result, doubtful, usage=usage)
+    return RunOutcome(
+        run_id, None, doubtful, tuple(asks_of(journal, run_id)), unanswered_calls(folded), usage
+    )
+
+
+def _set_status(journal: Journal, run_id: str) -> None:
+    """Let lists of runs say what a run waits for."""
+    stand = stands(journal, run_id)
+    status = RunStatus.RUNNING
+    if stand.in_doubt:
+        status = RunStatus.IN_DOUBT
+    elif stand.waiting:
+        status = RunStatus.WAITING
+    if journal.find_run(run_id).status is not status:
+        with journal.claim(run_id) as writer:
+            writer.set_status(status)
+            writer.commit()
+
+
+def _has(journal: Journal, run_id: str) -> bool:
+    try:
+        return journal.find_run(run_id).run_id == run_id
+    except JournalError:
+        return False

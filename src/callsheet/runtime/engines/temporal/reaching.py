@@ -1,0 +1,68 @@
+"""The way to a Temporal server: where it is, who is asked to let us in, and where large values lie.
+
+In: settings, and the files and variables that Temporal's own tools read (`TEMPORAL_ADDRESS`,
+`TEMPORAL_API_KEY`, `TEMPORAL_TLS_…`, `temporal.toml`). Out: a client, or a diagnostic of what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from temporalio.client import Client
+from temporalio.envconfig import ClientConfig
+from temporalio.service import RPCError
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.runtime.engines.temporal.claims import ClaimCheck
+from callsheet.runtime.engines.temporal.payloads import conversion
+from callsheet.runtime.engines.temporal.settings import TemporalSettings
+from callsheet.store.shared.opening import open_blobs
+
+_DEFAULT = "localhost:7233"
+_MESSAGE = re.compile(r'message: "([^"]*)"')
+
+
+class Reached(NamedTuple):
+    """A server that answers."""
+
+    client: Client
+    claims: ClaimCheck
+    settings: TemporalSettings
+
+
+async def reach(settings: TemporalSettings) -> Reached:
+    """Connect to the server.
+
+    Raises CallsheetError: TMP002 where none answers, TMP003 for a configuration, CFG230 and CFG231 for the
+    place of large values.
+    """
+    try:
+        config = ClientConfig.load_client_connect_config(settings.profile or None)
+    except (RuntimeError, ValueError, TypeError, OSError) as error:
+        raise CallsheetError.single(
+            "TMP003",
+            f"the configuration of Temporal cannot be read: {error}",
+            help="see TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE and the other TEMPORAL_ variables",
+        ) from error
+    address = settings.address or config.get("target_host") or _DEFAULT
+    config["target_host"] = address
+    if settings.namespace:
+        config["namespace"] = settings.namespace
+    claims = ClaimCheck(open_blobs(settings.place))
+    try:
+        client = await Client.connect(**config, data_converter=conversion(claims))
+    except (RuntimeError, RPCError, ValueError) as error:
+        raise CallsheetError.single(
+            "TMP002",
+            f"no Temporal server answers at {address}: {_reason(error)}",
+            help="start one (`temporal server start-dev`), or name it: --address or TEMPORAL_ADDRESS",
+        ) from error
+    return Reached(client, claims, settings)
+
+
+def _reason(error: Exception) -> str:
+    """What a failure says to people: the innermost message of those that the SDK nests."""
+    text = " ".join(str(error).split())
+    told = _MESSAGE.findall(text)
+    return told[-1] if told else text[:200] or type(error).__name__

@@ -1,0 +1,76 @@
+"""A worker: a process that drives runs and carries out calls, as many as it has room for.
+
+In: a connection, ports, and what it is there for. It serves until it is cancelled; then it takes nothing
+more, lets its calls end for a while, and what does not end is taken over by others or falls into doubt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+
+from temporalio.client import Client
+from temporalio.worker import Worker
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from callsheet.runtime.engines.temporal.calls import Calls
+from callsheet.runtime.engines.temporal.claims import ClaimCheck
+from callsheet.runtime.engines.temporal.flow import PlanRun
+from callsheet.runtime.engines.temporal.orders import MODELS, TOOLS
+from callsheet.runtime.gateway import Ports
+
+
+@dataclass(frozen=True, slots=True)
+class Duties:
+    """What a worker is there for: driving plans, the calls of tools, those of models.
+
+    `calls` bounds its calls under way at once; when it is stopped they have `drain` seconds to end.
+    """
+
+    queue: str
+    plans: bool = True
+    tools: bool = True
+    models: bool = True
+    calls: int = 100
+    drain: float = 10.0
+
+
+async def serve(
+    client: Client, ports: Ports, claims: ClaimCheck, duties: Duties, on_ready: Callable[[], None]
+) -> None:
+    """Work until this is cancelled. Raises RuntimeError where the server refuses the worker for good."""
+    calls = Calls(ports, claims)
+    drain = timedelta(seconds=duties.drain)
+    workers: list[Worker] = []
+    if duties.plans:
+        workers.append(
+            Worker(
+                client,
+                task_queue=duties.queue,
+                workflows=[PlanRun],
+                workflow_runner=SandboxedWorkflowRunner(
+                    restrictions=SandboxRestrictions.default.with_passthrough_all_modules()
+                ),
+                activities=[calls.keep_past],
+                graceful_shutdown_timeout=drain,
+            )
+        )
+    for is_wanted, suffix in ((duties.tools, TOOLS), (duties.models, MODELS)):
+        if is_wanted:
+            workers.append(
+                Worker(
+                    client,
+                    task_queue=duties.queue + suffix,
+                    activities=[calls.carry_out],
+                    max_concurrent_activities=duties.calls,
+                    graceful_shutdown_timeout=drain,
+                )
+            )
+    async with AsyncExitStack() as stack:
+        for worker in workers:
+            await stack.enter_async_context(worker)
+        on_ready()
+        await asyncio.Event().wait()

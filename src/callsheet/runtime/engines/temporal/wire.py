@@ -1,0 +1,183 @@
+"""Commands and outcomes as JSON data, on their way between the workflow and who carries out calls.
+
+In: a command of the machine. Out: data that another process makes the same command of; and so with the
+event of its outcome, which has the form that it has in a journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, cast
+
+from callsheet.ir import plan_from_json, plan_to_json
+from callsheet.ir.labels import Label, read_label
+from callsheet.machine import (
+    AgentTurn,
+    CallModel,
+    CallTool,
+    Compile,
+    Event,
+    Failed,
+    PlanCompiled,
+    Probe,
+    Progress,
+    RunAgent,
+)
+from callsheet.machine.agents.allowance import Allowance
+from callsheet.machine.agents.conversation import Came, Seen, Turn
+from callsheet.store.errors import NotStorable
+from callsheet.store.events import encode_body
+from callsheet.store.records import event_of, event_record
+
+Remote: TypeAlias = "CallTool | CallModel | RunAgent | AgentTurn | Compile | Probe"
+"""A command that a worker carries out."""
+Data: TypeAlias = "dict[str, Any]"
+
+
+def command_to_json(command: Remote) -> Data:
+    """The data of a command."""
+    kind = type(command).__name__
+    match command:
+        case Probe(key=key, step=step, call=call):
+            return {"kind": kind, "key": key, "step": step, "call": command_to_json(call)}
+        case CallTool(label=label):
+            return {**command._asdict(), "kind": kind, "label": _label(label)}
+        case CallModel() | RunAgent():
+            return {**command._asdict(), "kind": kind}
+        case AgentTurn(label=label, allowed=allowed, turns=turns):
+            told = {**allowed._asdict(), "arguments": _patterns(allowed)}
+            said = [_turn_to_json(turn) for turn in turns]
+            return {
+                **command._asdict(), "kind": kind, "label": _label(label), "allowed": told, "turns": said
+            }  # fmt: skip
+        case Compile(labels=labels, context=context, progress=progress):
+            return {
+                **command._asdict(),
+                "kind": kind,
+                "labels": None if labels is None else {name: str(label) for name, label in labels.items()},
+                "context": str(context),
+                "progress": None if progress is None else _progress_to_json(progress),
+            }
+
+
+def command_from_json(data: Mapping[str, Any]) -> Remote:
+    """The command that data tells of; raises KeyError, TypeError or ValueError for data that is none."""
+    told = {name: value for name, value in data.items() if name != "kind"}
+    return _READERS[data["kind"]](told)
+
+
+def outcome_to_json(event: Event) -> Data:
+    """The data of the outcome of a call; one that is not JSON data has failed."""
+    kind, key, body = event_record(event)
+    try:
+        encode_body(kind, body or {})
+    except NotStorable as error:
+        spent = getattr(event, "spent", None)
+        kind, _, body = event_record(Failed(key or "", f"the result is not JSON data: {error}", spent=spent))
+    plan = {"steps": plan_to_json(event.plan)} if isinstance(event, PlanCompiled) else {}
+    return {"type": kind.value, "key": key, "body": body, **plan}
+
+
+def outcome_from_json(data: Mapping[str, Any]) -> Event:
+    """The outcome that data tells of; raises KeyError, TypeError or ValueError for data that is none."""
+    event = event_of(data["type"], data["key"], data["body"] or {}, lambda _: plan_from_json(data["steps"]))
+    if event is None:
+        raise ValueError(f"{data['type']} is no outcome")
+    return event
+
+
+def _label(label: Label | None) -> str | None:
+    return None if label is None else str(label)
+
+
+def _read_label(told: str | None) -> Label | None:
+    return None if told is None else read_label(told)
+
+
+def _patterns(allowed: Allowance) -> Data:
+    return {
+        tool: {name: list(each) for name, each in named.items()} for tool, named in allowed.arguments.items()
+    }
+
+
+def _turn_to_json(turn: Turn) -> Data:
+    return {
+        "answer": turn.answer,
+        "seen": [[s.tool, dict(s.args), s.value, str(s.came), s.key] for s in turn.seen],
+        "fault": turn.fault,
+    }
+
+
+def _progress_to_json(progress: Progress) -> Data:
+    return {
+        "plan": plan_to_json(progress.plan),
+        "completed": [step.id for step in progress.completed],
+        "failed": [[step.id, why] for step, why in progress.failed],
+        "remaining": [step.id for step in progress.remaining],
+        "number": progress.number,
+        "refused": progress.refused,
+    }
+
+
+def _read_progress(data: Mapping[str, Any]) -> Progress:
+    plan = plan_from_json(data["plan"])
+    steps = {step.id: step for step in plan.steps}
+    return Progress(
+        plan,
+        tuple(steps[name] for name in data["completed"]),
+        tuple((steps[name], why) for name, why in data["failed"]),
+        tuple(steps[name] for name in data["remaining"]),
+        data["number"],
+        data["refused"],
+    )
+
+
+def _read_tool(told: Data) -> CallTool:
+    own: Data = {**told, "label": _read_label(told["label"])}
+    return CallTool(**own)
+
+
+def _read_turn(told: Data) -> AgentTurn:
+    allowed: Data = dict(told["allowed"])
+    allowed["tools"] = tuple(allowed["tools"])
+    allowed["arguments"] = {
+        tool: {name: tuple(each) for name, each in named.items()}
+        for tool, named in cast("dict[str, dict[str, list[str]]]", allowed["arguments"]).items()
+    }
+    turns = tuple(
+        Turn(
+            turn["answer"],
+            tuple(Seen(tool, args, value, Came(came), key) for tool, args, value, came, key in turn["seen"]),
+            turn["fault"],
+        )
+        for turn in told["turns"]
+    )
+    own: Data = {"allowed": Allowance(**allowed), "turns": turns, "label": _read_label(told["label"])}
+    return AgentTurn(**{**told, **own})
+
+
+def _read_compile(told: Data) -> Compile:
+    labels, progress = told["labels"], told["progress"]
+    own: Data = {
+        "labels": None if labels is None else {name: read_label(label) for name, label in labels.items()},
+        "context": read_label(told["context"]),
+        "progress": None if progress is None else _read_progress(progress),
+    }
+    return Compile(**{**told, **own})
+
+
+def _read_probe(told: Data) -> Probe:
+    call = command_from_json(told["call"])
+    if not isinstance(call, CallTool):
+        raise ValueError("a probe looks for the call of a tool")
+    return Probe(told["key"], told["step"], call)
+
+
+_READERS: Mapping[str, Callable[[Data], Remote]] = {
+    "CallTool": _read_tool,
+    "CallModel": lambda told: CallModel(**told),
+    "RunAgent": lambda told: RunAgent(**told),
+    "AgentTurn": _read_turn,
+    "Compile": _read_compile,
+    "Probe": _read_probe,
+}

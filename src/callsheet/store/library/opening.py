@@ -1,0 +1,25 @@
+"""Which library is meant where a command names none: a folder, or the store that machines share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from callsheet.store.library.shelf import VARIABLE, PlanLibrary
+from callsheet.store.shared.address import shared_address
+
+_BELOW = "plans"
+
+
+def open_library(folder: Path | None = None) -> PlanLibrary:
+    """The library in a folder; by default that of $CALLSHEET_PLANS, of $CALLSHEET_STORE, or the user's.
+
+    Raises CallsheetError: CFG230 for a wrong address, CFG231 where PostgreSQL cannot be spoken to.
+    """
+    address = None if folder is not None or os.environ.get(VARIABLE) else shared_address()
+    if address is None:
+        return PlanLibrary(folder)
+    from callsheet.store.shared.opening import open_database  # noqa: PLC0415 - only where there is one
+    from callsheet.store.shared.texts import SharedFiles  # noqa: PLC0415 - as above
+
+    return PlanLibrary(files=SharedFiles(open_database(address), _BELOW))

@@ -1,0 +1,155 @@
+"""The database of the shared store: connected when it is first used, and again after it was lost.
+
+In: an address, statements with `?` for values. Out: rows, or StoreUnreachable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+import psycopg
+from psycopg import sql
+
+from callsheet.store.database import Answer, storable
+from callsheet.store.labels import TABLES as LABEL_TABLES
+from callsheet.store.shared.address import shown
+
+_T = TypeVar("_T")
+_SCHEMA = "callsheet"
+_VERSION = 1
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS about (version INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS text ("
+    "folder TEXT NOT NULL, name TEXT NOT NULL, body BYTEA NOT NULL, PRIMARY KEY (folder, name))",
+    "CREATE TABLE IF NOT EXISTS blob ("
+    "digest TEXT PRIMARY KEY, body BYTEA NOT NULL, created TIMESTAMPTZ NOT NULL DEFAULT now())",
+    *LABEL_TABLES,
+)
+_PATIENCE = 10
+"""Seconds that a connection may take."""
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))"
+
+
+class StoreUnreachable(OSError):
+    """The shared store cannot be used; the text says why and what can be done."""
+
+    def __init__(self, address: str, why: str) -> None:
+        super().__init__(0, f"the store at {shown(address)} cannot be used: {why}")
+
+
+class PostgresDatabase:
+    """The tables of the shared store, in a schema of their own. For one thread, and one change at a time."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._connection: psycopg.Connection | None = None
+
+    def execute(self, statement: str, values: Sequence[object] = ()) -> Answer:
+        """Carry one statement out; outside of a change it may happen twice where the connection is lost."""
+        return self._again(lambda held: self._asked(held, statement, values))
+
+    @contextmanager
+    def changing(self, what: str) -> Generator[None]:
+        """A transaction that holds off those of other machines that change the same."""
+
+        def begun(held: psycopg.Connection) -> None:
+            held.execute("BEGIN")
+            self._asked(held, _LOCK, (what,))
+
+        self._again(begun)
+        try:
+            yield
+        except BaseException:
+            with suppress(StoreUnreachable):  # then it is rolled back already
+                self._end(b"ROLLBACK")
+            raise
+        self._end(b"COMMIT")
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _asked(self, held: psycopg.Connection, statement: str, values: Sequence[object]) -> Answer:
+        return held.execute(_translated(statement), storable(values))
+
+    def _end(self, how: bytes) -> None:
+        held = self._connection
+        try:
+            if held is not None:
+                held.execute(how)
+        except psycopg.Error as error:
+            raise self._wrong(error) from error
+
+    def _again(self, work: Callable[[psycopg.Connection], _T]) -> _T:
+        """Do something, and once more on a new connection if the old one is lost and no change is open."""
+        held = self._connected()
+        is_open = held.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE
+        try:
+            return work(held)
+        except psycopg.OperationalError as error:
+            if is_open or not held.closed:
+                raise self._wrong(error) from error
+        except psycopg.Error as error:
+            raise self._wrong(error) from error
+        held = self._connected()
+        try:
+            return work(held)
+        except psycopg.Error as error:
+            raise self._wrong(error) from error
+
+    def _connected(self) -> psycopg.Connection:
+        if self._connection is None or self._connection.closed:
+            try:
+                self._connection = _connect(self.address)
+            except psycopg.Error as error:
+                raise self._wrong(error) from error
+        return self._connection
+
+    def _wrong(self, error: psycopg.Error) -> StoreUnreachable:
+        return StoreUnreachable(
+            self.address, str(error).strip().splitlines()[0] if str(error) else repr(error)
+        )
+
+
+def _connect(address: str) -> psycopg.Connection:
+    """A connection to the tables, which are made if need be; raises psycopg.Error."""
+    held = psycopg.connect(
+        address, autocommit=True, connect_timeout=_PATIENCE, application_name="callsheet", prepare_threshold=5
+    )
+    try:
+        row = held.execute("SELECT to_regclass(%s)", (f"{_SCHEMA}.about",)).fetchone()
+        if row is None or row[0] is None:
+            _make(held)
+        held.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(_SCHEMA)))
+        _check(held)
+    except BaseException:
+        held.close()
+        raise
+    return held
+
+
+def _make(held: psycopg.Connection) -> None:
+    """Make the tables; of several machines that come first at once, one does."""
+    with held.transaction():
+        held.execute(_translated(_LOCK), ("tables",))
+        held.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(_SCHEMA)))
+        held.execute(sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(_SCHEMA)))
+        for table in _TABLES:
+            held.execute(table.encode())
+        held.execute("INSERT INTO about SELECT %s WHERE NOT EXISTS (SELECT 1 FROM about)", (_VERSION,))
+
+
+def _check(held: psycopg.Connection) -> None:
+    row = held.execute("SELECT max(version) FROM about").fetchone()
+    if row is None or row[0] != _VERSION:
+        raise psycopg.DatabaseError(
+            f"its tables are of version {row and row[0]}, and this callsheet reads {_VERSION}"
+        )
+
+
+def _translated(statement: str) -> bytes:
+    return statement.replace("%", "%%").replace("?", "%s").encode()

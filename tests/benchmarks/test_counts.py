@@ -1,0 +1,26 @@
+"""Small workloads need no more instructions a step than is written down, beside a floor."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from benchmarks import counts
+
+
+def test_no_workload_needs_more_instructions_than_is_recorded() -> None:
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind, which counts instructions, is not installed")
+    recorded = json.loads(counts.RECORDED.read_text())
+    now = counts.ratios(counts.count())
+    assert now.keys() == recorded.keys()
+    assert counts.worse(now, recorded) == []
+
+
+def test_a_workload_over_its_tolerance_is_named() -> None:
+    recorded = {"chain": 5.0, "journal": 20.0}
+    just_so = {name: ratio * counts.TOLERANCE for name, ratio in recorded.items()}
+    assert counts.worse(just_so, recorded) == []
+    assert [w.name for w in counts.worse(just_so | {"chain": 6.5}, recorded)] == ["chain"]

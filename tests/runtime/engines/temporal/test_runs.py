@@ -1,0 +1,271 @@
+"""Runs on a real Temporal server: the same machine, the same results, the same journal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import WorkflowHistory
+from tests.runtime.engines.temporal.conftest import World, read
+
+from callsheet.ir import Effect
+from callsheet.machine import Decision, Limits, Machine, Started, Status, ToolFacts, compile_plan
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.runtime.answers import Answer
+from callsheet.runtime.engines.temporal import client
+from callsheet.runtime.engines.temporal.history import told_by
+from callsheet.runtime.engines.temporal.orders import workflow_id
+from callsheet.runtime.gateway import Gateway, Ports, Route
+from callsheet.runtime.local import LocalDriver
+from callsheet.runtime.runs import Launch, start_run
+from callsheet.store.events import Event
+
+READ = Effect.READ
+FACTS = {
+    "ADD": ToolFacts(READ, ("a", "b")),
+    "FAIL": ToolFacts(READ, ("text",)),
+    "FLAKY": ToolFacts(READ, ()),
+    "BULK": ToolFacts(Effect.UNSAFE, ("size",)),
+    "ODD": ToolFacts(Effect.UNSAFE, ()),
+}
+
+
+class Tools:
+    """Tools that count their calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    async def add(self, args: dict[str, Any], context: CallContext) -> Any:
+        self.calls.append(context.key)
+        return int(args["a"]) + int(args.get("b", 1))
+
+    async def fail(self, args: dict[str, Any], context: CallContext) -> Any:
+        raise ToolFailed(str(args["text"]))
+
+    async def flaky(self, args: dict[str, Any], context: CallContext) -> Any:
+        self.calls.append(context.key)
+        if context.key != "S1.0.3":
+            raise ToolFailed("not yet")
+        return "at last"
+
+    async def bulk(self, args: dict[str, Any], context: CallContext) -> Any:
+        self.calls.append(context.key)
+        return "ä" * int(args["size"])
+
+    async def odd(self, args: dict[str, Any], context: CallContext) -> Any:
+        self.calls.append(context.key)
+        return {"b": 1, "a": "\udc80 \x00", "z": None}
+
+    def ports(self) -> Ports:
+        names = ("add", "fail", "flaky", "bulk", "odd")
+        routes = {name.upper(): Route(getattr(self, name)) for name in names}
+        return Ports(routes.get)
+
+
+PLANS = {
+    "a chain": 'S1: @ADD ($n, b=2) > $x\nS2: @ADD ($x, b=3) > $y\nS3: @RESPOND ("$y")',
+    "a condition": 'S1: @ADD ($n) > $x\nS2: ?IF ($x > 9) THEN @ADD ($x) > $y\nS3: @RESPOND ("$x $y")',
+    "a loop": 'S1: ?FOREACH ($i IN $items) THEN @ADD ($i, b=10) > $sums\nS2: @RESPOND ("$sums")',
+    "side by side": '@PARALLEL {\nS1: @ADD ($n) > $a\nS2: @ADD ($n, b=5) > $b\n}\nS3: @RESPOND ("$a $b")',
+    "a failure": 'S1: @FAIL (\'no\') > $x ON_FAIL GOTO S3\nS2: @RESPOND ("never")\nS3: @RESPOND ("$x")',
+    "a retry": 'S1: @FLAKY () > $x ON_FAIL @RETRY(5, delay=0.01)\nS2: @RESPOND ("$x")',
+    "an end": "S1: TERMINATE ('enough')",
+    "odd values": 'S1: @ODD () > $x\nS2: @RESPOND ("$x")',
+}
+INPUTS: dict[str, Any] = {"n": 1, "items": [1, 2, 3, 4, 5]}
+
+
+async def _locally(text: str) -> Any:
+    machine = Machine(compile_plan(read(text), FACTS), Limits())
+    driver = LocalDriver(machine, Gateway(Tools().ports(), "local", FACTS))
+    return await driver.run(machine.feed(Started(INPUTS)))
+
+
+async def test_a_plan_comes_to_the_same_end_as_on_this_machine(world: World) -> None:
+    async with world.worker(Tools().ports()):
+        runs = {name: await world.start(text, INPUTS, FACTS) for name, text in PLANS.items()}
+        for name, run_id in runs.items():
+            outcome = await world.wait(run_id)
+            assert outcome.result == await _locally(PLANS[name]), name
+            assert world.journal.verify(run_id) is None
+            kinds = [event.type for event in world.journal.events(run_id)]
+            assert (kinds[0], kinds[-1]) == ("start", "end")
+
+
+async def test_the_journal_of_a_run_is_the_one_that_this_machine_would_write(world: World) -> None:
+    text = PLANS["a chain"]
+    async with world.worker(Tools().ports()):
+        there = (await world.run(text, INPUTS, FACTS)).run_id
+    start, *_ = world.journal.events(there)
+    launch = Launch(facts=FACTS, inputs=INPUTS)
+    here = (await start_run(read(text), Tools().ports(), launch, world.journal, "here")).run_id
+    assert [_told(e) for e in world.journal.events(there)] == [_told(e) for e in world.journal.events(here)]
+    assert start.ts <= world.journal.find_run(there).updated
+
+
+def _told(event: Event) -> tuple[Any, ...]:
+    body = {name: value for name, value in (event.body or {}).items() if name != "usage"}
+    return event.seq, event.type, event.key, event.step, event.index, event.attempt, body
+
+
+async def test_a_large_result_is_made_once_and_stands_beside_the_history(
+    world: World, tmp_path: Path
+) -> None:
+    tools = Tools()
+    async with world.worker(tools.ports()):
+        outcome = await world.run('S1: @BULK ($size) > $x\nS2: @RESPOND ("done")', {"size": 1_500_000}, FACTS)
+    assert outcome.result is not None
+    assert outcome.result.variables["x"] == "ä" * 1_500_000
+    assert tools.calls == ["S1.0.1"]
+    (blob,) = (path for path in (tmp_path / "blobs").rglob("*") if path.is_file())
+    assert blob.stat().st_size > 3_000_000
+    history = await client.handle_of(world.reached, outcome.run_id).fetch_history()
+    assert sum(event.ByteSize() for event in history.events) < 20_000
+
+
+async def test_a_question_is_answered_by_a_signal_also_before_it_is_asked(world: World) -> None:
+    text = "S1: @ADD ($n) > $x\nS2: @ASK_HUMAN ('which?', options=['a', 'b']) > $y\nS3: @RESPOND (\"$y\")"
+    async with world.worker(Tools().ports()):
+        outcome = await world.run(text, INPUTS, FACTS)
+        (ask,) = outcome.waiting
+        assert (ask.key, ask.prompt, str(world.journal.find_run(ask.run_id).status)) == (
+            "S2.0.1", "which?", "waiting",
+        )  # fmt: skip
+        await client.answer(world.reached, world.journal, ask.run_id, Answer.of("b", by="Ada"), None)
+        outcome = await world.wait(ask.run_id)
+        assert outcome.result is not None
+        assert outcome.result.response == "b"
+
+
+async def test_a_call_that_needs_a_yes_waits_for_it_and_a_no_fails_it(world: World) -> None:
+    tools = Tools()
+    async with world.worker(tools.ports()):
+        outcome = await world.run(PLANS["a chain"], INPUTS, FACTS, approve=("ADD",))
+        assert [ask.tool for ask in outcome.waiting] == ["ADD"]
+        await client.answer(world.reached, world.journal, outcome.run_id, Answer.approve(), "S1")
+        outcome = await world.wait(outcome.run_id)
+        assert tools.calls == ["S1.0.1"]
+        await client.answer(world.reached, world.journal, outcome.run_id, Answer.deny(note="no"), None)
+        outcome = await world.wait(outcome.run_id)
+    assert outcome.result is not None
+    assert outcome.result.status is Status.DONE
+    assert tools.calls == ["S1.0.1"]
+
+
+async def test_a_question_that_nobody_answers_in_time_takes_its_default(world: World) -> None:
+    text = "S1: @ASK_HUMAN ('which?', timeout=0.2, default='c') > $y\nS2: @RESPOND (\"$y\")"
+    async with world.worker(Tools().ports()):
+        outcome = await world.wait(await world.start(text), waits=True)
+    assert outcome.result is not None
+    assert outcome.result.response == "c"
+
+
+async def test_a_run_is_cancelled_while_a_call_is_under_way(world: World) -> None:
+    began = asyncio.Event()
+
+    async def hang(args: dict[str, Any], context: CallContext) -> Any:
+        began.set()
+        await asyncio.sleep(3_600)
+
+    async with world.worker(Ports({"HANG": Route(hang)}.get)):
+        run_id = await world.start('S1: @HANG () > $x\nS2: @RESPOND ("$x")')
+        await asyncio.wait_for(began.wait(), 30)
+        await client.cancel(world.reached, world.journal, run_id, "enough")
+        outcome = await world.wait(run_id)
+    assert outcome.result is not None
+    assert (outcome.result.status, outcome.result.error) == (Status.CANCELLED, "enough")
+    assert [call.key for call in outcome.in_doubt] == ["S1.0.1"]
+
+
+async def test_an_unsafe_call_whose_worker_is_lost_is_in_doubt_until_somebody_decides(world: World) -> None:
+    calls: list[str] = []
+    began = asyncio.Event()
+
+    async def once(args: dict[str, Any], context: CallContext) -> Any:
+        calls.append(context.key)
+        began.set()
+        if len(calls) == 1:
+            await asyncio.sleep(3_600)
+        return "done"
+
+    ports = Ports({"ONCE": Route(once)}.get)
+    async with world.worker(ports):
+        run_id = await world.start('S1: @ONCE () > $x\nS2: @RESPOND ("$x")')
+        await asyncio.wait_for(began.wait(), 30)
+    async with world.worker(ports):
+        outcome = await world.wait(run_id)
+        assert calls == ["S1.0.1"]
+        (call,) = outcome.in_doubt
+        assert (call.key, str(world.journal.find_run(run_id).status)) == ("S1.0.1", "in_doubt")
+        await client.decide(world.reached, world.journal, run_id, ["S1"], Decision.RETRY)
+        outcome = await world.wait(run_id)
+    assert outcome.result is not None
+    assert outcome.result.response == "done"
+    assert len(calls) == 2
+
+
+async def test_a_call_that_only_reads_is_made_again_when_its_worker_is_lost(world: World) -> None:
+    keys: list[str] = []
+    began = asyncio.Event()
+
+    async def look(args: dict[str, Any], context: CallContext) -> Any:
+        keys.append(context.idempotency_key)
+        began.set()
+        if len(keys) == 1:
+            await asyncio.sleep(3_600)
+        return "seen"
+
+    ports = Ports({"LOOK": Route(look)}.get)
+    async with world.worker(ports):
+        run_id = await world.start('S1: @LOOK () > $x\nS2: @RESPOND ("$x")', facts={"LOOK": ToolFacts(READ)})
+        await asyncio.wait_for(began.wait(), 30)
+    async with world.worker(ports):
+        outcome = await world.wait(run_id)
+    assert outcome.result is not None
+    assert outcome.result.response == "seen"
+    assert len(keys) == 2
+    assert keys[0] == keys[1]
+
+
+async def test_a_long_run_goes_on_in_new_histories_and_its_journal_is_whole(world: World) -> None:
+    text = (
+        "S1: ?FOREACH ($i IN $items) THEN @ADD ($i, b=1) > $sums\n"
+        'S2: @ASK_HUMAN ("go on?", options=["yes", "no"]) > $word\n'
+        "S3: ?FOREACH ($i IN $sums) THEN @ADD ($i, b=1) > $more\nS4: @RESPOND ($word)"
+    )
+    tools = Tools()
+    async with world.worker(tools.ports()):
+        run_id = await world.start(text, {"items": list(range(40))}, FACTS, turn_over=40)
+        assert [ask.key for ask in (await world.wait(run_id)).waiting] == ["S2.0.1"]
+        await client.answer(world.reached, world.journal, run_id, Answer.of("yes"), None)
+        outcome = await world.wait(run_id)
+    assert outcome.result is not None
+    assert outcome.result.variables["more"] == list(range(2, 42))
+    assert (len(tools.calls), len(set(tools.calls))) == (80, 80)
+    assert await _histories(world, run_id) >= 3
+    assert world.journal.verify(run_id) is None
+    kinds = Counter(event.type for event in world.journal.events(run_id))
+    assert kinds == {"start": 1, "intent": 80, "ok": 80, "ask": 1, "signal": 1, "end": 1}
+
+
+async def _histories(world: World, run_id: str) -> int:
+    """How many histories a run has had, one after the other."""
+    count = 1
+    history = await client.handle_of(world.reached, run_id).fetch_history()
+    while before := history.events[0].workflow_execution_started_event_attributes.continued_execution_run_id:
+        handle = world.reached.client.get_workflow_handle(workflow_id(run_id), run_id=before)
+        history, count = await handle.fetch_history(), count + 1
+    return count
+
+
+async def test_a_history_that_was_stored_leads_to_the_same_when_it_is_replayed(world: World) -> None:
+    async with world.worker(Tools().ports()):
+        outcome = await world.run(PLANS["a loop"], INPUTS, FACTS)
+    history = await client.handle_of(world.reached, outcome.run_id).fetch_history()
+    stored = WorkflowHistory.from_json(history.workflow_id, history.to_json())
+    told = await told_by(stored, world.reached.client.data_converter, world.reached.claims)
+    assert told.happened[-1]["body"]["response"] == "[11,12,13,14,15]"
+    assert [row["key"] for row in told.happened] == [e.key for e in world.journal.events(outcome.run_id)][1:]

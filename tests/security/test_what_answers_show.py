@@ -1,0 +1,56 @@
+"""What is shown in answers, held against the policy with the real texts: links carry no private data away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.security.world import World
+
+from callsheet.ir import Effect
+from callsheet.machine import Status, ToolFacts
+
+SELECT = {"SELECT": ToolFacts(Effect.PURE, ("data", "query"))}
+LINKED = "Ada keeps her papers at https://ada.example/papers and ![a picture](https://ada.example/p.png)"
+
+
+async def shown(world: World, text: str, **tools: Any) -> tuple[Status, str]:
+    world.tools |= {name: answering(said) for name, said in tools.items()}
+    outcome = await world.run(text, facts=SELECT)
+    assert outcome.result is not None
+    return outcome.result.status, outcome.result.response
+
+
+def answering(said: str) -> Any:
+    async def call(args: dict[str, Any], context: Any) -> str:
+        return said
+
+    return call
+
+
+@pytest.mark.parametrize(
+    "made", ["$n", '"Notes: $n"', '"$n\n$n"', '["$n", {"notes": "$n"}]', '"see https://own.example/ for: $n"']
+)
+async def test_private_notes_with_links_of_their_own_are_shown(world: World, made: str) -> None:
+    world.write("notes.txt", LINKED)
+    status, response = await shown(world, f'S1: @READ_FILE ("notes.txt") > $n\nS2: @RESPOND ({made})')
+    assert status is Status.DONE
+    assert "https://ada.example/papers" in response
+
+
+async def test_what_is_found_in_private_notes_with_links_is_shown(world: World) -> None:
+    world.write("notes.txt", LINKED)
+    query = """query="join(', ', [n])\""""
+    plan = f'S1: @READ_FILE ("notes.txt") > $n\nS2: @SELECT ({{"n": $n}}, {query}) > $s\nS3: @RESPOND ($s)'
+    assert await shown(world, plan, SELECT="her papers") == (Status.DONE, "her papers")
+
+
+async def test_parts_of_one_value_are_shown_together_unless_they_make_a_link(world: World) -> None:
+    plan = 'S1: @READ_FILE ("o.json") > $o:json\nS2: @RESPOND ("$o.a/$o.b")'
+    world.write("o.json", '{"a": "3", "b": "4"}')
+    assert await shown(world, plan) == (Status.DONE, "3/4")
+    world.write("o.json", '{"a": "https://evil.example/x", "b": "private"}')
+    outcome = await world.run(plan, "second")
+    assert outcome.result is not None
+    assert outcome.result.objection is not None
+    assert outcome.result.objection.rule == "answer"

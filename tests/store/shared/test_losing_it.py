@@ -1,0 +1,84 @@
+"""A shared store that goes away is told as such, and used again when it is back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from tests.postgres import Server, running_server
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir.labels import read_label
+from callsheet.store.errors import JournalError
+from callsheet.store.labels import LabelStore
+from callsheet.store.leftovers import open_labels
+from callsheet.store.library import open_library
+from callsheet.store.shared.address import shared_address, shown, without_password
+from callsheet.store.shared.blobs import SharedBlobs
+from callsheet.store.shared.postgres import PostgresDatabase, StoreUnreachable
+
+SECRET = read_label("T/secret")
+
+
+@pytest.fixture
+def own_server() -> Iterator[Server]:
+    """A server that a test may stop."""
+    with running_server() as running:
+        yield running
+
+
+def test_a_crash_of_the_server_loses_nothing_that_was_noted_and_it_is_reached_again(
+    own_server: Server,
+) -> None:
+    with closing(PostgresDatabase(own_server.address)) as database:
+        blobs, labels = SharedBlobs(database), LabelStore(database)
+        digest = sha256(b"x" * 100_000).hexdigest()
+        blobs.put(digest, b"x" * 100_000)
+        labels.add("/w", ["a"], SECRET)
+        own_server.stop()
+        with pytest.raises(StoreUnreachable, match="cannot be used"):
+            blobs.get(digest)
+        with pytest.raises(StoreUnreachable):
+            labels.begin("/w", "b", SECRET)
+        own_server.start()
+        assert blobs.get(digest) == b"x" * 100_000
+        labels.add("/w", ["b"], SECRET)
+        own_server.stop()
+        own_server.start()  # and nobody has noticed that it was away
+        labels.add("/w", ["c"], SECRET)
+        assert [labels.of("/w", [name]) for name in "abc"] == [SECRET] * 3
+
+
+def test_tables_of_a_later_version_are_left_alone(address: str) -> None:
+    with closing(PostgresDatabase(address)) as database:
+        database.execute("UPDATE about SET version = 99")
+    with pytest.raises(StoreUnreachable, match="its tables are of version 99, and this callsheet reads 1"):
+        PostgresDatabase(address).execute("SELECT 1")
+
+
+def test_who_cannot_reach_it_is_told_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLSHEET_STORE", f"postgresql://me:hidden@/plans?host={tmp_path}")
+    with pytest.raises(JournalError) as caught:
+        open_labels(tmp_path / "journal.db")
+    assert "postgresql://me@/plans cannot be used" in str(caught.value)
+    with pytest.raises(CallsheetError) as refused:
+        open_library().ids()
+    assert refused.value.diagnostics[0].code == "PLN004"
+    assert "hidden" not in f"{caught.value}{refused.value}"
+
+
+def test_what_is_no_address_is_refused() -> None:
+    with pytest.raises(CallsheetError) as caught:
+        shared_address({"CALLSHEET_STORE": "db.example"})
+    assert caught.value.diagnostics[0].code == "CFG230"
+    assert shared_address({"CALLSHEET_STORE": " "}) is None
+    assert shown("postgresql://me:word@host:5433/plans?sslmode=require") == "postgresql://me@host:5433/plans"
+
+
+def test_an_address_that_is_kept_has_no_password() -> None:
+    assert without_password("postgresql://me:word@h:1/d?x=1") == "postgresql://me@h:1/d?x=1"
+    assert without_password("postgresql://me@h/d") == "postgresql://me@h/d"
+    assert without_password("/a/folder:with@signs") == "/a/folder:with@signs"

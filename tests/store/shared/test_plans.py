@@ -1,0 +1,137 @@
+"""A plan library in the shared store does what one in a folder does, and policies stand beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from callsheet.api.policies import load_policy
+from callsheet.api.shared_policies import share_policy, shared_names
+from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.spelling import Syntax, read_as
+from callsheet.ir import Plan
+from callsheet.store.library import PlanLibrary, open_library
+from callsheet.store.library.transfer import export_plans, import_plans
+from callsheet.store.shared.postgres import PostgresDatabase
+from callsheet.store.shared.texts import SharedFiles
+
+PLAN = "S1: @ADD (a=$a, b=2) > $sum\nS2: @RESPOND ($sum)\n"
+OTHER = "S1: @ADD (a=1, b=2) > $sum\nS2: @RESPOND ($sum)\n"
+
+
+@pytest.fixture
+def database(address: str) -> Iterator[PostgresDatabase]:
+    """The database of the store."""
+    with closing(PostgresDatabase(address)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def shared(database: PostgresDatabase) -> PlanLibrary:
+    """A library in the store."""
+    return PlanLibrary(files=SharedFiles(database, "plans"), clock=lambda: 5.0)
+
+
+def parse(text: str) -> Plan:
+    """The plan of a text."""
+    return read_as(Syntax.LTP, text, "plan").require()
+
+
+def life(library: PlanLibrary) -> list[object]:
+    """What a library says in the course of a life of plans."""
+    one, other = parse(PLAN), parse(OTHER)
+    library.save(one, "sum", text=f"# note\n{PLAN}", goal="add two")
+    library.save(other, "sum", replaces=True)
+    library.save(one, "odd")
+    said: list[object] = [library.ids(), [each.version for each in library.versions("sum")]]
+    said += [library.load("sum@1").text, library.load("su").text, library.purposes()]
+    library.rename("sum", "total")
+    said += [library.ids(), library.load("total").version, export_plans(library, ["total"])]
+    library.delete("odd")
+    said += [
+        _code(lambda: library.load("odd")),
+        _code(lambda: library.save(one, "total")),
+        library.list()[0][2:],
+    ]
+    return said
+
+
+def _code(work: Callable[[], object]) -> str:
+    with pytest.raises(CallsheetError) as caught:
+        work()
+    return str(caught.value.diagnostics[0].code)
+
+
+def test_it_is_the_same_library_as_in_a_folder(shared: PlanLibrary, tmp_path: Path) -> None:
+    assert life(shared) == life(PlanLibrary(tmp_path / "plans", clock=lambda: 5.0))
+
+
+def test_plans_move_from_a_folder_to_the_store(shared: PlanLibrary, tmp_path: Path) -> None:
+    local = PlanLibrary(tmp_path / "plans")
+    local.save(parse(PLAN), "sum")
+    assert [(each.id, each.added) for each in import_plans(shared, export_plans(local, ["sum"]))] == [
+        ("sum", 1)
+    ]
+    assert shared.load("sum").text == local.load("sum").text
+
+
+def test_an_import_that_fails_leaves_nothing_behind(shared: PlanLibrary, database: PostgresDatabase) -> None:
+    shared.save(parse(PLAN), "sum")
+    text = export_plans(shared, ["sum"])
+    database.execute(
+        "CREATE FUNCTION refuse() RETURNS trigger AS 'BEGIN RAISE ''no room''; END' LANGUAGE plpgsql"
+    )
+    database.execute(
+        "CREATE TRIGGER refuse BEFORE INSERT ON text FOR EACH ROW"
+        " WHEN (new.name = '1.json' AND new.folder LIKE '%copy%') EXECUTE FUNCTION refuse()"
+    )
+    with pytest.raises(CallsheetError, match="no room"):
+        import_plans(shared, text, as_id="copy")
+    assert shared.ids() == ("sum",)
+
+
+def test_machines_that_save_at_once_lose_no_plan(address: str) -> None:
+    def machine(number: int) -> None:
+        with closing(PostgresDatabase(address)) as database:
+            library = PlanLibrary(files=SharedFiles(database, "plans"))
+            for _ in range(5):
+                library.save(parse(f"S1: @RESPOND ('plan {number}')"))
+
+    with ThreadPoolExecutor(3) as machines:
+        list(machines.map(machine, range(3)))
+    with closing(PostgresDatabase(address)) as database:
+        assert len(PlanLibrary(files=SharedFiles(database, "plans")).ids()) == 15
+
+
+def test_the_environment_says_which_library_is_meant(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CALLSHEET_PLANS", raising=False)
+    monkeypatch.setenv("CALLSHEET_STORE", address)
+    assert open_library().address.startswith("postgresql://tests@/postgres/plans")
+    assert open_library(tmp_path).folder == tmp_path
+    monkeypatch.setenv("CALLSHEET_PLANS", str(tmp_path))
+    assert open_library().folder == tmp_path
+
+
+def test_a_policy_of_the_store_is_read_by_its_name(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLSHEET_STORE", address)
+    share_policy("base", 'schema = 1\nname = "base"\nextends = "strict"\n')
+    share_policy("store:ours", 'schema = 1\nname = "ours"\nextends = "store:base"\n')
+    assert shared_names() == ("store:base", "store:ours")
+    assert load_policy("store:ours").name == "ours"
+    with pytest.raises(CallsheetError, match="there is no policy 'store:our'") as caught:
+        load_policy("store:our")
+    assert caught.value.diagnostics[0].help is not None
+    assert "did you mean store:ours?" in caught.value.diagnostics[0].help
+
+
+def test_without_a_store_a_shared_policy_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CALLSHEET_STORE", raising=False)
+    assert shared_names() == ()
+    with pytest.raises(CallsheetError, match="there is no shared store"):
+        load_policy("store:ours")
