@@ -165,6 +165,40 @@ async def test_a_report_beside_another_run_shows_where_they_part(open_report: Op
     assert "differs at city" in sides
 
 
+async def test_times_are_compared_apart_from_what_differs_and_beyond_a_noise(open_report: Opener, runs: Runs):
+    opened = await open_report.file(await runs.page("triage", "other"), "#below=diff")
+    told = await opened.page.evaluate("JSON.parse(document.getElementById('callsheet-data').textContent)")
+    apart = [abs(a - b) / max(a, b) for _, _, a, b in told["diff"]["times"]]
+    for part in (0, 0.5):
+        await opened.page.select_option(".times select", str(part))
+        shown = opened.page.locator(".times p:has(b):not(.bar)")
+        assert await shown.count() == min(20, sum(each > part for each in apart))
+
+
+async def test_the_prompt_of_a_model_is_told_as_text(open_report: Opener):
+    opened = await open_report("triage", "#step=S6")
+    await opened.page.click("#call-tab-prompt")
+    said = await opened.text(".prompt")
+    assert said.startswith("LLM_CLASSIFY/")
+    assert HOSTILE[0] in said
+    assert "Categories: refund, praise" in said
+    await opened.page.click(".steps .step:has-text('S5')")
+    await opened.page.locator("#call-tab-result").wait_for()
+    assert await opened.page.locator("#call-tab-prompt").count() == 0  # it has asked no model
+
+
+async def test_spans_and_provenance_can_be_saved(open_report: Opener):
+    opened = await open_report("triage")
+    for name, ends in (("Provenance as PROV-JSON", "prov.json"), ("Spans as OTLP", "otlp.jsonl")):
+        await opened.page.click(".menu summary")
+        async with opened.page.expect_download() as waiting:
+            await opened.page.click(f".menu button:has-text('{name}')")
+        saved = await waiting.value
+        assert saved.suggested_filename == f"triage.{ends}"
+        told = [json.loads(line) for line in _lines(await saved.path())]
+        assert set(told[0]) & {"wasDerivedFrom", "resourceSpans"}
+
+
 async def test_visits_of_a_loop_can_be_told_apart(open_report: Opener):
     opened = await open_report("loop", "#step=S2@250")
     assert "250" in await opened.text(".visits .chosen")
@@ -236,3 +270,7 @@ async def test_axe_finds_nothing_serious(open_report: Opener, scheme: str, width
             for node in each["nodes"][:4]
         ]
         assert grave == [], (main, below)
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()

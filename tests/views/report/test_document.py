@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ from hypothesis import strategies as st
 from tests.plans import FACTS, INPUTS, outcome, plan_of, plan_texts, value_or_error
 from tests.trace.projection.runs import ports_of, scripted, tell
 
+from callsheet import Runtime
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Compile, Failed, PlanCompiled, ToolFacts
 from callsheet.ports.calls import ToolFailed
 from callsheet.runtime.reporting import report_document
 from callsheet.store import Durability, Journal
+from callsheet.store.events import EventType
 from callsheet.trace.lineage.lineage import NONE
 from callsheet.views.report.build import Showing
 from callsheet.views.report.document import Document
@@ -165,3 +168,21 @@ def test_the_size_of_a_document_goes_with_its_events(journal):
 
     once, twice = of(200), of(400)
     assert twice - once < 1.2 * once
+
+
+def test_a_fork_has_no_time_between_its_parent_and_itself(tmp_path: Path):
+    path, hours = tmp_path / "j.db", 7_200.0
+    plan = 'S1: @CALC ("1") > $a\nS2: @CALC ("$a + 1") > $b\nS3: @RESPOND ($b)'
+    with Journal.open(path) as journal, Runtime(journal=journal) as runtime:
+        runtime.run_sync(plan, run_id="parent")
+    with Journal.open(path, clock=lambda: time.time() + hours) as later, Runtime(journal=later) as runtime:
+        first = next(e.seq for e in later.events("parent") if e.type is EventType.OK)
+        runtime.fork_sync("parent", first, variables={"a": 5}, new_id="child")
+        document = shown(later, "child", other="parent")
+        entries = runtime.lctl_sync("child").entries
+    assert min(event.t for event in document.events) >= 0
+    assert max(event.t for event in document.events) < hours
+    assert all(0 <= visit.start <= visit.until < hours for visit in document.visits)
+    assert all((entry.duration_ms or 0) < hours for entry in entries)
+    assert document.diff is not None
+    assert {step for step, *_ in document.diff["times"]} <= {"S1", "S2"}

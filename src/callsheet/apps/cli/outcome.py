@@ -60,10 +60,10 @@ def report(
 
 
 def with_way_on(error: JournalWriteFailed, run_id: str | None, hint: str) -> CallsheetError:
-    """The failure of the journal, with the command that carries the run on when it is repaired."""
-    if run_id is None:
-        return error
-    way_on = f"free space or repair the disk, then: callsheet resume {run_id}{hint}"
+    """The failure of the journal, with what to do when it is repaired: a run that it has goes on."""
+    way_on = "free space or repair the disk, then run the plan again: nothing of it has been called"
+    if run_id is not None:
+        way_on = f"free space or repair the disk, then: callsheet resume {run_id}{hint}"
     return CallsheetError([replace(d, help=way_on) for d in error.diagnostics])
 
 

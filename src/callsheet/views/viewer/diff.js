@@ -1,8 +1,11 @@
 // This run, A, beside another, B: where they first part, and what follows from that.
 import { useEffect, useState } from "preact/hooks";
-import { VirtualList, counted, html } from "./ui.js";
+import { VirtualList, counted, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
 import { acts, model, pickVisit } from "./state.js";
+
+const NOISES = [0, 0.1, 0.2, 0.5];
+const MOST_TIMES = 20;
 
 export function Diff() {
   const made = model.value;
@@ -48,6 +51,7 @@ export function Diff() {
           : html`<p class="pad">They did the same: ${counted(diff.alike, "visit")} of steps.</p>`
       }
       <p class="pad quiet">${counted(diff.alike, "visit")} alike; times do not count${leftOut}</p>
+      <${Times} diff=${diff} />
     </section>
     ${
       shown
@@ -61,6 +65,24 @@ export function Diff() {
         : ""
     }
   </div>`;
+}
+
+// Which steps took longer or shorter, by more than a part of the longer time.
+function Times({ diff }) {
+  const [noise, setNoise] = useState(0.2);
+  const apart = diff.times.filter(([, , a, b]) => Math.abs(a - b) > noise * Math.max(a, b));
+  return html`<section class="times" aria-label="Times">
+    <p class="bar"><b>Times</b>${" "}
+      <label>noise <select value=${String(noise)} onChange=${(event) => setNoise(Number(event.currentTarget.value))}>
+        ${NOISES.map((part) => html`<option key=${part} value=${String(part)}>${part * 100} %</option>`)}
+      </select></label></p>
+    ${apart.slice(0, MOST_TIMES).map(
+      ([step, nth, a, b]) => html`<p key=${`${step}@${nth}`} class="pad"><b>${nth > 1 ? `${step}@${nth}` : step}</b>${" "}
+        ${b > a ? "slower" : "faster"}: A ${duration(a)}, B ${duration(b)}</p>`,
+    )}
+    ${apart.length > MOST_TIMES ? html`<p class="pad quiet">and ${apart.length - MOST_TIMES} more</p>` : ""}
+    ${apart.length ? "" : html`<p class="pad quiet">No step differs by more than that.</p>`}
+  </section>`;
 }
 
 // Which run this one is compared with, where a server has others.
