@@ -58,9 +58,8 @@ async def test_no_script_but_its_own_can_run(open_report: Opener):
         "fetch('https://example.test/')",
     ):
         await opened.page.evaluate(f"(async () => {{ {attempt} }})().catch(() => 0)")
-    await opened.page.wait_for_timeout(100)
+    await opened.complains("Content Security Policy")
     assert await opened.page.evaluate("window.bad") is None
-    assert any("Content Security Policy" in line for line in opened.said)
     opened.said.clear()
     opened.asked.clear()
 
@@ -105,7 +104,7 @@ async def test_the_scrubber_shows_the_run_as_it_was(open_report: Opener):
 async def test_playback_goes_to_the_end_and_stops(open_report: Opener):
     opened = await open_report("triage", "#seq=26")
     await opened.page.click(".play")
-    await opened.page.wait_for_selector(".play[aria-pressed=false]", timeout=20_000)
+    await opened.page.wait_for_selector(".play[aria-pressed=false]", timeout=120_000)
     now = await opened.text(".now b")
     assert f"{now}/{now.removeprefix('event ')}" in await opened.text(".now")
 
@@ -113,7 +112,7 @@ async def test_playback_goes_to_the_end_and_stops(open_report: Opener):
 async def test_a_link_restores_what_was_looked_at(open_report: Opener):
     wanted = "#seq=21&step=S5&var=customers.1.name&tab=waterfall&below=lineage"
     opened = await open_report("triage", wanted)
-    assert await opened.address() == wanted
+    await opened.at(wanted)
     assert (await opened.text(".pane h2")).startswith("S5")
     assert await opened.text(".lineage h3") == "$customers.1.name event 19"
     await opened.page.evaluate("location.hash = '#seq=3&step=S1&below=cost'")
@@ -151,7 +150,7 @@ async def test_search_finds_values_and_goes_there(open_report: Opener):
     await opened.page.keyboard.type("grace")
     assert "customers" in await opened.text(".hits")
     await opened.page.keyboard.press("Enter")
-    assert "var=customers" in await opened.address()
+    await opened.at("var=customers")
 
 
 async def test_a_report_beside_another_run_shows_where_they_part(open_report: Opener, runs: Runs):

@@ -21,6 +21,7 @@ from callsheet.runtime.reporting import report_document
 from callsheet.store import Durability, Journal
 from callsheet.store.events import EventType
 from callsheet.trace.lineage.lineage import NONE
+from callsheet.trace.playing import Moment, play
 from callsheet.views.report.build import Showing
 from callsheet.views.report.document import Document
 from callsheet.views.report.preview import preview_of
@@ -59,7 +60,7 @@ def run_of(journal: Journal, plan: Plan, world: int) -> None:
     tell(journal, plan, ports_of(answer, replan), INPUTS, FACTS)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plan_texts(), st.integers(0, 2**32 - 1))
 def test_of_whatever_run_each_row_points_to_what_is_there(journal, text, world):
     run_of(journal, plan_of(text), world)
@@ -88,7 +89,7 @@ def test_of_whatever_run_each_row_points_to_what_is_there(journal, text, world):
     json.dumps(made.to_json(), allow_nan=False)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(plan_texts(), st.integers(0, 2**32 - 1))
 def test_the_same_run_gives_the_same_document(journal, text, world):
     run_of(journal, plan_of(text), world)
@@ -180,9 +181,17 @@ def test_a_fork_has_no_time_between_its_parent_and_itself(tmp_path: Path):
         runtime.fork_sync("parent", first, variables={"a": 5}, new_id="child")
         document = shown(later, "child", other="parent")
         entries = runtime.lctl_sync("child").entries
+        moments: list[Moment] = []
+        play(
+            later.plan(later.find_run("child").plan_hash)[0],
+            later.events("child"),
+            lambda name: later.plan(name)[0],
+            lambda moment: not moments.append(moment),
+        )
     assert min(event.t for event in document.events) >= 0
     assert max(event.t for event in document.events) < hours
     assert all(0 <= visit.start <= visit.until < hours for visit in document.visits)
     assert all((entry.duration_ms or 0) < hours for entry in entries)
+    assert all((said.took or 0) < hours for moment in moments for said in moment.said)
     assert document.diff is not None
     assert {step for step, *_ in document.diff["times"]} <= {"S1", "S2"}

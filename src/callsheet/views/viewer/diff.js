@@ -10,13 +10,13 @@ const MOST_TIMES = 20;
 export function Diff() {
   const made = model.value;
   const { diff } = made.doc;
-  const [at, setAt] = useState(diff ? diff.first : -1);
+  const [picked, setPicked] = useState(null); // a pair, and the run that it is of
   const [isCone, setCone] = useState(true);
-  useEffect(() => setAt(diff ? diff.first : -1), [diff && diff.other.id]);
   if (!diff && acts.value) return html`<div class="pad"><${Other} /></div>`;
   if (!diff)
     return html`
       <p class="pad quiet">Made without another run: <code>callsheet report ${made.run.id} --diff OTHER</code></p>`;
+  const at = picked && picked.of === diff.other.id ? picked.n : diff.first;
   const cone = diff.pairs
     .map((pair, n) => ({ ...pair, n }))
     .filter((pair) => !isCone || diff.first < 0 || pair.n >= diff.first);
@@ -41,7 +41,7 @@ export function Diff() {
               const rank = pair.n === diff.first ? "first" : pair.follows ? "follows" : "apart";
               return html`<div role="listitem" key=${pair.n} class="pair ${pair.n === at ? "chosen" : ""}">
                 <button aria-pressed=${pair.n === at} onClick=${() => {
-                setAt(pair.n);
+                setPicked({ of: diff.other.id, n: pair.n });
                 if (pair.a) pickVisit(pair.a.visit);
               }}>
           <span class="rank">${rank}</span> <b>${side.label}</b>${" "}
