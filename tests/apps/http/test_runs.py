@@ -149,6 +149,16 @@ def test_runs_are_listed_by_status_and_name(api):
         assert (said.status, said.code) == (422, "API008"), wrong
 
 
+def test_older_runs_are_listed_behind_one_that_is_known(api):
+    for n in range(5):
+        api.ended(api.start("S1: @ADD (a=1) > $x", run_id=f"r{n}"))
+    first = fits(api.get("/v1/runs?limit=2"), RUNS)
+    assert ([run["run_id"] for run in first["runs"]], first["more"]) == (["r4", "r3"], True)
+    older = api.get("/v1/runs?limit=3&before=r3&status=done")
+    assert ([run["run_id"] for run in older["runs"]], older["more"]) == (["r2", "r1", "r0"], False)
+    assert api("GET", "/v1/runs?before=nobody").status == 404
+
+
 def test_a_run_is_cancelled_and_stays_so(api):
     api.start('S1: @HOLD (name="never") > $x', run_id="r")
     began("never")
