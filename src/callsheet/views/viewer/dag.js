@@ -213,7 +213,7 @@ function Node({ row, plan, n, x, y, state, isChosen }) {
   const badges = [
     visits > 1 ? `×${visits}` : "",
     spent && spent.retries ? `↻${spent.retries}` : "",
-    items ? `${items} items` : row.foreach ? "each" : "",
+    items ? `${items} item${items === 1 ? "" : "s"}` : row.foreach ? "each" : "",
   ]
     .filter(Boolean)
     .join("  ");
