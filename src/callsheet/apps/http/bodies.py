@@ -278,6 +278,9 @@ class DocumentQuery(Query):
     """What the viewer shows beside a run."""
 
     other: RunId | None = Field(None, description="A run with which it is compared.")
+    base: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = Field(
+        None, description="The name of the document that is there: only what has changed since is given."
+    )
 
 
 class LctlQuery(Query):
