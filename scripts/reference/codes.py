@@ -27,6 +27,7 @@ AREAS = {
     "POL": "policies: 0xx the file, 1xx what they refuse",
     "RUN": "what can end a run",
     "SEC": "secrets and their keys",
+    "TMP": "runs on Temporal",
     "TOL": "tools and servers",
     "TRC": "runs given to tools that show traces",
 }

@@ -11,7 +11,7 @@ from callsheet.machine.commands import Command
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt, Held
 from callsheet.machine.notes import NoteKind
-from callsheet.machine.order import advance, complete, settle
+from callsheet.machine.order import advance, complete, complete_node, settle
 from callsheet.machine.outcomes import store
 from callsheet.machine.program import Kind
 from callsheet.machine.replanning import not_planned
@@ -42,7 +42,10 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     frame.value = value
     if frame.grouped:
         frame.open = 0
-        complete(run, frame, out)
+        if run.schedule is not None:
+            complete_node(run, run.schedule, frame, out)
+        else:
+            complete(run, frame, out)
         return
     store(run, frame)
     run.pc = frame.code.number + 1
@@ -90,7 +93,7 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
             return
         attempt = attempt.talk  # what cannot be asked is asked again as the step says, from this turn on
     attempt.delivery = (attempt.delivery or attempt.key) if event.unsettled else ""
-    if attempt.number <= attempt.code.retries and may_retry(run, attempt):
+    if not event.final and attempt.number <= attempt.code.retries and may_retry(run, attempt):
         retry(run, attempt, event.error, out)
     else:
         fail(run, attempt, event.error, out)

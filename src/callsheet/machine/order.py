@@ -107,8 +107,12 @@ def complete(run: Run, frame: Frame, out: list[Command]) -> None:
         _commit(run, frame, frame.code.number + 1, out)
         advance(run, out)
         return
-    schedule = run.schedule
-    assert schedule is not None
+    assert run.schedule is not None
+    complete_node(run, run.schedule, frame, out)
+
+
+def complete_node(run: Run, schedule: Schedule, frame: Frame, out: list[Command]) -> None:
+    """A step of a graph, of which nothing is under way, is settled: go on with what may start."""
     if frame.control is None and not frame.failed:
         store(run, frame)
         schedule.done(frame.code.number)

@@ -143,31 +143,44 @@ class Gateway:
                 route = self._find(tool, as_data=True)
             if delivery or self._leads is not None:
                 context = self._context(command)
-            call = route.handler(own_copy(args), context)
+            own = args.copy()
+            for given in args.values():
+                if type(given) is list or type(given) is dict:
+                    own = own_copy(args)
+                    break
+            call = route.handler(own, context)
             value = await (call if route.timeout is None else within(route.timeout, call, context.came_late))
-            if type(value) is not str:
-                value = await as_json_in_turns(value) if type(value) is list else as_json(value)
+            kind = type(value)
+            if kind is list:
+                value = await as_json_in_turns(value)
+            elif kind is not str and kind is not bool:
+                value = as_json(value)
                 if type(value) is dict and value.get("success") is False:
                     raise ToolFailed(failure_text(value))
             return _succeeded((key, value, context.remarks, context.spent, None, ""))
-        except ToolFailed as error:
-            reason = str(error) or "the tool failed without saying why"
-            if error.in_doubt and isinstance(command, CallTool):
-                return self._unknown(command, reason, context)
-            return Failed(key, reason, context.remarks, context.spent)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return Failed(key, "the call was cancelled from inside the tool", context.remarks, context.spent)
-        except ModelFailed as error:
-            return self._unanswered(command, error, context)
-        except CallsheetError as error:
-            return Failed(key, str(error), context.remarks, context.spent)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            return Failed(key, describe(error), context.remarks, context.spent)
+            return self._failed(command, error, context)
+
+    def _failed(self, command: Carried, error: BaseException, context: CallContext) -> Outcome:
+        """The outcome of a command that raised this; raises it again where the caller itself is cancelled."""
+        if isinstance(error, ModelFailed):
+            return self._unanswered(command, error, context)
+        if isinstance(error, ToolFailed):
+            reason = str(error) or "the tool failed without saying why"
+            if error.in_doubt and isinstance(command, CallTool):
+                return self._unknown(command, reason, context)
+            if error.final:
+                return Failed(command.key, reason, context.remarks, context.spent, final=True)
+        elif isinstance(error, asyncio.CancelledError):
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise error
+            reason = "the call was cancelled from inside the tool"
+        else:
+            reason = str(error) if isinstance(error, CallsheetError) else describe(error)
+        return Failed(command.key, reason, context.remarks, context.spent)
 
     def _context(self, command: CallTool) -> CallContext:
         """What is told of a call that is delivered again, or that may not be redirected everywhere."""

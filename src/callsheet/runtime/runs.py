@@ -51,6 +51,7 @@ from callsheet.runtime.doubt import (
 )
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway, bounded
+from callsheet.runtime.hearing import Hearing
 from callsheet.runtime.inbox import Opening
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.ranks import ranks_for
@@ -124,7 +125,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Who wants to know how a run goes: each note as it happens, and a call after each batch."""
+    """Who wants to know how a run goes: each note once the journal has it, and a call after each batch."""
 
     observer: Observer | None = None
     after_batch: Callable[[], Awaitable[None]] | None = None
@@ -191,12 +192,14 @@ async def start_run(
     cannot run, or (RUN050) that its policy was not held against.
     """
     start = start_of(plan, launch, journal)
-    folded = begin(plan, start, watch.observer, launch.program)
+    hearing = Hearing(watch.observer, watch.after_batch)
+    hearing.hold()
+    folded = begin(plan, start, hearing.observer, launch.program)
     with _created(plan, start, launch, ports.known, journal, run_id) as writer:
         commands = folded.machine.feed(Started(start.inputs), SLICE)
         kept = _Kept(journal, writer, plan, _people(journal, run_id, present))
         with _gateway(journal, run_id, folded, ports) as gateway:
-            return await _drive(kept, folded, commands, gateway, watch)
+            return await _drive(kept, folded, commands, gateway, hearing, watch.on_driver)
 
 
 async def enlist_run(
@@ -291,20 +294,24 @@ async def resume_run(  # noqa: PLR0913 - a name for each of the terms
     """
     plan = await beside(lambda: _plan_of(journal, run_id))
     with journal.claim(run_id) as writer:
+        hearing = Hearing(watch.observer, watch.after_batch)
 
         def stands() -> Folded:
             hears_all, on_declared = watch.hears_all, watch.on_declared
-            return stand(journal, writer, plan, watch.observer, from_start=hears_all, on_declared=on_declared)
+            return stand(
+                journal, writer, plan, hearing.observer, from_start=hears_all, on_declared=on_declared
+            )
 
         folded = await to_its_end(beside, stands)
+        hearing.hold()
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
-            return _ended(journal, writer, folded)
+            return _ended(journal, writer, folded, hearing)
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         cancelled = None if machine.result is not None else cancel_asked(journal, run_id)
         if cancelled is not None:
             folded.take(recorder.event(cancelled))
-            return _ended(journal, writer, folded)
+            return _ended(journal, writer, folded, hearing)
         async with AsyncExitStack() as stack:
             ports, other = None, None
             if policy is not None:
@@ -314,10 +321,10 @@ async def resume_run(  # noqa: PLR0913 - a name for each of the terms
             if machine.result is None:
                 settle_doubts(folded, recorder, in_doubt)
             if machine.result is not None:
-                return _ended(journal, writer, folded)
+                return _ended(journal, writer, folded, hearing)
             people = _people(journal, run_id, present, folded.posed)
             if _is_stuck(folded, people):
-                return _stands(writer, folded)
+                return _stands(writer, folded, hearing)
             doubtful = folded.in_doubt()
             commands = [_rest(folded, key) for key in folded.waiting if key not in doubtful]
             if ports is None:
@@ -326,7 +333,7 @@ async def resume_run(  # noqa: PLR0913 - a name for each of the terms
             writer.set_status(RunStatus.RUNNING)
             kept = _Kept(journal, writer, plan, people)
             with _gateway(journal, run_id, folded, ports) as gateway:
-                return await _drive(kept, folded, commands, gateway, watch)
+                return await _drive(kept, folded, commands, gateway, hearing, watch.on_driver)
 
 
 def _change(
@@ -401,16 +408,21 @@ def _is_stuck(folded: Folded, people: People) -> bool:
 
 
 async def _drive(
-    kept: _Kept, folded: Folded, commands: list[Command], gateway: Gateway, watch: Watch
+    kept: _Kept,
+    folded: Folded,
+    commands: list[Command],
+    gateway: Gateway,
+    hearing: Hearing,
+    on_driver: Callable[[LocalDriver], None] | None,
 ) -> RunOutcome:
     journal, writer, plan, people = kept
     recorder = JournalRecorder(writer, journal.durability, folded=folded, people=people)
     driver = LocalDriver(
-        folded.machine, gateway, recorder, watch.after_batch, seconds=folded.seconds, people=people
+        folded.machine, gateway, recorder, hearing.after_batch, seconds=folded.seconds, people=people
     )
     recorder.seconds = lambda: driver.seconds
-    if watch.on_driver is not None:
-        watch.on_driver(driver)
+    if on_driver is not None:
+        on_driver(driver)
     try:
         with Heeding(journal, writer.run_id, driver):
             result = await driver.run(commands)
@@ -418,7 +430,7 @@ async def _drive(
         seconds = driver.seconds
         recorder.seconds = lambda: seconds  # no circle of references stays behind
     if result is None:
-        return _stands(writer, stand(journal, writer, plan))
+        return _stands(writer, stand(journal, writer, plan), hearing)
     result = result.timed(round(driver.seconds, 3))
     recorder.end(result)
     unsettled = recorder.commit()
@@ -430,13 +442,14 @@ async def _drive(
     return RunOutcome(writer.run_id, result, left, usage=result.usage)
 
 
-def _ended(journal: Journal, writer: RunWriter, folded: Folded) -> RunOutcome:
+def _ended(journal: Journal, writer: RunWriter, folded: Folded, hearing: Hearing) -> RunOutcome:
     """A run whose events lead to its end, with the calls that had left then and gave no answer."""
     result = close_run(journal, writer, folded)
+    hearing.release()
     return RunOutcome(writer.run_id, result, doubtful_calls(folded), usage=folded.usage())
 
 
-def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:
+def _stands(writer: RunWriter, folded: Folded, hearing: Hearing) -> RunOutcome:
     """Write down what a run waits for that cannot go on by itself, and give it."""
     doubtful, unanswered = doubtful_calls(folded), unanswered_calls(folded)
     waiting: list[PendingAsk] = []
@@ -452,6 +465,7 @@ def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:
         dues = [ask.until for ask in waiting if ask.until is not None]
         writer.set_status(RunStatus.WAITING, min(dues, default=None))
     writer.commit()
+    hearing.release()
     return RunOutcome(writer.run_id, None, doubtful, tuple(waiting), unanswered, folded.usage())
 
 

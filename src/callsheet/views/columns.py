@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from functools import lru_cache
 
 CUT = "…"
 _UNSURE = re.compile(
     "[\u200c\u200d\ufe00-\ufe0f\U000e0020-\U000e007f\U000e0100-\U000e01ef]|(?<=\\S)[\U0001f3fb-\U0001f3ff]"
 )
 """What changes the look of the character before: terminals do not agree on the columns that it makes."""
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -78,9 +80,11 @@ def width(text: str) -> int:
     """
     if text.isascii():
         return len(text)
-    return sum(_width_of(c) for c in text)
+    others = _NOT_ASCII.findall(text)
+    return len(text) - len(others) + sum(map(_width_of, others))
 
 
+@lru_cache(1_000)
 def _width_of(char: str) -> int:
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
@@ -97,6 +101,8 @@ def cut(text: str, most: int) -> str:
     """
     if len(text) * 2 <= most or (len(text) < most * 8 and width(text) <= most):
         return text
+    if text.isascii():
+        return text[: most - 1] + CUT
     kept: list[str] = []
     room = most - 1
     for char in text:

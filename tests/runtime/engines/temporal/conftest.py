@@ -100,13 +100,14 @@ class World:
         inputs: Mapping[str, Any] | None = None,
         facts: Mapping[str, ToolFacts] | None = None,
         limits: Limits | None = None,
+        turn_over: int = 10_000,
         **more: Any,
     ) -> str:
         """Start a run and give its id."""
         plan = read(plan) if isinstance(plan, str) else plan
         begin = Start(dict(inputs or {}), dict(facts or {}), limits or Limits(), {}, {}, **more)
         settings, run_id = self.reached.settings, new_run_id()
-        order = Order(run_id, plan, "", begin, settings.queue, settings.heartbeat)
+        order = Order(run_id, plan, "", begin, settings.queue, settings.heartbeat, turn_over=turn_over)
         await client.start(self.reached, self.journal, order)
         return run_id
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from temporalio.client import WorkflowHistory
 from tests.runtime.engines.temporal.conftest import World, read
 
 from callsheet.ir import Effect
@@ -13,6 +15,8 @@ from callsheet.machine import Decision, Limits, Machine, Started, Status, ToolFa
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.engines.temporal import client
+from callsheet.runtime.engines.temporal.history import told_by
+from callsheet.runtime.engines.temporal.orders import workflow_id
 from callsheet.runtime.gateway import Gateway, Ports, Route
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import Launch, start_run
@@ -224,3 +228,44 @@ async def test_a_call_that_only_reads_is_made_again_when_its_worker_is_lost(worl
     assert outcome.result.response == "seen"
     assert len(keys) == 2
     assert keys[0] == keys[1]
+
+
+async def test_a_long_run_goes_on_in_new_histories_and_its_journal_is_whole(world: World) -> None:
+    text = (
+        "S1: ?FOREACH ($i IN $items) THEN @ADD ($i, b=1) > $sums\n"
+        'S2: @ASK_HUMAN ("go on?", options=["yes", "no"]) > $word\n'
+        "S3: ?FOREACH ($i IN $sums) THEN @ADD ($i, b=1) > $more\nS4: @RESPOND ($word)"
+    )
+    tools = Tools()
+    async with world.worker(tools.ports()):
+        run_id = await world.start(text, {"items": list(range(40))}, FACTS, turn_over=40)
+        assert [ask.key for ask in (await world.wait(run_id)).waiting] == ["S2.0.1"]
+        await client.answer(world.reached, world.journal, run_id, Answer.of("yes"), None)
+        outcome = await world.wait(run_id)
+    assert outcome.result is not None
+    assert outcome.result.variables["more"] == list(range(2, 42))
+    assert (len(tools.calls), len(set(tools.calls))) == (80, 80)
+    assert await _histories(world, run_id) >= 3
+    assert world.journal.verify(run_id) is None
+    kinds = Counter(event.type for event in world.journal.events(run_id))
+    assert kinds == {"start": 1, "intent": 80, "ok": 80, "ask": 1, "signal": 1, "end": 1}
+
+
+async def _histories(world: World, run_id: str) -> int:
+    """How many histories a run has had, one after the other."""
+    count = 1
+    history = await client.handle_of(world.reached, run_id).fetch_history()
+    while before := history.events[0].workflow_execution_started_event_attributes.continued_execution_run_id:
+        handle = world.reached.client.get_workflow_handle(workflow_id(run_id), run_id=before)
+        history, count = await handle.fetch_history(), count + 1
+    return count
+
+
+async def test_a_history_that_was_stored_leads_to_the_same_when_it_is_replayed(world: World) -> None:
+    async with world.worker(Tools().ports()):
+        outcome = await world.run(PLANS["a loop"], INPUTS, FACTS)
+    history = await client.handle_of(world.reached, outcome.run_id).fetch_history()
+    stored = WorkflowHistory.from_json(history.workflow_id, history.to_json())
+    told = await told_by(stored, world.reached.client.data_converter, world.reached.claims)
+    assert told.happened[-1]["body"]["response"] == "[11,12,13,14,15]"
+    assert [row["key"] for row in told.happened] == [e.key for e in world.journal.events(outcome.run_id)][1:]

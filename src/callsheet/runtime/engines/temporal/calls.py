@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from temporalio import activity
@@ -16,7 +16,7 @@ from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
-from callsheet.runtime.engines.temporal.orders import CARRY_OUT
+from callsheet.runtime.engines.temporal.orders import CARRY_OUT, KEEP
 from callsheet.runtime.engines.temporal.payloads import OrderedJson
 from callsheet.runtime.engines.temporal.wire import command_from_json, outcome_to_json
 from callsheet.runtime.gateway import Gateway, Ports
@@ -45,6 +45,12 @@ class Calls:
             return RawValue(await self._checked_in(outcome_to_json(outcome)))
         finally:
             alive.cancel()
+
+    @activity.defn(name=KEEP)
+    async def keep_past(self, rows: Sequence[Any]) -> str:
+        """Lay down what has happened in a run; gives the digest under which it lies."""
+        payload = OrderedJson().to_payload(rows)
+        return await self._claims.lay_down(payload.data)
 
     async def _checked_in(self, outcome: Mapping[str, Any]) -> Payload:
         """The outcome as a payload; a store that cannot be written is tried again, never the call."""

@@ -67,7 +67,7 @@ async def bring_up_to_date(reached: Reached, journal: Journal, run_id: str) -> R
         history = await handle.fetch_history()
     except RPCError as error:
         raise not_there(reached, run_id, error) from error
-    told = await told_by(history, reached.client.data_converter)
+    told = await told_by(history, reached.client.data_converter, reached.claims)
     note_order(journal, told.order, at=history.events[0].event_time.ToDatetime().timestamp())
     note_happenings(journal, told.order, told.happened)
     return stands(journal, run_id)

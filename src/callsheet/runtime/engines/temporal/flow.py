@@ -8,26 +8,19 @@ which a client writes the journal.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, ApplicationError, TimeoutType
-from temporalio.exceptions import TimeoutError as CallLost
 
 with workflow.unsafe.imports_passed_through():
     from callsheet.machine import (
-        AgentTurn,
         Answered,
         Ask,
-        CallModel,
-        CallTool,
+        Awaited,
         Cancelled,
         Command,
-        Compile,
         Decided,
         Doubted,
         Event,
@@ -35,102 +28,89 @@ with workflow.unsafe.imports_passed_through():
         Finish,
         PlanCompiled,
         Probe,
-        RunAgent,
+        Result,
         Sleep,
         Started,
         Succeeded,
-        TimerFired,
         TimeUp,
         ToolFacts,
         Verdict,
     )
     from callsheet.machine.version import MACHINE_VERSION
     from callsheet.runtime.answers import found
-    from callsheet.runtime.engines.temporal.happenings import Happening, What
-    from callsheet.runtime.engines.temporal.orders import CARRY_OUT, MODELS, TOOLS, WORKFLOW, Order
-    from callsheet.runtime.engines.temporal.wire import Remote, command_to_json, outcome_from_json
+    from callsheet.runtime.engines.temporal.carried import Carried, plan_of, state_of
+    from callsheet.runtime.engines.temporal.happenings import Row, row_of
+    from callsheet.runtime.engines.temporal.orders import KEEP, WORKFLOW, Order
+    from callsheet.runtime.engines.temporal.outside import Outside
     from callsheet.store.inbox import Letter
-    from callsheet.store.records import event_of, facts_to_json, result_body
+    from callsheet.store.records import event_of, result_body
     from callsheet.store.replay import begin
     from callsheet.store.snapshots import Posed
 
-_MOST_AT_ONCE = 500
-"""Calls of one run under way at once: far below the 2,000 at which a server refuses more."""
 _UNITS = 20_000
 """How many steps and items the machine does in one workflow task, which may last two seconds."""
-_LONGEST_CALL = timedelta(days=1)
-_AGAIN = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30))
-"""For calls that may be made again: without end, for only a worker that was lost leads to it."""
-_ONCE = RetryPolicy(maximum_attempts=1)
 _OF_CALLS = Succeeded | Failed | PlanCompiled | Doubted | Decided | Answered
 """Events that count only while something waits for them."""
-_LOST = {
-    TimeoutType.HEARTBEAT: "the worker that carried it out was lost",
-    TimeoutType.START_TO_CLOSE: "no answer came in time",
-}
+_KEEPING = timedelta(minutes=5)
 
 
 @workflow.defn(name=WORKFLOW)
 class PlanRun:
-    """One run of a plan."""
+    """One run of a plan; what it has `carried` along stands where its last history ended."""
 
     @workflow.init
-    def __init__(self, order: dict[str, Any]) -> None:
-        self._order = Order.from_json(order)
-        if self._order.core != MACHINE_VERSION:
+    def __init__(self, order: dict[str, Any], carried: dict[str, Any] | None = None) -> None:
+        self.order = Order.from_json(order)
+        if self.order.core != MACHINE_VERSION:
             raise ValueError(
-                f"the run was begun by version {self._order.core} of the machine that runs plans, and this"
+                f"the run was begun by version {self.order.core} of the machine that runs plans, and this"
                 f" worker has version {MACHINE_VERSION}: a worker of that version has to carry it on"
             )
-        start = self._order.start
-        self._machine = begin(self._order.plan, start).machine
-        self._facts = dict(start.facts)
-        self._happened: list[Happening] = []
+        self.carried = None if carried is None else Carried.from_json(carried)
+        if self.carried is None:
+            self._machine = begin(self.order.plan, self.order.start).machine
+        else:
+            self._machine = self.carried.machine(self.order)
+        self.happened: list[Row] = []
+        self.past: tuple[str, ...] = () if self.carried is None else self.carried.past
         self._arrived: list[Event] = []
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._waiting: deque[Remote] = deque()
-        self._under_way: Counter[str] = Counter()
+        self._outside = Outside(
+            self.order, lambda: self._machine.limits.max_concurrency_by_tool, self._note, self._arrived
+        )
         self._asks: dict[str, tuple[Ask, Posed]] = {}
-        self._letters: list[Letter] = []
-        self._doubted: dict[str, Remote] = {}
+        self._letters: list[Letter] = [] if self.carried is None else list(self.carried.letters)
+        self._plan_facts: dict[str, ToolFacts] = {}
         self._rested = 0.0
-
-    @property
-    def happened(self) -> Sequence[Happening]:
-        """All that has happened, for who replays the history."""
-        return self._happened
-
-    @property
-    def order(self) -> Order:
-        """What the run was started with."""
-        return self._order
+        self._began = workflow.now()
 
     @workflow.run
-    async def run(self, order: dict[str, Any]) -> dict[str, Any]:
+    async def run(self, order: dict[str, Any], carried: dict[str, Any] | None = None) -> dict[str, Any]:
         """Carry the run to its end; gives the body of the journal's `end`."""
-        del order  # read before the first signal
-        began, machine = workflow.now(), self._machine
-        self._spawn(self._watch_time())
-        commands = machine.feed(Started(self._order.start.inputs), _UNITS)
+        del order, carried  # read before the first signal
+        machine = self._machine
         try:
+            self._outside.spawn(self._watch_time())
+            commands: list[Command] = []
+            if self.carried is None:
+                commands = machine.feed(Started(self.order.start.inputs), _UNITS)
+            else:
+                self._take_up(self.carried)
             while True:
                 await self._catch_up(commands)
                 if machine.result is not None:
                     break
                 self._launch(commands)
+                if self._is_long():
+                    await self._turn_over()
                 commands = self._take(await self._arrivals())
         except asyncio.CancelledError:
-            if (
-                workflow.cancellation_reason() is None
-            ):  # the worker lets go of the run, which goes on elsewhere
+            if workflow.cancellation_reason() is None:  # this worker lets go of the run
                 raise
             self._take([*self._arrived, Cancelled("cancelled")])
-        for task in self._tasks:
-            task.cancel()
+        self._outside.give_up()
         result = machine.result
         assert result is not None
-        seconds = (workflow.now() - began).total_seconds() - self._rested
-        result = result.timed(round(seconds, 3))
+        result = result.timed(round(self._worked(), 3))
         self._note(result)
         return result_body(result)
 
@@ -139,7 +119,7 @@ class PlanRun:
     @workflow.signal
     def decide(self, key: str, said: dict[str, Any]) -> None:
         """Decide about a call in doubt: `said` is the body of the journal's `decided`."""
-        if self._doubted.pop(key, None) is not None:
+        if self._outside.doubted.pop(key, None) is not None:
             event = event_of("decided", key, said, _no_plan)
             assert event is not None
             self._arrived.append(event)
@@ -160,11 +140,7 @@ class PlanRun:
     @workflow.signal
     def resume(self) -> None:
         """Ask models again that have given no answer."""
-        for key, command in tuple(self._doubted.items()):
-            if isinstance(command, CallModel | AgentTurn | Compile):
-                del self._doubted[key]
-                self._waiting.append(command)
-        self._fill()
+        self._outside.ask_models_again()
 
     @workflow.query
     def standing(self) -> str:
@@ -175,24 +151,26 @@ class PlanRun:
 
     # ------------------------------------------------------------ the machine
 
-    def _note(self, what: What, due: float | None = None) -> None:
-        self._happened.append(Happening(workflow.now().timestamp(), what, due))
+    def _note(self, what: Event | Awaited | Result, due: float | None = None) -> None:
+        self.happened.append(row_of(workflow.now().timestamp(), what, due))
 
     def _take(self, events: Sequence[Event]) -> list[Command]:
         """Tell the machine what has happened; gives what follows."""
         commands: list[Command] = []
+        doubted = self._outside.doubted
         for event in events:
             if self._machine.result is not None:
                 break
             if isinstance(event, _OF_CALLS) and not self._machine.is_open(event.key):
                 continue
             if isinstance(event, PlanCompiled):
-                self._facts.update(event.facts)
+                self._outside.facts.update(event.facts)
+                self._plan_facts = dict(event.facts)
             self._note(event)
             commands += self._machine.feed(event, _UNITS)
             if isinstance(event, Doubted | Decided) and not self._machine.is_open(event.key):
-                self._doubted.pop(event.key, None)  # its tool's policy has decided, or its probe
-        self._arrived = []
+                doubted.pop(event.key, None)  # its tool's policy has decided, or its probe
+        self._arrived.clear()
         return commands
 
     async def _catch_up(self, commands: list[Command]) -> None:
@@ -204,20 +182,26 @@ class PlanRun:
     async def _arrivals(self) -> list[Event]:
         """What happens next; while only people are waited for, the run's time stands still."""
         rests, since = self._rests(), workflow.now()
-        await workflow.wait_condition(lambda: bool(self._arrived))
+        await workflow.wait_condition(lambda: bool(self._arrived) or self._outside.raise_fault())
         if rests:
             self._rested += (workflow.now() - since).total_seconds()
-        return self._arrived
+        return list(self._arrived)
 
     def _rests(self) -> bool:
         """Whether nothing is under way, and only what people say carries the run on."""
-        return not (self._under_way or self._waiting or self._arrived) and bool(self._asks or self._doubted)
+        idle = self._outside.is_idle and not self._arrived
+        return idle and bool(self._asks or self._outside.doubted)
+
+    def _worked(self) -> float:
+        """How many seconds the run has been worked on."""
+        before = 0.0 if self.carried is None else self.carried.worked
+        return before + (workflow.now() - self._began).total_seconds() - self._rested
 
     async def _watch_time(self) -> None:
         """End the run when it has been worked on for as long as it may be."""
-        limit, began = self._machine.limits.max_seconds, workflow.now()
+        limit = self._machine.limits.max_seconds
         while limit is not None:
-            left = limit - (workflow.now() - began).total_seconds() + self._rested
+            left = limit - self._worked()
             if left <= 0 and not self._rests():
                 self._arrived.append(TimeUp(limit))
                 return
@@ -228,82 +212,18 @@ class PlanRun:
     def _launch(self, commands: Sequence[Command]) -> None:
         for command in commands:
             if isinstance(command, Ask):
-                self._ask(command)
-            elif isinstance(command, Sleep):
-                self._note(command, workflow.now().timestamp() + command.seconds)
-                self._under_way[""] += 1
-                self._spawn(self._sleep(command))
+                now, timeout = workflow.now().timestamp(), command.asked.timeout
+                posed = Posed(now, None if timeout is None else now + timeout)
+                self._note(command, posed.due)
+                self._ask(command, posed)
             elif not isinstance(command, Finish):
-                self._waiting.append(command)
-        self._fill()
+                self._outside.launch(command)
+        self._outside.fill()
 
-    def _fill(self) -> None:
-        """Let calls leave for which there is room, in the order in which they were asked for."""
-        held: deque[Remote] = deque()
-        caps = self._machine.limits.max_concurrency_by_tool
-        while self._waiting and self._under_way.total() < _MOST_AT_ONCE:
-            command = self._waiting.popleft()
-            tool = _tool_of(command)
-            if self._under_way[tool] >= caps.get(tool, _MOST_AT_ONCE):
-                held.append(command)
-                continue
-            self._under_way[tool] += 1
-            if not isinstance(command, Probe):
-                self._note(command)
-            self._spawn(self._call(command))
-        self._under_way += Counter()
-        self._waiting = held + self._waiting
-
-    async def _call(self, command: Remote) -> None:
-        key, tool, may_rerun = command.key, _tool_of(command), self._may_rerun(command)
-        try:
-            outcome = await workflow.execute_activity(
-                CARRY_OUT,
-                args=[self._order.run_id, command_to_json(command), self._facts_for(tool)],
-                activity_id=key,
-                task_queue=self._order.queue + (TOOLS if isinstance(command, CallTool | Probe) else MODELS),
-                start_to_close_timeout=_LONGEST_CALL,
-                heartbeat_timeout=timedelta(seconds=self._order.heartbeat),
-                retry_policy=_AGAIN if may_rerun else _ONCE,
-                summary=f"@{tool}" if tool else None,
-                result_type=dict[str, Any],
-            )
-            event = outcome_from_json(outcome)
-        except ActivityError as error:
-            event = _lost(key, error, may_rerun=may_rerun)
-        if isinstance(event, Doubted):
-            self._doubted[key] = command.call if isinstance(command, Probe) else command
-        self._end(tool)
-        self._arrived.append(event)
-
-    def _end(self, tool: str) -> None:
-        """A call is under way no more."""
-        self._under_way[tool] -= 1
-        if not self._under_way[tool]:
-            del self._under_way[tool]
-        self._fill()
-
-    def _may_rerun(self, command: Remote) -> bool:
-        """Whether the engine may make a call again whose worker was lost."""
-        if isinstance(command, CallTool):
-            return self._facts.get(command.tool, ToolFacts()).effect.may_rerun
-        return not isinstance(command, RunAgent)
-
-    def _facts_for(self, tool: str) -> dict[str, Any]:
-        return facts_to_json({tool: self._facts[tool]} if tool in self._facts else {})
-
-    async def _sleep(self, command: Sleep) -> None:
-        await workflow.sleep(command.seconds, summary=command.key)
-        self._end("")
-        self._arrived.append(TimerFired(command.key))
-
-    def _ask(self, ask: Ask) -> None:
-        now, timeout = workflow.now().timestamp(), ask.asked.timeout
-        posed = Posed(now, None if timeout is None else now + timeout)
-        self._note(ask, posed.due)
+    def _ask(self, ask: Ask, posed: Posed) -> None:
         self._asks[ask.key] = ask, posed
-        if not self._look_for(ask.key) and timeout is not None:
-            self._spawn(self._expire(ask, timeout))
+        if not self._look_for(ask.key) and posed.due is not None:
+            self._outside.spawn(self._expire(ask, posed.due))
 
     def _look_for(self, key: str) -> bool:
         """Take the answer to a question if one is there."""
@@ -314,35 +234,69 @@ class PlanRun:
             self._arrived.append(event)
         return event is not None
 
-    async def _expire(self, ask: Ask, seconds: float) -> None:
-        await workflow.sleep(seconds, summary=ask.key)
+    async def _expire(self, ask: Ask, due: float) -> None:
+        await workflow.sleep(max(0.0, due - workflow.now().timestamp()), summary=ask.key)
         still = self._asks.get(ask.key)
         if still is not None and still[0].asked.digest == ask.asked.digest:
             del self._asks[ask.key]
             self._arrived.append(Answered(ask.key, ask.asked.digest, Verdict.EXPIRE))
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    # ------------------------------------------------------------ from one history to the next
 
+    def _is_long(self) -> bool:
+        info = workflow.info()
+        return info.is_continue_as_new_suggested() or info.get_current_history_length() > self.order.turn_over
 
-def _tool_of(command: Remote) -> str:
-    if isinstance(command, Probe):
-        return command.call.tool
-    return "" if isinstance(command, Compile) else command.tool
+    async def _turn_over(self) -> None:
+        """Go on in a new history once no call is under way; come back where that cannot be done now."""
+        outside = self._outside
+        outside.is_closed = True
+        await workflow.wait_condition(
+            lambda: not outside.has_calls or bool(self._arrived) or outside.raise_fault()
+        )
+        if outside.has_calls or self._arrived:
+            return
+        state, told = state_of(self._machine), len(self.happened)
+        if state is not None:
+            kept = await workflow.execute_activity(
+                KEEP, args=[self.happened], start_to_close_timeout=_KEEPING, result_type=str
+            )
+            if not self._arrived and told == len(self.happened):
+                workflow.continue_as_new(args=[self.order.to_json(), self._carried(state, kept).to_json()])
+        outside.is_closed = False
+        outside.fill()
 
+    def _carried(self, state: dict[str, Any], kept: str) -> Carried:
+        outside = self._outside
+        plan = plan_of(self._machine, self._plan_facts)
+        if plan is not None and self.carried is not None and not self._plan_facts:
+            plan = self.carried.plan
+        return Carried(
+            state,
+            plan,
+            outside.facts,
+            (*self.past, kept),
+            tuple(outside.doubted),
+            dict(outside.due),
+            {key: posed for key, (_, posed) in self._asks.items()},
+            tuple(self._letters),
+            self._worked(),
+        )
 
-def _lost(key: str, error: ActivityError, *, may_rerun: bool) -> Doubted | Failed:
-    """What is known of a call whose worker gave no outcome; raises `error` where the run was cancelled."""
-    cause = error.cause
-    if isinstance(cause, CallLost):
-        why = _LOST.get(cause.type or TimeoutType.START_TO_CLOSE, "no worker took it in time")
-    elif isinstance(cause, ApplicationError):
-        why = f"its worker failed: {cause.message}"
-    else:
-        raise error
-    return Failed(key, why, unsettled=True) if may_rerun else Doubted(key, why)
+    def _take_up(self, carried: Carried) -> None:
+        """Launch what had not left before, and wait on for what was waited for."""
+        outside = self._outside
+        outside.facts = dict(carried.facts)
+        for key, command in self._machine.open_commands().items():
+            if key in carried.doubted and not isinstance(command, Sleep | Ask):
+                outside.doubted[key] = command.call if isinstance(command, Probe) else command
+            elif isinstance(command, Sleep) and key in carried.due:
+                outside.sleep(command, carried.due[key])
+            elif isinstance(command, Ask) and key in carried.posed:
+                self._ask(command, carried.posed[key])
+            else:
+                self._launch([command])
+        outside.fill()
 
 
 def _no_plan(digest: str) -> Any:

@@ -1,20 +1,56 @@
-"""What happens in a run, in its order and with its times: from it the journal of the run is written."""
+"""What happens in a run, in its order and with its times, as rows from which the journal is written.
+
+In: what the machine is told and what it asks for. Out: JSON data with the type, the key and the body of the
+journal's event.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
-from callsheet.machine import Awaited, Event, Result
+from callsheet.ir import plan_to_json
+from callsheet.machine import (
+    AgentTurn,
+    Ask,
+    Awaited,
+    CallModel,
+    CallTool,
+    Compile,
+    Event,
+    PlanCompiled,
+    Probe,
+    Result,
+    RunAgent,
+    Sleep,
+)
+from callsheet.machine.asking import asked_to_json
+from callsheet.store.events import EventType
+from callsheet.store.records import event_record, result_body
 
-What: TypeAlias = "Event | Awaited | Result"
+Row: TypeAlias = "dict[str, Any]"
+"""`at` (wall time in seconds since 1970), `type`, `key`, `body`; of a new plan the plan itself as `steps`."""
 
 
-class Happening(NamedTuple):
-    """Something that a journal has an event for: `what` is told to the machine, asked by it, or its end.
+def row_of(at: float, what: Event | Awaited | Result, due: float | None = None) -> Row:
+    """The row of something that happened; `due` is until when a wait lasts or a question is open."""
+    match what:
+        case Result():
+            return _row(at, EventType.END, None, result_body(what))
+        case Sleep(key=key):
+            return _row(at, EventType.TIMER, key, {"due": due})
+        case Ask(key=key, asked=asked):
+            return _row(at, EventType.ASK, key, {**asked_to_json(asked), "due": due})
+        case Probe():
+            raise ValueError("a probe only looks: no journal has an event for it")
+        case CallTool(key=key, tool=tool):
+            return _row(at, EventType.INTENT, key, {"tool": tool})
+        case PlanCompiled(plan=plan):
+            return {**_row(at, *event_record(what)), "steps": plan_to_json(plan)}
+        case _:
+            if isinstance(what, CallModel | RunAgent | AgentTurn | Compile):
+                return _row(at, EventType.INTENT, what.key, None)
+            return _row(at, *event_record(what))
 
-    `at` is wall time in seconds since 1970; `due` is until when a wait lasts or a question is open.
-    """
 
-    at: float
-    what: What
-    due: float | None = None
+def _row(at: float, kind: EventType, key: str | None, body: dict[str, Any] | None) -> Row:
+    return {"at": at, "type": kind.value, "key": key, "body": body}

@@ -8,9 +8,11 @@ and a history that leads elsewhere is found out. Nothing is called.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from temporalio import workflow
+from temporalio.api.common.v1 import Payload
 from temporalio.client import WorkflowHistory
 from temporalio.converter import DataConverter
 from temporalio.worker import (
@@ -23,15 +25,18 @@ from temporalio.worker import (
 )
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.runtime.engines.temporal.claims import ClaimCheck
 from callsheet.runtime.engines.temporal.flow import PlanRun
-from callsheet.runtime.engines.temporal.happenings import Happening
+from callsheet.runtime.engines.temporal.happenings import Row
 from callsheet.runtime.engines.temporal.orders import Order
+from callsheet.runtime.engines.temporal.payloads import OrderedJson
+from callsheet.store.blobs import BlobMissing
 
 
 class Told:
     """What a history tells of a run."""
 
-    def __init__(self, order: Order, happened: Sequence[Happening]) -> None:
+    def __init__(self, order: Order, happened: Sequence[Row]) -> None:
         self.order = order
         self.happened = happened
 
@@ -57,8 +62,11 @@ class _Witness(Interceptor):
         return _Inbound
 
 
-async def told_by(history: WorkflowHistory, converter: DataConverter) -> Told:
-    """What a history tells. Raises CallsheetError (TMP006) where it is not one of this version's."""
+async def told_by(history: WorkflowHistory, converter: DataConverter, claims: ClaimCheck) -> Told:
+    """What a history tells, with those before it.
+
+    Raises CallsheetError (TMP006) where it cannot be replayed.
+    """
     witness = _Witness()
     replayer = Replayer(
         workflows=[PlanRun],
@@ -68,10 +76,18 @@ async def told_by(history: WorkflowHistory, converter: DataConverter) -> Told:
     )
     found = await replayer.replay_workflow(history, raise_on_replay_failure=False)
     if found.replay_failure is not None or not witness.seen:
-        raise CallsheetError.single(
-            "TMP006",
-            f"the history of {history.workflow_id} cannot be replayed: {found.replay_failure}",
-            help="look at it with the callsheet that its workers have",
-        )
+        raise _unreadable(history, found.replay_failure)
     run = witness.seen[-1]
-    return Told(run.order, tuple(run.happened))
+    try:
+        before = [OrderedJson().from_payload(Payload(data=await claims.fetch(name))) for name in run.past]
+    except (BlobMissing, OSError) as error:
+        raise _unreadable(history, error) from error
+    return Told(run.order, tuple(chain(*before, run.happened)))
+
+
+def _unreadable(history: WorkflowHistory, why: object) -> CallsheetError:
+    return CallsheetError.single(
+        "TMP006",
+        f"the history of {history.workflow_id} cannot be replayed: {why}",
+        help="look at it with the callsheet and the folder of blobs that its workers have",
+    )

@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from callsheet.machine import Ask, CallTool, PlanCompiled, Probe, Result, Sleep
-from callsheet.machine.asking import asked_to_json
-from callsheet.machine.commands import AgentTurn, CallModel, Compile, RunAgent
+from callsheet.ir import plan_from_json
 from callsheet.machine.keys import place_of_key
 from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls
-from callsheet.runtime.engines.temporal.happenings import Happening
+from callsheet.runtime.engines.temporal.happenings import Row
 from callsheet.runtime.engines.temporal.orders import Order
 from callsheet.runtime.inbox import asks_of
 from callsheet.runtime.recording import text_of
 from callsheet.store import EventType, Journal, RunStatus, RunWriter
 from callsheet.store.errors import JournalError
-from callsheet.store.records import event_record, result_body
 
 
 def note_order(journal: Journal, order: Order, at: float | None = None) -> None:
@@ -33,7 +30,7 @@ def note_order(journal: Journal, order: Order, at: float | None = None) -> None:
         writer.commit()
 
 
-def note_happenings(journal: Journal, order: Order, happened: Sequence[Happening]) -> None:
+def note_happenings(journal: Journal, order: Order, happened: Sequence[Row]) -> None:
     """Write down what the journal does not have yet of what has happened in a run.
 
     Raises JournalError: JRN004 while another process does the same, and what else writing raises.
@@ -42,38 +39,27 @@ def note_happenings(journal: Journal, order: Order, happened: Sequence[Happening
     if len(happened) <= known:
         return
     with journal.claim(order.run_id) as writer:
-        for happening in happened[writer.last_seq - 1 :]:
-            writer.date(happening.at)
-            _write(writer, happening)
+        for row in happened[writer.last_seq - 1 :]:
+            writer.date(row["at"])
+            _write(writer, row)
         writer.commit()
     if not journal.find_run(order.run_id).status.is_final:
         _set_status(journal, order.run_id)
 
 
-def _write(writer: RunWriter, happening: Happening) -> None:
-    what = happening.what
-    match what:
-        case Result():
-            writer.append(EventType.END, body=result_body(what))
-            writer.set_status(RunStatus(what.status))
-        case CallTool(key=key, tool=tool):
-            writer.intend(key, tool)
-        case CallModel(key=key) | RunAgent(key=key) | AgentTurn(key=key) | Compile(key=key):
-            writer.intend(key, None)
-        case Sleep(key=key):
-            _append(writer, EventType.TIMER, key, {"due": happening.due})
-        case Ask(key=key, asked=asked):
-            _append(writer, EventType.ASK, key, {**asked_to_json(asked), "due": happening.due})
-        case Probe():
-            raise ValueError("a probe only looks: no journal has an event for it")
-        case _:
-            if isinstance(what, PlanCompiled):
-                writer.add_plan(what.plan, text_of(what.plan))
-            kind, key, body = event_record(what)
-            if key is None:
-                writer.append(kind, body=body)
-            else:
-                _append(writer, kind, key, body)
+def _write(writer: RunWriter, row: Row) -> None:
+    kind, key, body = EventType(row["type"]), row["key"], row["body"]
+    if "steps" in row:
+        plan = plan_from_json(row["steps"])
+        writer.add_plan(plan, text_of(plan))
+    if kind is EventType.INTENT:
+        writer.intend(key, None if body is None else body["tool"])
+    elif key is not None:
+        _append(writer, kind, key, body)
+    else:
+        writer.append(kind, body=body)
+        if kind is EventType.END:
+            writer.set_status(RunStatus(body["status"]))
 
 
 def _append(writer: RunWriter, kind: EventType, key: str, body: dict[str, Any] | None) -> None:

@@ -13,6 +13,8 @@ WORKFLOW = "PlanRun"
 """The type of the workflow that drives a plan."""
 CARRY_OUT = "carry_out"
 """The type of the activity that makes one call."""
+KEEP = "keep_past"
+"""The type of the activity that lays down what has happened before a run goes on in a new history."""
 PLANS = "callsheet"
 TOOLS = "-tools"
 MODELS = "-models"
@@ -23,7 +25,8 @@ class Order(NamedTuple):
     """A run to be carried out; with no `start` event of the journal it could not be told from a local one.
 
     `queue` is the task queue of the workflow; calls of tools and of models have queues of their own beside
-    it. A worker that has not been heard of for `heartbeat` seconds is taken for dead.
+    it. A worker that has not been heard of for `heartbeat` seconds is taken for dead. After about `turn_over`
+    events of a history the run goes on in a new one.
     """
 
     run_id: str
@@ -33,6 +36,7 @@ class Order(NamedTuple):
     queue: str = PLANS
     heartbeat: float = 30.0
     core: str = MACHINE_VERSION
+    turn_over: int = 10_000
 
     @property
     def workflow_id(self) -> str:
@@ -50,6 +54,7 @@ class Order(NamedTuple):
             "queue": self.queue,
             "heartbeat": self.heartbeat,
             "core": self.core,
+            "turn_over": self.turn_over,
         }
 
     @classmethod
@@ -65,6 +70,7 @@ class Order(NamedTuple):
             data["queue"],
             data["heartbeat"],
             data["core"],
+            data["turn_over"],
         )
 
 

@@ -54,6 +54,7 @@ async def serve(
                 workflow_runner=SandboxedWorkflowRunner(
                     restrictions=SandboxRestrictions.default.with_passthrough_all_modules()
                 ),
+                activities=[calls.keep_past],
                 graceful_shutdown_timeout=drain,
             )
         )

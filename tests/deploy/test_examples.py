@@ -1,0 +1,88 @@
+"""The files of the deployment example are what they are taken for, and their commands are those of callsheet.
+
+Whether a cluster takes them cannot be tried here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from callsheet.apps.cli.main import main
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+MANIFESTS = [
+    document
+    for path in sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+    for document in yaml.safe_load_all(path.read_text("utf-8"))
+]
+COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
+
+
+def deployments() -> Iterator[dict[str, Any]]:
+    """The specs of the pods."""
+    for document in MANIFESTS:
+        if document["kind"] == "Deployment":
+            yield document["spec"]["template"]["spec"]
+
+
+def commands() -> list[list[str]]:
+    """What the workers are started with."""
+    by_compose = [each["command"] for each in COMPOSE["services"].values() if "command" in each]
+    by_cluster = [container["args"] for pod in deployments() for container in pod["containers"]]
+    return [*by_compose, *by_cluster]
+
+
+@pytest.mark.parametrize("line", commands(), ids=" ".join)
+def test_a_worker_understands_what_it_is_started_with(line: list[str]) -> None:
+    context = click.Context(main)
+    command = main.get_command(context, line[0])
+    assert command is not None
+    made = command.make_context(line[0], line[1:], parent=context, resilient_parsing=False)
+    assert made.params["serves"]
+
+
+def test_what_pods_mount_and_read_is_there() -> None:
+    names = {(document["kind"], document["metadata"]["name"]) for document in MANIFESTS}
+    for pod in deployments():
+        volumes = {volume["name"] for volume in pod["volumes"]}
+        for container in pod["containers"]:
+            assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
+            assert ("ConfigMap", container["envFrom"][0]["configMapRef"]["name"]) in names
+            assert ("Secret", container["envFrom"][1]["secretRef"]["name"]) in names
+        for volume in pod["volumes"]:
+            claim, config = volume.get("persistentVolumeClaim"), volume.get("configMap")
+            assert claim is None or ("PersistentVolumeClaim", claim["claimName"]) in names
+            assert config is None or ("ConfigMap", config["name"]) in names
+
+
+def test_a_pod_is_given_longer_to_end_than_its_calls() -> None:
+    for pod in deployments():
+        (container,) = pod["containers"]
+        drain = float(container["args"][container["args"].index("--drain") + 1])
+        assert drain < pod["terminationGracePeriodSeconds"]
+
+
+def test_selectors_mean_the_pods_beside_them() -> None:
+    labels = [
+        document["spec"]["template"]["metadata"]["labels"]
+        for document in MANIFESTS
+        if document["kind"] == "Deployment"
+    ]
+    for document in MANIFESTS:
+        spec = document.get("spec", {})
+        selector = spec.get("selector") or spec.get("podSelector")
+        if selector:
+            assert selector["matchLabels"] in labels, document["metadata"]["name"]
+
+
+def test_the_files_of_servers_are_configurations() -> None:
+    (files,) = (each for each in MANIFESTS if each["metadata"]["name"] == "callsheet-files")
+    for text in (files["data"]["mcp.json"], (DEPLOY / "mcp.json").read_text("utf-8")):
+        assert json.loads(text) == {"mcpServers": {}}
