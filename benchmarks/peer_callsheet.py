@@ -13,13 +13,14 @@
 # W2 = [""]
 # W3 = [""]
 # W4 = [""]
-# W5 = ["normal", "full"]
+# W5 = ["process", "power"]
 # W6 = [""]
 # ///
 """callsheet in the harness that runs plan runtimes side by side; put it among its adapters.
 
 A plan is checked and made a program in `build`; `run` is the machine and the local driver. W5:
-`normal` survives the death of the process, `full` a loss of power.
+`process` survives the death of the process, `power` a loss of power. Of W6, `validate` is every pass and
+`verify` the proof of the plan under a policy, the flow of its data included.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ from callsheet.frontends.ltp import parse
 from callsheet.ir import Effect, Plan
 from callsheet.machine import Limits, Machine, Started, ToolFacts, compile_plan
 from callsheet.passes import check
+from callsheet.passes.verify import verify
+from callsheet.policy.model import Policy, ToolRule
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Gateway, Ports, Route
 from callsheet.runtime.local import SLICE, LocalDriver
@@ -54,6 +57,12 @@ Run = Callable[[], Coroutine[Any, Any, Any]]
 PARAMETERS = {"inc": ("x",), "sum": ("xs",), "sleep": ("ms", "id"), "blob": ("x", "size")}
 FACTS = {name.upper(): ToolFacts(Effect.IDEMPOTENT, names) for name, names in PARAMETERS.items()}
 MANY = 1_000_000_000
+DURABLE = {"process": Durability.NORMAL, "power": Durability.FULL}
+POLICY = Policy(
+    tools={"STORE_FACT": ToolRule(egress=False)},
+    forbidden=("AKIA[0-9A-Z]{16}", "-----BEGIN [A-Z ]*PRIVATE KEY-----"),
+)
+"""For all else it is the policy that holds where nothing is said."""
 
 
 def _route(function: Callable[..., Awaitable[Any]]) -> Route:
@@ -163,7 +172,7 @@ def durable(case: Case, variant: str) -> Callable[[str, bool], Run]:
     def build(folder: str, resume: bool) -> Run:
         plan = checked(parse_dag(text).require())
         program = compile_plan(plan, FACTS)
-        journal = Journal.open(Path(folder) / "journal.db", Durability(variant))
+        journal = Journal.open(Path(folder) / "journal.db", DURABLE[variant])
 
         async def run() -> Any:
             if resume:
@@ -189,10 +198,9 @@ def text_of(case: Case, variant: str) -> Callable[[], object]:
     work: dict[str, Callable[[], object]] = {
         "parse": lambda: parse(text).require(),
         "validate": lambda: check(plan),
+        "verify": lambda: verify(plan, POLICY),
         "mermaid": lambda: mermaid(plan),
     }
-    if case["op"] not in work:
-        raise NotImplementedError(case["op"])
     return work[case["op"]]
 
 

@@ -27,8 +27,12 @@ BROKEN_REQUIREMENTS = {"mcp-server-sqlite": ("mcp-server-sqlite==2025.4.25", "mc
 NODE_REQUIREMENTS = {
     "@modelcontextprotocol/server-everything": "2026.8.31",
     "@modelcontextprotocol/inspector": "2.12.0",
+    "s3rver": "3.7.1",
 }
-NODE_PROGRAMS = {"@modelcontextprotocol/inspector": "clients/launcher/build/index.js"}
+NODE_PROGRAMS = {
+    "@modelcontextprotocol/inspector": "clients/launcher/build/index.js",
+    "s3rver": "bin/s3rver.js",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

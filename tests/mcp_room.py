@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -121,9 +121,13 @@ class Room:
 
     @asynccontextmanager
     async def client(
-        self, mode: str, answering: Answering | None = None, **decided: Any
+        self,
+        mode: str,
+        answering: Answering | None = None,
+        hearing: Callable[[Any], Awaitable[None]] | None = None,
+        **decided: Any,
     ) -> AsyncGenerator[Client]:
-        """A client of a server on such a bench; `answering` is the person at it."""
+        """A client of a server on such a bench; `answering` is the person at it, `hearing` is told things."""
 
         async def elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
             self.asked.append(params)
@@ -132,5 +136,8 @@ class Room:
 
         async with self.bench(**decided) as bench:
             callback = None if answering is None else elicit
-            async with Client(make_server(bench), mode=mode, elicitation_callback=callback) as client:
+            server = make_server(bench)
+            async with Client(
+                server, mode=mode, elicitation_callback=callback, message_handler=hearing
+            ) as client:
                 yield client

@@ -145,11 +145,28 @@ def test_an_answer_tells_what_was_looked_up_and_nothing_else_uses(lines: list[st
         ("Tell the team of it in #team", '"team"', '"team"'),
         ("Write team into #teams", '"the team"', '"the team"'),
         ("Post it", '"team"', '"team"'),
+        ("Get the invoice inv-7", '"-7"', '"inv-7"'),
+        ("Get the invoices inv-7 and out-7", '"-7"', '"-7"'),
+        ("Ask the Wizard of Oz", '"the wizard of oz"', '"the Wizard of Oz"'),
     ],
 )
 def test_names_are_spelled_as_in_the_goal(goal: str, given: str, spelled: str) -> None:
     plan = as_spelled(parse(f"S1: @SEND_MAIL (to={given}) > $v1").require(), goal)
     assert format_plan(plan).splitlines()[2] == f"S1: @SEND_MAIL (to={spelled}) > $v1"
+
+
+@pytest.mark.parametrize(
+    ("goal", "given", "spelled"),
+    [
+        ("Run the project shop", 'project="The Project Shop"', 'project="shop"'),
+        ("Register Paul Onu as a reader", 'name="Paul"', 'name="Paul Onu"'),
+        ("Greet Paul, and Paul Onu", 'name="Paul"', 'name="Paul"'),
+        ("Register Paul Onu as a reader", 'text="Paul"', 'text="Paul"'),
+    ],
+)
+def test_names_are_whole_where_the_goal_says_them_so(goal: str, given: str, spelled: str) -> None:
+    plan = as_spelled(parse(f"S1: @CALL ({given}) > $v1").require(), goal)
+    assert format_plan(plan).splitlines()[2] == f"S1: @CALL ({spelled}) > $v1"
 
 
 def test_conditions_and_failures_are_offered_where_the_goal_may_mean_some() -> None:

@@ -7,9 +7,11 @@ import time
 
 import pytest
 from benchmarks.compiling.goals import goals, signatures_of
+from benchmarks.grammars.matching import Matcher
 
 from callsheet.authoring.compiler.catalogue import Catalogue, catalogue_for
 from callsheet.authoring.compiler.compile import MAX_GOAL, compile_goal
+from callsheet.authoring.compiler.course import course_of
 from callsheet.authoring.compiler.doubts import doubts_of
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.authoring.compiler.result import Draft
@@ -27,6 +29,10 @@ SPECS = tuple(
     ToolSpec(canonical_tool_name(tool.name), tool.name, tool.description, tool.parameters)
     for tool in ALL["all-60/01"].tools
 )
+
+
+def _named(name: str) -> dict[str, object]:
+    return {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
 
 
 def told(goal: str) -> Catalogue:
@@ -110,6 +116,20 @@ def test_nothing_speaks_against_the_plans_that_reach_a_goal(goal) -> None:
             ['S1: @DESCRIBE_TABLE (table="context") > $c'],
             'the goal does not say "context": give @describe_table its words',
         ),
+        (
+            "Read a.txt and write its text into b.txt",
+            [
+                'S1: @READ_FILE (path="a.txt") > $a',
+                'S2: @WRITE_FILE (path="a.txt", content=$a) > $b',
+                'S3: @RESPOND ("Wrote b.txt")',
+            ],
+            'the goal says "b.txt": write that',
+        ),
+        (
+            "Read the mail m17 and post it to #team",
+            ['S1: @READ_MAIL (message_id="m17") > $m', 'S2: @POST_MESSAGE (channel="#team", text="a mail")'],
+            'for "post it to #team" give @post_message what a step before gave, as $v1',
+        ),
     ],
 )
 def test_what_a_plan_leaves_out_of_its_goal_is_said(goal: str, lines: list[str], doubt: str) -> None:
@@ -150,6 +170,74 @@ def test_the_first_plan_stays_where_the_second_is_no_better(second: str) -> None
     assert draft.plan is not None
     assert 'message_id="m17"' in draft.source.text
     assert (draft.accounting.calls, draft.errors) == (2, ())
+
+
+EVERY = "Assign every open issue of acme/api to lena."
+OFF = 'S1: @assign_issue (repo="acme/api", number=1, assignee="lena") > $v1\nS2: @respond ("Done:", $v1)'
+ON = (
+    'S1: @list_issues (repo="acme/api", state="open") > $v1\n'
+    'S2: ?FOREACH ($x IN $v1) THEN @assign_issue (repo="acme/api", number=$x.number, assignee="lena") > $v2\n'
+    'S3: @respond ("Done:", $v1)'
+)
+
+
+def test_the_second_answer_to_a_plan_that_is_off_course_can_only_keep_to_it() -> None:
+    model = Scripted([OFF, ON], accepts=[Syntax.LARK])
+    draft = asyncio.run(compile_goal(Request(EVERY, SPECS), model, lambda _: ()))
+    assert "the second plan is taken" in str(draft.accounting.remarks)
+    said = model.asked[1][-1]["content"]
+    assert said.startswith("Mind:\n- the steps are @list_issues, then @assign_issue")
+    first, second = (Matcher(held.text) for held in model.constraints if held is not None)
+    assert (first.takes(OFF), first.takes(ON)) == (True, True)
+    assert (second.takes(OFF), second.takes(ON)) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("goal", "legs"),
+    [
+        ("Assign every open issue of acme/api to lena.", "each"),
+        ("Read the mail m17 and post it to #team", "plain"),
+        ("Read the mail m17", None),
+        ("What is in the mail m17 and who sent it?", None),
+        ("Read the mail m17 and frobnicate the quux", None),
+    ],
+)
+def test_a_course_is_known_where_each_part_of_a_goal_finds_its_tools(goal: str, legs: str | None) -> None:
+    catalogue = told(goal)
+    course = course_of(catalogue.parts, {offer.name: offer.line for offer in catalogue.offers})
+    assert (legs is not None) == bool(course)
+    assert [leg.is_each for leg in course] == {"each": [False, True], "plain": [False, False]}.get(
+        legs or "", []
+    )
+
+
+def test_the_data_of_a_goal_leaves_its_course_open() -> None:
+    model = Scripted([OFF], accepts=[Syntax.LARK])
+    asyncio.run(compile_goal(Request(EVERY, SPECS, "They are the issues 3 and 4."), model, lambda _: ()))
+    assert not any("the steps are" in message["content"] for asked in model.asked for message in asked)
+
+
+READERS = (
+    ToolSpec(
+        "FIND_READER", "find_reader", "Find a reader by name. Gives reader_id and email.", _named("name")
+    ),
+    ToolSpec("LIST_LOANS", "list_loans", "List the loans of a reader. Gives a list.", _named("reader_id")),
+)
+
+
+@pytest.mark.parametrize(
+    ("goal", "has_giver"),
+    [
+        ("Which loans has the reader Tomas Vrba?", True),
+        ("List the loans of reader r-7", False),
+        ("Find the reader Tomas Vrba and list his loans", False),
+    ],
+)
+def test_a_tool_that_gives_an_id_comes_before_what_needs_it_and_the_goal_does_not_say(
+    goal: str, *, has_giver: bool
+) -> None:
+    parts = catalogue_for(goal, READERS).parts
+    assert (("reader_id", ("FIND_READER",)) in parts) == has_giver
 
 
 def test_who_takes_no_grammar_is_not_asked_twice_nor_who_may_not_repair() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import random
 import resource
-import shutil
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.crash.worlds import ROOT, WRITES, World, judge
 from tests.runtime import crashing
 
 from callsheet.diagnostics import CallsheetError
@@ -32,65 +32,8 @@ from callsheet.store import EventType, Journal, JournalError, JournalWriteFailed
 from callsheet.store.salvage import run_ids, salvage
 
 pytestmark = pytest.mark.crash
-ROOT = Path(__file__).parents[2]
-WRITES = ("S3", "S4", "S8")
 _FRAME = 1024 + 24
 _WAL_HEADER = 32
-
-
-class World:
-    """The files of one run, and what its calls did."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir()
-        self.folder = folder
-        self.journal = folder / "journal.db"
-        self.log = folder / "effects"
-        self.log.touch()
-
-    @property
-    def wal(self) -> Path:
-        return self.folder / "journal.db-wal"
-
-    @property
-    def effects(self) -> Counter[str]:
-        return Counter(self.log.read_text().split())
-
-    def copy(self, name: str) -> World:
-        """The files as they are, in a folder beside."""
-        other = World(self.folder.with_name(name))
-        for path in (self.journal, self.wal, self.log):
-            if path.exists():
-                shutil.copy(path, other.folder)
-        return other
-
-    def killed(self, where: str) -> World:
-        command = [sys.executable, "-m", "tests.runtime.crashing", self.journal, self.log, "start", where]
-        subprocess.run(
-            [str(c) for c in command], cwd=ROOT, check=False, timeout=60, stdout=subprocess.DEVNULL
-        )
-        return self
-
-    def resume(self, decision: Decision | None = None) -> runs.RunOutcome:
-        return crashing.resume(self.journal, self.log, lambda place: None, decision)
-
-    def finish(self) -> Result:
-        """Resume to the end; what is in doubt is made again, for these tools do no harm."""
-        outcome = self.resume()
-        if outcome.result is None:
-            outcome = self.resume(Decision.RETRY)
-        assert outcome.result is not None
-        return outcome.result
-
-    def settled(self) -> set[str]:
-        with Journal.open(self.journal) as journal:
-            assert journal.verify("run") is None
-            kinds = (EventType.OK, EventType.ERR)
-            return {event.key or "" for event in journal.events("run") if event.type in kinds}
-
-    def decided(self) -> set[str]:
-        with Journal.open(self.journal) as journal:
-            return {event.key or "" for event in journal.events("run") if event.type is EventType.DECIDED}
 
 
 @pytest.fixture(scope="module")
@@ -118,17 +61,6 @@ def no_file_larger_than(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def judge(world: World, expected: Result) -> None:
-    """Carry the run on to its end and hold it against the oracle."""
-    settled, before = world.settled(), world.effects
-    assert repr(world.finish()) == repr(expected)
-    decided = world.decided()
-    for key, times in world.effects.items():
-        assert key not in settled or times == before[key]
-        assert times == 1 or key in decided or parse_key(key).step not in WRITES
-    world.settled()
 
 
 # ---------------------------------------------------------------- row 8 and 9: torn logs, lost tails
@@ -215,7 +147,7 @@ def save(world: World) -> None:
         pass
 
 
-# ---------------------------------------------------------------- rows 6 and 7: full disks
+# ---------------------------------------------------------------- row 6: full disks
 
 
 def test_a_disk_that_is_full_from_any_write_on_stops_the_run_and_loses_nothing(
@@ -331,6 +263,7 @@ def test_killed_while_the_file_is_compacted(late: World, expected: Result, seed:
 
 _HUNDRED = """
 import asyncio
+from tests.crash.worlds import ROOT, WRITES, World, judge
 from tests.runtime import crashing
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.runs import start_run

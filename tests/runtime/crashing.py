@@ -21,8 +21,8 @@ from callsheet.machine import Decision, Limits
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
-from callsheet.runtime.runs import Launch, resume_run, start_run
-from callsheet.store import Journal, RunWriter
+from callsheet.runtime.runs import Launch, Watch, resume_run, start_run
+from callsheet.store import Durability, Journal, RunWriter
 
 PLAN = """
 S1: @READ ("list") > $list
@@ -64,14 +64,22 @@ def tools(effects: Path, die: Die) -> dict[str, Any]:
     return {"READ": call, "WRITE": call, "KEYED": call}
 
 
-def start(path: Path, effects: Path, die: Die) -> RunOutcome:
-    with Journal.open(path) as journal:
+def start(
+    path: Path, effects: Path, die: Die, durability: Durability = Durability.FULL, watch: Watch | None = None
+) -> RunOutcome:
+    with Journal.open(path, durability) as journal:
         ports = Ports(route_to(tools(effects, die)))
-        return asyncio.run(start_run(plan_of(PLAN), ports, LAUNCH, journal, "run"))
+        return asyncio.run(start_run(plan_of(PLAN), ports, LAUNCH, journal, "run", watch or Watch()))
 
 
-def resume(path: Path, effects: Path, die: Die, in_doubt: Decision | None) -> RunOutcome:
-    with Journal.open(path) as journal:
+def resume(
+    path: Path,
+    effects: Path,
+    die: Die,
+    in_doubt: Decision | None,
+    durability: Durability = Durability.FULL,
+) -> RunOutcome:
+    with Journal.open(path, durability) as journal:
         return asyncio.run(resume_run(journal, "run", ports_for(tools(effects, die)), in_doubt))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 from collections.abc import Callable
@@ -349,6 +350,43 @@ def test_without_room_for_a_tail_nothing_waits(
         writer.commit()
         assert writer.has_tail
     assert [event.key for event in journal.events("r")] == [None, "a", "b"]
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("pages", [0, 1, 6])
+def test_where_the_disk_fails_under_a_tail_all_that_was_committed_is_there(
+    path: Path, spawn: Spawn, pages: int
+) -> None:
+    """Who writes to memory that has lost its disk is ended by the kernel, in the middle of an entry."""
+    child = spawn(f"""
+import mmap, resource
+from callsheet.store import tail
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+mapped = tail._mapped
+def failing(path, fd):
+    memory = mapped(path, fd)
+    os.ftruncate(fd, {pages} * mmap.PAGESIZE)
+    return memory
+tail._mapped = failing
+journal = Journal.open(PATH, Durability.NORMAL)
+writer = journal.create_run("r", PLAN, "", {{}})
+writer.commit()
+for n in range(60):
+    writer.append(EventType.OK, key=f"k{{n}}", body={{"value": "x" * 700}})
+    writer.commit()
+    print(writer.durable_seq, flush=True)
+""")
+    out, _ = child.communicate(timeout=60)
+    assert child.returncode == -signal.SIGBUS
+    committed = int(out.split()[-1]) if out else 1
+    assert bool(pages) == (committed > 1)
+    with Journal.open(path, Durability.NORMAL) as journal:
+        assert journal.verify("r") is None
+        assert journal.find_run("r").events == committed
+        with journal.claim("r") as writer:
+            writer.append(EventType.END)
+            writer.commit()
+        assert journal.verify("r") is None
 
 
 @pytest.mark.crash

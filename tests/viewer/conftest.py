@@ -16,6 +16,8 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 from tests.viewer.runs import Runs
 
+LONGEST = 60_000
+"""Milliseconds that a busy machine may take for what takes it none."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -62,10 +64,17 @@ class Opened:
         await self.drawn()
         return " ".join((await self.page.inner_text(selector)).split())
 
-    async def address(self) -> str:
-        """What the address says is looked at, once it has been brought up to date."""
-        await self.page.wait_for_timeout(200)
-        return await self.page.evaluate("location.hash")
+    async def at(self, part: str) -> None:
+        """Wait until the address, which is brought up to date a moment later, has this in it."""
+        await self.page.wait_for_function("(part) => location.hash.includes(part)", arg=part)
+
+    async def complains(self, words: str) -> None:
+        """Wait until the browser has said something."""
+        for _ in range(1_200):
+            if any(words in line for line in self.said):
+                return
+            await self.page.wait_for_timeout(50)
+        raise AssertionError(self.said)
 
 
 @dataclass(slots=True)
@@ -90,7 +99,7 @@ class Opener:
             viewport={"width": size[0], "height": size[1]},
             color_scheme="dark" if scheme == "dark" else "light",
         )
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(LONGEST)
         made = Opened(page)
         self.opened.append(made)
         page.on("console", lambda message: made.said.append(f"{message.type}: {message.text}"))

@@ -82,7 +82,7 @@ async def test_a_run_that_grows_is_shown_as_it_grows(browser: Browser, tmp_path:
 
     async def slow(x: int) -> int:
         called.set()
-        await asyncio.to_thread(waiting.wait, 20)
+        await asyncio.to_thread(waiting.wait, 60)
         return x
 
     with Journal.open(tmp_path / "journal.db", Durability.OFF) as journal:
@@ -90,7 +90,7 @@ async def test_a_run_that_grows_is_shown_as_it_grows(browser: Browser, tmp_path:
             going = asyncio.ensure_future(
                 runtime.run('S1: @CALC ("1 + 1") > $n\nS2: @SLOW (x=$n) > $m', run_id="r1")
             )
-            await asyncio.wait_for(called.wait(), 20)
+            await asyncio.wait_for(called.wait(), 60)
             with serving(report_document(journal, "r1").to_json()) as server:
                 page = await browser.new_page()
                 said: list[str] = []

@@ -111,6 +111,14 @@ async def test_a_run_is_given_its_variables_as_they_are_typed(web: Web):
     assert await web.page.input_value("#plan-text") == GOOD  # what was written is still there
 
 
+async def test_a_key_that_is_pressed_twice_starts_one_run(web: Web):
+    await write(web, GOOD.replace("$first", "40"))
+    await web.page.keyboard.press("Control+Enter")
+    await web.page.keyboard.press("Control+Enter")
+    await web.page.locator("h1 .words", has_text="Done").wait_for()
+    assert len(web.api.get("/v1/runs")["runs"]) == 1
+
+
 async def test_what_speaks_against_a_run_is_told_and_nothing_runs(web: Web):
     await write(web, GOOD.replace("@ADD", "@NOBODY"))
     await web.page.keyboard.press("Control+Enter")

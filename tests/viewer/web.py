@@ -38,7 +38,7 @@ class Web:
 
     async def wait_for(self, look: Callable[[], Awaitable[Any]]) -> None:
         """Wait until a look at the page gives something true."""
-        for _ in range(200):
+        for _ in range(1_200):
             if await look():
                 return
             await self.page.wait_for_timeout(50)
@@ -68,7 +68,7 @@ async def browse(
         viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if scheme == "dark" else "light"
     )
     page = await context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(60_000)
     web = Web(api, page)
     page.on("console", lambda message: web.said.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: web.said.append(f"error: {error}"))

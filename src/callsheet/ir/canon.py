@@ -101,15 +101,16 @@ def step_to_json(step: Step) -> dict[str, Json]:
         out["if"] = condition_to_json(step.condition)
     if step.output is not None:
         out["out"] = {"var": step.output.var}
-        _put(out["out"], cast=str(step.output.cast) if step.output.cast else None)
+        if step.output.cast:
+            out["out"]["cast"] = str(step.output.cast)
     if step.on_fail is not None:
         out["fail"] = on_fail_to_json(step.on_fail)
-    _put(
-        out,
-        group=step.group,
-        after=list(step.depends_on) if step.depends_on is not None else None,
-        title=step.title,
-    )
+    if step.group is not None:
+        out["group"] = step.group
+    if step.depends_on is not None:
+        out["after"] = list(step.depends_on)
+    if step.title is not None:
+        out["title"] = step.title
     return out
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from callsheet.ir.expr import Condition, DictExpr, ListExpr, Literal, Ref, Template, Value, refs_of
+from callsheet.ir.expr import DictExpr, ListExpr, Literal, Ref, Template, Value, refs_of
 from callsheet.ir.plan import Plan
 from callsheet.ir.step import Call, Goto, Replan, Respond, Step, Terminate
 
@@ -233,25 +233,28 @@ def _note_definitions(flow: Flow) -> None:
         flow.definitions.setdefault(output.var, []).append(Definition(number, output.var, end, sure))
 
 
-def uses_of(step: Step, number: int) -> Iterator[Use]:
+def uses_of(step: Step, number: int) -> list[Use]:
     """The variables that the step reads from outside, in the order of the text.
 
     Its own loop variable and, in its failure message, its own output are set by the step itself.
     """
+    uses: list[Use] = []
     own = step.foreach.var if step.foreach is not None else None
     if step.foreach is not None:
-        yield from (Use(number, ref, Place.SOURCE) for ref in refs_of(step.foreach.source))
+        uses += [Use(number, ref, Place.SOURCE) for ref in refs_of(step.foreach.source)]
     if step.condition is not None:
-        yield from _uses(number, step.condition, Place.CONDITION, (own,))
+        uses += [Use(number, r, Place.CONDITION) for r in refs_of(step.condition) if r.name != own]
     for value in step.values():
-        yield from _uses(number, value, Place.ARGUMENTS, (own,))
-    output = step.output.var if step.output is not None else None
-    for value in step.failure_values():
-        yield from _uses(number, value, Place.FAILURE, (own, output))
-
-
-def _uses(number: int, node: Value | Condition, place: Place, own: tuple[str | None, ...]) -> Iterator[Use]:
-    return (Use(number, ref, place) for ref in refs_of(node) if ref.name not in own)
+        if type(value) is Ref:
+            if value.name != own:
+                uses.append(Use(number, value, Place.ARGUMENTS))
+        elif type(value) is not Literal:
+            uses += [Use(number, ref, Place.ARGUMENTS) for ref in refs_of(value) if ref.name != own]
+    if step.on_fail is not None:
+        sets = (own, step.output.var if step.output is not None else None)
+        for value in step.failure_values():
+            uses += [Use(number, ref, Place.FAILURE) for ref in refs_of(value) if ref.name not in sets]
+    return uses
 
 
 _MOST_FEEDERS = 4

@@ -46,7 +46,7 @@ def _definitions_at(flow: Flow) -> list[list[Definition]]:
 
 
 class _Walk:
-    """One walk down the tree of dominators, with the variables surely set above."""
+    """One walk down the tree of dominators, with the definitions above, and how many of them are sure."""
 
     def __init__(self, flow: Flow, dominator: list[int]) -> None:
         self._flow = flow
@@ -55,26 +55,43 @@ class _Walk:
             if above != NONE:
                 self._children[above].append(node)
         self._definitions = _definitions_at(flow)
+        self._unsure = {
+            name
+            for name, definitions in flow.definitions.items()
+            if not any(definition.sure for definition in definitions)
+        }
+        """The variables that every step which sets them may leave as they are."""
 
     def judge(self, uses: Sequence[Use]) -> list[Known | None]:
-        """ALWAYS where a sure definition dominates the use, None where that does not settle it."""
+        """ALWAYS where a sure definition dominates the use, None where that does not settle it.
+
+        SOMETIMES where only unsure definitions dominate it and there is no sure one anywhere.
+        """
         uses_at: dict[int, list[int]] = {}
         for number, use in enumerate(uses):
             uses_at.setdefault(use.step, []).append(number)
         verdicts: list[Known | None] = [None] * len(uses)
         depth: dict[str, int] = {}
+        partly: dict[str, int] = {}
         stack = [self._flow.entry]
         while stack:
             node = stack.pop()
             if node < 0:
                 for definition in self._definitions[~node]:
-                    depth[definition.var] -= definition.sure
+                    if definition.sure:
+                        depth[definition.var] -= 1
+                    else:
+                        partly[definition.var] -= 1
                 continue
             for number in uses_at.get(node, ()):
-                if depth.get(uses[number].ref.name):
+                name = uses[number].ref.name
+                if depth.get(name):
                     verdicts[number] = Known.ALWAYS
+                elif partly.get(name) and name in self._unsure:
+                    verdicts[number] = Known.SOMETIMES
             for definition in self._definitions[node]:
-                depth[definition.var] = depth.get(definition.var, 0) + definition.sure
+                above = depth if definition.sure else partly
+                above[definition.var] = above.get(definition.var, 0) + 1
             stack.append(~node)
             stack.extend(self._children[node])
         return verdicts

@@ -22,7 +22,8 @@ def ranks_for(journal: Journal, plan: Plan, limits: Limits) -> dict[str, int]:
     A step of which the last run tells nothing counts as long as the mean of the others. Raises
     CallsheetError (RUN001) for a graph that cannot be run, JournalError where the journal cannot be read.
     """
-    if plan.order is not Order.DAG or len(plan.steps) > _MOST_STEPS:
+    count = len(plan.steps)
+    if plan.order is not Order.DAG or not limits.max_concurrency < count <= _MOST_STEPS:
         return {}
     if max(map(len, Precedence.of(plan).levels()), default=0) <= limits.max_concurrency:
         return {}

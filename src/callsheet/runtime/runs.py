@@ -6,9 +6,10 @@ person has to decide about.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import NamedTuple
@@ -37,6 +38,7 @@ from callsheet.machine.version import MACHINE_VERSION
 from callsheet.policy.model import Policy
 from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents
+from callsheet.runtime.beside import Beside, at_once, to_its_end
 from callsheet.runtime.cancelling import Heeding, cancel_asked
 from callsheet.runtime.doubt import (
     Resolution,
@@ -49,6 +51,7 @@ from callsheet.runtime.doubt import (
 )
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway, bounded
+from callsheet.runtime.hearing import Hearing
 from callsheet.runtime.inbox import Opening
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.ranks import ranks_for
@@ -122,7 +125,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Who wants to know how a run goes: each note as it happens, and a call after each batch."""
+    """Who wants to know how a run goes: each note once the journal has it, and a call after each batch."""
 
     observer: Observer | None = None
     after_batch: Callable[[], Awaitable[None]] | None = None
@@ -189,23 +192,39 @@ async def start_run(
     cannot run, or (RUN050) that its policy was not held against.
     """
     start = start_of(plan, launch, journal)
-    folded = begin(plan, start, watch.observer, launch.program)
+    hearing = Hearing(watch.observer, watch.after_batch)
+    hearing.hold()
+    folded = begin(plan, start, hearing.observer, launch.program)
     with _created(plan, start, launch, ports.known, journal, run_id) as writer:
         commands = folded.machine.feed(Started(start.inputs), SLICE)
         kept = _Kept(journal, writer, plan, _people(journal, run_id, present))
         with _gateway(journal, run_id, folded, ports) as gateway:
-            return await _drive(kept, folded, commands, gateway, watch)
+            return await _drive(kept, folded, commands, gateway, hearing, watch.on_driver)
 
 
-async def enlist_run(plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str) -> None:
+async def enlist_run(
+    plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str, beside: Beside = at_once
+) -> None:
     """Put a run into the journal with its start alone; `resume_run` begins it, now or after a crash.
 
-    `known` are the secrets of its tools. When this returns the start is durable, and nobody owns the run.
-    Raises what `start_run` raises before a run begins.
+    `known` are the secrets of its tools. What takes long with a long plan is done `beside` the loop. When
+    this returns the start is durable, and nobody owns the run. Raises what `start_run` raises before a run
+    begins.
     """
-    start = start_of(plan, launch, journal)
-    begin(plan, start, None, launch.program)
-    with _created(plan, start, launch, known, journal, run_id) as writer:
+
+    def created() -> RunWriter:
+        start = start_of(plan, launch, journal)
+        begin(plan, start, None, launch.program)
+        return _created(plan, start, launch, known, journal, run_id)
+
+    task = asyncio.ensure_future(beside(created))
+    try:
+        writer = await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with suppress(CallsheetError):
+            (await task).close()
+        raise
+    with writer:
         await writer.flush()
 
 
@@ -249,15 +268,17 @@ PolicyFor = Callable[[Folded], Policy | None]
 CallsheetError. It is asked once the ports are open."""
 
 
-async def resume_run(
+async def resume_run(  # noqa: PLR0913 - a name for each of the terms
     journal: Journal,
     run_id: str,
     ports_for: PortsFor,
     in_doubt: Resolution | None = None,
     watch: Watch = _NOBODY,
     present: Respondents = _ABSENT,
+    *,
     limits: Callable[[Limits], Limits] | None = None,
     policy: PolicyFor | None = None,
+    beside: Beside = at_once,
 ) -> RunOutcome:
     """Take a run up where its journal ends; a run that has ended gives its result again.
 
@@ -267,21 +288,30 @@ async def resume_run(
     the outcome lists them; if nothing is decided, nothing is launched, as where a run waits for answers
     alone and none has come. `limits` makes, of the limits that the run has, those that hold from now
     on. A run under a policy goes on under the very same, unless `policy` gives another. Where somebody has
-    asked for the run to be cancelled, it is. Raises JournalError where the run is unknown, damaged, or owned
-    by a process that lives.
+    asked for the run to be cancelled, it is. How it stands is worked out `beside` the loop, and the observer
+    hears there of what has happened. Raises JournalError where the run is unknown, damaged, or owned by a
+    process that lives.
     """
-    plan = _plan_of(journal, run_id)
+    plan = await beside(lambda: _plan_of(journal, run_id))
     with journal.claim(run_id) as writer:
-        hears_all, on_declared = watch.hears_all, watch.on_declared
-        folded = stand(journal, writer, plan, watch.observer, from_start=hears_all, on_declared=on_declared)
+        hearing = Hearing(watch.observer, watch.after_batch)
+
+        def stands() -> Folded:
+            hears_all, on_declared = watch.hears_all, watch.on_declared
+            return stand(
+                journal, writer, plan, hearing.observer, from_start=hears_all, on_declared=on_declared
+            )
+
+        folded = await to_its_end(beside, stands)
+        hearing.hold()
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
-            return _ended(journal, writer, folded)
+            return _ended(journal, writer, folded, hearing)
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         cancelled = None if machine.result is not None else cancel_asked(journal, run_id)
         if cancelled is not None:
             folded.take(recorder.event(cancelled))
-            return _ended(journal, writer, folded)
+            return _ended(journal, writer, folded, hearing)
         async with AsyncExitStack() as stack:
             ports, other = None, None
             if policy is not None:
@@ -291,10 +321,10 @@ async def resume_run(
             if machine.result is None:
                 settle_doubts(folded, recorder, in_doubt)
             if machine.result is not None:
-                return _ended(journal, writer, folded)
+                return _ended(journal, writer, folded, hearing)
             people = _people(journal, run_id, present, folded.posed)
             if _is_stuck(folded, people):
-                return _stands(writer, folded)
+                return _stands(writer, folded, hearing)
             doubtful = folded.in_doubt()
             commands = [_rest(folded, key) for key in folded.waiting if key not in doubtful]
             if ports is None:
@@ -303,7 +333,7 @@ async def resume_run(
             writer.set_status(RunStatus.RUNNING)
             kept = _Kept(journal, writer, plan, people)
             with _gateway(journal, run_id, folded, ports) as gateway:
-                return await _drive(kept, folded, commands, gateway, watch)
+                return await _drive(kept, folded, commands, gateway, hearing, watch.on_driver)
 
 
 def _change(
@@ -378,16 +408,21 @@ def _is_stuck(folded: Folded, people: People) -> bool:
 
 
 async def _drive(
-    kept: _Kept, folded: Folded, commands: list[Command], gateway: Gateway, watch: Watch
+    kept: _Kept,
+    folded: Folded,
+    commands: list[Command],
+    gateway: Gateway,
+    hearing: Hearing,
+    on_driver: Callable[[LocalDriver], None] | None,
 ) -> RunOutcome:
     journal, writer, plan, people = kept
     recorder = JournalRecorder(writer, journal.durability, folded=folded, people=people)
     driver = LocalDriver(
-        folded.machine, gateway, recorder, watch.after_batch, seconds=folded.seconds, people=people
+        folded.machine, gateway, recorder, hearing.after_batch, seconds=folded.seconds, people=people
     )
     recorder.seconds = lambda: driver.seconds
-    if watch.on_driver is not None:
-        watch.on_driver(driver)
+    if on_driver is not None:
+        on_driver(driver)
     try:
         with Heeding(journal, writer.run_id, driver):
             result = await driver.run(commands)
@@ -395,7 +430,7 @@ async def _drive(
         seconds = driver.seconds
         recorder.seconds = lambda: seconds  # no circle of references stays behind
     if result is None:
-        return _stands(writer, stand(journal, writer, plan))
+        return _stands(writer, stand(journal, writer, plan), hearing)
     result = result.timed(round(driver.seconds, 3))
     recorder.end(result)
     unsettled = recorder.commit()
@@ -407,13 +442,14 @@ async def _drive(
     return RunOutcome(writer.run_id, result, left, usage=result.usage)
 
 
-def _ended(journal: Journal, writer: RunWriter, folded: Folded) -> RunOutcome:
+def _ended(journal: Journal, writer: RunWriter, folded: Folded, hearing: Hearing) -> RunOutcome:
     """A run whose events lead to its end, with the calls that had left then and gave no answer."""
     result = close_run(journal, writer, folded)
+    hearing.release()
     return RunOutcome(writer.run_id, result, doubtful_calls(folded), usage=folded.usage())
 
 
-def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:
+def _stands(writer: RunWriter, folded: Folded, hearing: Hearing) -> RunOutcome:
     """Write down what a run waits for that cannot go on by itself, and give it."""
     doubtful, unanswered = doubtful_calls(folded), unanswered_calls(folded)
     waiting: list[PendingAsk] = []
@@ -429,6 +465,7 @@ def _stands(writer: RunWriter, folded: Folded) -> RunOutcome:
         dues = [ask.until for ask in waiting if ask.until is not None]
         writer.set_status(RunStatus.WAITING, min(dues, default=None))
     writer.commit()
+    hearing.release()
     return RunOutcome(writer.run_id, None, doubtful, tuple(waiting), unanswered, folded.usage())
 
 

@@ -77,8 +77,7 @@ class Spares:
             self._free.append(spare)
             return None
         except OSError:
-            os.close(spare.fd)  # somebody took it away, or files here have one name only
-            spare.path.unlink(missing_ok=True)
+            _remove(spare)  # somebody took it away, or files here have one name only
             return None
         return spare
 
@@ -118,12 +117,24 @@ class Spares:
         for name in names:
             pid = name.partition("-")[0]
             if pid.isdecimal() and not _lives(int(pid)):
-                (self._folder / name).unlink(missing_ok=True)
+                is_removed(self._folder / name)
 
 
 def _remove(spare: _Spare) -> None:
-    spare.path.unlink(missing_ok=True)
+    is_removed(spare.path)
     os.close(spare.fd)
+
+
+def is_removed(path: Path) -> bool:
+    """Remove a file that nobody needs any more; False where the disk does not let it go.
+
+    What is left then harms nobody: who closes has more important things to say.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
 
 
 def _lives(pid: int) -> bool:
@@ -139,7 +150,8 @@ def _lives(pid: int) -> bool:
 class RunLock:
     """The ownership of a run, by this process and handle, from construction to `close`.
 
-    Raises JournalError (JRN004) at once if another handle or process owns the run.
+    Raises JournalError (JRN004) at once if another handle or process owns the run, OSError where the disk
+    does not take the name of the owner.
     """
 
     def __init__(self, folder: Path, run_id: str, now: float, spares: Spares | None = None) -> None:
@@ -152,10 +164,14 @@ class RunLock:
         self._spare = None if spares is None else spares.lend(self._path)
         self._fd = self._take(run_id) if self._spare is None else self._spare.fd
         since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
-        if self._spare is None:
-            os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"process {os.getpid()} since {since}\n".encode(), 0)
         let_go_in_child(self)
+        try:
+            if self._spare is None:
+                os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"process {os.getpid()} since {since}\n".encode(), 0)
+        except BaseException:
+            self.close()
+            raise
 
     def _take(self, run_id: str) -> int:
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -203,9 +219,8 @@ class RunLock:
     def close(self) -> None:
         """Free the run; the lock file goes first, while nobody else can have it."""
         if self._fd >= 0:
-            if self._is_the_file(self._fd):
-                self._path.unlink(missing_ok=True)
-            if self._spare is not None and self._spares is not None:
+            is_gone = not self._is_the_file(self._fd) or is_removed(self._path)
+            if is_gone and self._spare is not None and self._spares is not None:
                 self._spares.take_back(self._spare)
                 self._fd = -1
             self.close_copy()

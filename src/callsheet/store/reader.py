@@ -37,7 +37,7 @@ from callsheet.store.ids import may_begin_run_id
 from callsheet.store.inbox import UNREAD, Letter, read_letter
 from callsheet.store.pending import MOST_INTENTS
 from callsheet.store.place import Place
-from callsheet.store.schema import SEQ_BITS, connect_reading
+from callsheet.store.schema import SEQ_BITS, connect_reading, is_of_the_disk, unusable
 from callsheet.store.writer import RunStatus
 
 _PAGE = 500
@@ -530,6 +530,8 @@ class Reader:
             except sqlite3.ProgrammingError:
                 raise
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of a table's or column's name
+                if is_of_the_disk(error):
+                    raise unusable(self._place.database, error) from error
                 raise _damaged(f"{self._place.database} cannot be read: {error}") from error
 
 

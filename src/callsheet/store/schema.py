@@ -130,11 +130,27 @@ def prepare(place: Place) -> None:
         with os.fdopen(os.open(path, os.O_RDWR | os.O_CLOEXEC)):
             pass
     except (OSError, sqlite3.OperationalError) as error:
-        raise _unusable(path, error) from error
+        raise unusable(path, error) from error
     _check(path)
 
 
-def _unusable(path: Path, error: Exception) -> JournalError:
+_OF_THE_DISK = frozenset(
+    {
+        *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN),
+        *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_NOLFS),
+    }
+)
+_CUT_OFF = sqlite3.SQLITE_IOERR_SHORT_READ
+
+
+def is_of_the_disk(error: Exception) -> bool:
+    """Whether what SQLite says is about the disk or the place of a file, not about what is in it."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF in _OF_THE_DISK and code != _CUT_OFF
+
+
+def unusable(path: Path, error: Exception) -> JournalError:
+    """What is said of a journal that the disk, or the rights of its folder, keep from being used."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     if _is_full(path.parent, error):  # SQLite calls that an I/O error where it cannot map its index
         return JournalError(
@@ -142,11 +158,25 @@ def _unusable(path: Path, error: Exception) -> JournalError:
             f"the journal {path} cannot be used: no space is left on its disk ({reason})",
             way_out="free space, or name a file on another disk: set CALLSHEET_JOURNAL or --journal",
         )
+    if _is_broken(error):
+        return JournalError(
+            "JRN010",
+            f"the journal {path} cannot be used, its disk does not work: {reason}",
+            way_out="repair the disk, or make it writable again; what was written to the journal is kept",
+        )
     return JournalError(
         "JRN010",
         f"the journal {path} cannot be used: {reason}",
         way_out="name a file in a folder that you can write: set CALLSHEET_JOURNAL or --journal",
     )
+
+
+def _is_broken(error: Exception) -> bool:
+    """Whether an error is that of a disk which fails, or has become read-only."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.EIO, errno.EROFS)
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF == sqlite3.SQLITE_IOERR and code != _CUT_OFF
 
 
 def _is_full(folder: Path, error: Exception) -> bool:
@@ -192,7 +222,7 @@ def _check(path: Path) -> None:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
     except sqlite3.OperationalError as error:
-        raise _unusable(path, error) from error
+        raise unusable(path, error) from error
     except sqlite3.DatabaseError as error:
         raise (damaged(path, error) if is_marked(path) else _foreign(path)) from error
     finally:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from callsheet.store.events import NO_BODY, decode_intents, identify, link
-from callsheet.store.lock import let_go_in_child
+from callsheet.store.lock import is_removed, let_go_in_child
 from callsheet.store.pending import Row
 
 SUFFIX = ".tail"
@@ -83,7 +83,7 @@ class Tail:
         """Close it; the file is removed if nothing waits in it, else left to whoever finds it."""
         if self._fd >= 0:
             if self.is_empty:
-                self.path.unlink(missing_ok=True)
+                is_removed(self.path)
             self.close_copy()
 
     def close_copy(self) -> None:
@@ -110,7 +110,7 @@ class Left(NamedTuple):
     def close(self, *, is_done: bool) -> None:
         """Let go of it, and remove it if all of it is in the database."""
         if is_done:
-            self.path.unlink(missing_ok=True)
+            is_removed(self.path)  # one that stays is brought in again, which changes nothing
         os.close(self.fd)
 
 
@@ -162,7 +162,7 @@ def _mapped(path: Path, fd: int) -> mmap.mmap:
         os.posix_fallocate(fd, 0, TAIL_BYTES)
         return mmap.mmap(fd, TAIL_BYTES)
     except (OSError, ValueError) as error:
-        path.unlink(missing_ok=True)
+        is_removed(path)
         raise error if isinstance(error, OSError) else OSError(errno.ENOMEM, str(error)) from error
 
 

@@ -32,6 +32,8 @@ class StepAccount:
     ended: float | None = None
     turn: float = 0.0
     """When its turn came."""
+    epoch: int = 0
+    """Which process of the run that was in."""
     outcome: str = "running"
     calls: int = 0
     retries: int = 0
@@ -95,6 +97,7 @@ class _Scribe:
     """Writes visits down as events and notes come by."""
 
     now: float = 0.0
+    epoch: int = 0
     steps: list[StepAccount] = field(default_factory=list[StepAccount])
     warnings: list[str] = field(default_factory=list[str])
     open: dict[str, StepAccount] = field(default_factory=dict[str, StepAccount])
@@ -105,9 +108,11 @@ class _Scribe:
     def watched(self, rows: Iterable[Event]) -> Iterator[Event]:
         """The events, each seen before the machine is told of it."""
         for row in rows:
-            self.now = row.ts
+            self.now, self.epoch = row.ts, row.epoch
             visit = self.early.get(row.step or "") or self.open.get(row.step or "")
             if row.type is EventType.INTENT and visit is not None:
+                if not visit.calls and row.epoch > visit.epoch:
+                    visit.started = row.ts  # no process carried it on in between
                 visit.calls += 1
             elif row.type is EventType.LATE:
                 self.late.append(LateAnswer.of(row))
@@ -148,7 +153,7 @@ class _Scribe:
 
     def _visit(self, step: str) -> StepAccount:
         visit = self.early.pop(step, None) or StepAccount(step, self.now)
-        visit.turn = self.now
+        visit.turn, visit.epoch = self.now, self.epoch
         self.steps.append(visit)
         self.open[step] = visit
         return visit

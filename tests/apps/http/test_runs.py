@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from pathlib import Path
@@ -11,6 +12,11 @@ import pytest
 
 from apps.http.conftest import running
 from callsheet.apps.http.shapes import CANCELLED, DECIDED, EVENT, INBOX, PROBLEM, RUN, RUNS, STARTED
+from callsheet.apps.operations.reading import plan_text
+from callsheet.runtime.answers import Answer
+from callsheet.runtime.inbox import answer_run
+from callsheet.runtime.runs import Launch, enlist_run
+from callsheet.sealing.known import Known
 from callsheet.store import Journal
 
 
@@ -153,12 +159,24 @@ def test_a_run_is_cancelled_and_stays_so(api):
     assert (again.status, again.code) == (409, "JRN032")
 
 
+def test_a_run_is_deleted_when_it_has_ended_and_not_before(api):
+    api.start('S1: @HOLD (name="go") > $x', run_id="r")
+    began("go")
+    early = api("DELETE", "/v1/runs/r")
+    assert (early.status, early.code) == (409, "API030")
+    touch("go")
+    api.ended("r")
+    assert api("DELETE", "/v1/runs/r").status == 204
+    assert api("GET", "/v1/runs/r").status == 404
+    assert api("DELETE", "/v1/runs/r").status == 404
+
+
 def test_what_a_stopped_server_left_is_decided_and_carried_on_by_the_next(folder):
     with running(folder) as api:
         api.start('S1: @WRITE (name="never") > $x', "S2: @RESPOND ($x)", run_id="r")
         began("never")
     with running(folder) as api:
-        assert api.get("/v1/runs/r")["status"] == "interrupted"
+        api.until("r", "in_doubt")
         (call,) = api.get("/v1/runs/r")["in_doubt"]
         assert call["key"] == "S1.0.1"
         wrong = api("POST", "/v1/runs/r/decide", {"calls": ["S9"], "decision": "skip"})
@@ -168,13 +186,53 @@ def test_what_a_stopped_server_left_is_decided_and_carried_on_by_the_next(folder
         assert api.ended("r")["response"] == "it was"
 
 
+def test_what_was_queued_or_under_way_goes_on_with_the_next_server(folder):
+    plan = 'S1: @HOLD (name="go") > $x', "S2: @RESPOND ($x)"
+    with running(folder, running=1) as api:
+        for run_id in ("a", "b", "c"):
+            api.start(*plan, run_id=run_id)
+        began("go")
+        assert api.get("/v1/health")["queued"] == 2
+    touch("go")
+    with running(folder) as api:
+        assert [api.ended(run_id)["response"] for run_id in ("a", "b", "c")] == ["go"] * 3
+
+
+def test_what_waits_for_people_goes_on_with_the_next_server(folder):
+    with running(folder) as api:
+        api.start(
+            'S1: @NOTE (line="one") > $x', run_id="late", approve=["NOTE"], approval_timeout={"NOTE": 0.3}
+        )
+        api.start('S1: @NOTE (line="two") > $x', run_id="said", approve=["NOTE"])
+        api.start('S1: @NOTE (line="three") > $x', run_id="open", approve=["NOTE"])
+        for run_id in ("late", "said", "open"):
+            api.until(run_id, "waiting")
+    with Journal.open(folder / "journal.db") as journal:
+        answer_run(journal, "said", Answer.approve(by="ada"))
+    with running(folder) as api:
+        assert api.ended("said")["status"] == "done"
+        assert api.ended("late")["status"] == "done"
+        assert "denied" in str(api.get("/v1/runs/late"))
+        assert api.get("/v1/runs/open")["status"] == "waiting"
+    assert Path("notes.txt").read_text() == "two\n"
+
+
+def test_a_run_that_a_command_has_started_is_left_alone(folder):
+    plan = plan_text('S1: @HOLD (name="go") > $x').require()
+    with Journal.open(folder / "journal.db") as journal:
+        asyncio.run(enlist_run(plan, Known(), Launch(), journal, "mine"))
+    with running(folder) as api:
+        assert api.get("/v1/runs/mine")["status"] == "interrupted"
+
+
 def test_resume_can_decide_about_all_calls_in_doubt(folder):
     with running(folder) as api:
         api.start('S1: @WRITE (name="never") > $x', run_id="r")
         began("never")
         said = api("POST", "/v1/runs/r/resume", {})
         assert (said.status, said.code) == (409, "JRN004")
-    with running(folder) as api:
+    with running(folder, revives=False) as api:
+        assert api.get("/v1/runs/r")["status"] == "interrupted"
         said = api("POST", "/v1/runs/r/resume", {"in_doubt": {"decision": "skip"}})
         assert said.status == 202
         assert api.ended("r")["status"] == "done"

@@ -28,7 +28,7 @@ def test_what_one_machine_has_written_another_reads(address: str) -> None:
         assert other.entries("run-1") == [Noted("/work", "a.txt", SECRET)]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(steps=st.lists(st.tuples(NAMES, LABELS, KINDS)))
 def test_any_history_gives_the_labels_that_a_file_gives(
     address: str, steps: list[tuple[str, Label, str]]

@@ -12,12 +12,11 @@ from tests.postgres import Server, running_server
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.labels import read_label
-from callsheet.store.blobs import BlobMissing
 from callsheet.store.errors import JournalError
 from callsheet.store.labels import LabelStore
 from callsheet.store.leftovers import open_labels
 from callsheet.store.library import open_library
-from callsheet.store.shared.address import shared_address, shown
+from callsheet.store.shared.address import shared_address, shown, without_password
 from callsheet.store.shared.blobs import SharedBlobs
 from callsheet.store.shared.postgres import PostgresDatabase, StoreUnreachable
 
@@ -53,18 +52,6 @@ def test_a_crash_of_the_server_loses_nothing_that_was_noted_and_it_is_reached_ag
         assert [labels.of("/w", [name]) for name in "abc"] == [SECRET] * 3
 
 
-def test_a_blob_that_is_damaged_or_not_there_is_told(address: str) -> None:
-    with closing(PostgresDatabase(address)) as database:
-        blobs, digest = SharedBlobs(database), sha256(b"value").hexdigest()
-        with pytest.raises(BlobMissing, match="is not in"):
-            blobs.get(digest)
-        blobs.put(digest, b"value")
-        blobs.put(digest, b"value")
-        database.execute("UPDATE blob SET body = ? WHERE digest = ?", (b"other", digest))
-        with pytest.raises(BlobMissing, match="not what was put"):
-            blobs.get(digest)
-
-
 def test_tables_of_a_later_version_are_left_alone(address: str) -> None:
     with closing(PostgresDatabase(address)) as database:
         database.execute("UPDATE about SET version = 99")
@@ -89,3 +76,9 @@ def test_what_is_no_address_is_refused() -> None:
     assert caught.value.diagnostics[0].code == "CFG230"
     assert shared_address({"CALLSHEET_STORE": " "}) is None
     assert shown("postgresql://me:word@host:5433/plans?sslmode=require") == "postgresql://me@host:5433/plans"
+
+
+def test_an_address_that_is_kept_has_no_password() -> None:
+    assert without_password("postgresql://me:word@h:1/d?x=1") == "postgresql://me@h:1/d?x=1"
+    assert without_password("postgresql://me@h/d") == "postgresql://me@h/d"
+    assert without_password("/a/folder:with@signs") == "/a/folder:with@signs"

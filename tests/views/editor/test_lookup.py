@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given, settings
 
 from callsheet.frontends.ltp import format_plan
+from callsheet.frontends.spelling import Syntax
 from callsheet.ir.flow import uses_of
 from callsheet.views.editor.document import open_document
+from callsheet.views.editor.hover import hover_at
 from callsheet.views.editor.lookup import definitions_at, named_at, references_at
 from callsheet.views.editor.occurrences import Kind, Role, occurrences
+from callsheet.views.editor.renaming import renamable_at
 from strategies import plans
 
 CORPUS = sorted((Path(__file__).parents[2] / "frontends" / "corpus").rglob("*.ltp"))
@@ -92,6 +95,17 @@ def test_a_step_id_leads_to_its_step_from_jumps_and_dependencies() -> None:
     dag = '{"steps": [{"index": "a", "title": "A", "tool": "x", "args": {}, "depends_on": []},\n'
     dag += '{"index": "b", "title": "B", "tool": "x", "args": {"v": "${r}"}, "depends_on": ["a"]}]}'
     assert places(dag, definitions_at(open_document(dag), dag.rindex('"a"') + 1)) == ["1:22 a"]
+
+
+def test_a_number_of_a_command_leads_to_the_command_that_it_counts() -> None:
+    text = 'read "a" > a\n?if $a empty : goto S3\nrespond $a'
+    document = open_document(text, syntax=Syntax.MICRO)
+    at = text.index("S3")
+    assert places(text, definitions_at(document, at)) == ["3:0 respond $a"]
+    about = hover_at(document, at)
+    assert about is not None
+    assert "@RESPOND ($a)" in about.markdown
+    assert renamable_at(document, at) is None
 
 
 def test_names_in_steps_that_cannot_be_read_are_found_too() -> None:

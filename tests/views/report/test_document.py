@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,15 @@ from hypothesis import strategies as st
 from tests.plans import FACTS, INPUTS, outcome, plan_of, plan_texts, value_or_error
 from tests.trace.projection.runs import ports_of, scripted, tell
 
+from callsheet import Runtime
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Compile, Failed, PlanCompiled, ToolFacts
 from callsheet.ports.calls import ToolFailed
 from callsheet.runtime.reporting import report_document
 from callsheet.store import Durability, Journal
+from callsheet.store.events import EventType
 from callsheet.trace.lineage.lineage import NONE
+from callsheet.trace.playing import Moment, play
 from callsheet.views.report.build import Showing
 from callsheet.views.report.document import Document
 from callsheet.views.report.preview import preview_of
@@ -56,7 +60,7 @@ def run_of(journal: Journal, plan: Plan, world: int) -> None:
     tell(journal, plan, ports_of(answer, replan), INPUTS, FACTS)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plan_texts(), st.integers(0, 2**32 - 1))
 def test_of_whatever_run_each_row_points_to_what_is_there(journal, text, world):
     run_of(journal, plan_of(text), world)
@@ -85,7 +89,7 @@ def test_of_whatever_run_each_row_points_to_what_is_there(journal, text, world):
     json.dumps(made.to_json(), allow_nan=False)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(plan_texts(), st.integers(0, 2**32 - 1))
 def test_the_same_run_gives_the_same_document(journal, text, world):
     run_of(journal, plan_of(text), world)
@@ -165,3 +169,29 @@ def test_the_size_of_a_document_goes_with_its_events(journal):
 
     once, twice = of(200), of(400)
     assert twice - once < 1.2 * once
+
+
+def test_a_fork_has_no_time_between_its_parent_and_itself(tmp_path: Path):
+    path, hours = tmp_path / "j.db", 7_200.0
+    plan = 'S1: @CALC ("1") > $a\nS2: @CALC ("$a + 1") > $b\nS3: @RESPOND ($b)'
+    with Journal.open(path) as journal, Runtime(journal=journal) as runtime:
+        runtime.run_sync(plan, run_id="parent")
+    with Journal.open(path, clock=lambda: time.time() + hours) as later, Runtime(journal=later) as runtime:
+        first = next(e.seq for e in later.events("parent") if e.type is EventType.OK)
+        runtime.fork_sync("parent", first, variables={"a": 5}, new_id="child")
+        document = shown(later, "child", other="parent")
+        entries = runtime.lctl_sync("child").entries
+        moments: list[Moment] = []
+        play(
+            later.plan(later.find_run("child").plan_hash)[0],
+            later.events("child"),
+            lambda name: later.plan(name)[0],
+            lambda moment: not moments.append(moment),
+        )
+    assert min(event.t for event in document.events) >= 0
+    assert max(event.t for event in document.events) < hours
+    assert all(0 <= visit.start <= visit.until < hours for visit in document.visits)
+    assert all((entry.duration_ms or 0) < hours for entry in entries)
+    assert all((said.took or 0) < hours for moment in moments for said in moment.said)
+    assert document.diff is not None
+    assert {step for step, *_ in document.diff["times"]} <= {"S1", "S2"}

@@ -60,10 +60,10 @@ def report(
 
 
 def with_way_on(error: JournalWriteFailed, run_id: str | None, hint: str) -> CallsheetError:
-    """The failure of the journal, with the command that carries the run on when it is repaired."""
-    if run_id is None:
-        return error
-    way_on = f"free space or repair the disk, then: callsheet resume {run_id}{hint}"
+    """The failure of the journal, with what to do when it is repaired: a run that it has goes on."""
+    way_on = "free space or repair the disk, then run the plan again: nothing of it has been called"
+    if run_id is not None:
+        way_on = f"free space or repair the disk, then: callsheet resume {run_id}{hint}"
     return CallsheetError([replace(d, help=way_on) for d in error.diagnostics])
 
 
@@ -91,7 +91,8 @@ def _objection_lines(objection: PolicyRefusal) -> Iterator[str]:
     """What a policy refused, beside the message."""
     what = "" if objection.argument is None else f" ({objection.argument})"
     decided = "" if objection.decided_by == "T/pub" else f", decided by {objection.decided_by}"
-    yield f"rule {objection.rule}{what}: {objection.label}{decided}"
+    label = "" if objection.argument is None and objection.label == "T/pub" else f": {objection.label}"
+    yield f"rule {objection.rule}{what}{label}{decided}"
     if len(objection.flow) > 1:
         yield f"the data came by {' → '.join(objection.flow)}"
     if objection.help is not None:

@@ -302,9 +302,15 @@ def _carry_out(job: Job, *, hint: str, as_json: bool) -> Exit:
 
 
 def _recorded(job: Job) -> str | None:
-    """The id of the run, if it is in the journal."""
-    known = job.journal is not None and any(i.run_id == job.run_id for i in job.journal.runs(limit=100))
-    return job.run_id if known else None
+    """The id of the run, if it is in the journal, or if nobody can tell."""
+    from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
+
+    if job.journal is None:
+        return None
+    try:
+        return job.run_id if any(i.run_id == job.run_id for i in job.journal.runs(limit=100)) else None
+    except JournalError:
+        return job.run_id
 
 
 async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:

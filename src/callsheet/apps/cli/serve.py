@@ -16,8 +16,20 @@ from callsheet.apps.cli.output import say
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
+    from callsheet.apps.http.proxies import Network
     from callsheet.apps.http.serving import Serving, Wishes
     from callsheet.apps.session import Setup
+
+
+def _networks(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[Network, ...]:
+    if not given:
+        return ()
+    from callsheet.apps.http.proxies import read_network  # noqa: PLC0415 - only behind a proxy
+
+    try:
+        return tuple(map(read_network, given))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; write 127.0.0.1 or 10.0.0.0/8", ctx, param) from error
 
 
 def _wishes(**given: object) -> dict[str, object]:
@@ -39,6 +51,22 @@ _wanted = options.folded(
         multiple=True,
         metavar="NAME[:PORT]",
         help="A name under which a proxy is reached; may be repeated.",
+    ),
+    proxies=click.option(
+        "--behind-proxy",
+        "proxies",
+        multiple=True,
+        callback=_networks,
+        metavar="ADDRESS",
+        help="Believe this proxy, or network of proxies, when it says whom it asks for (X-Forwarded-For); "
+        "may be repeated.",
+    ),
+    revives=click.option(
+        "--revive/--no-revive",
+        "revives",
+        default=True,
+        show_default=True,
+        help="Carry on the runs that the last server left.",
     ),
     running=click.option(
         "--running", type=click.IntRange(1, 1_000), default=16, show_default=True, help="Runs at once."
@@ -96,7 +124,7 @@ def serve(
     """Serve the HTTP API under /v1, and the web viewer at /.
 
     It listens on this machine alone, and asks for the token that is printed once. Ctrl-C stops it: runs that
-    are under way are interrupted, and `callsheet resume` or the next server carries them on.
+    are under way are interrupted, and the next server carries them on, or `callsheet resume`.
     """
     if no_auth and token_file is not None:
         raise click.UsageError("--no-auth and --token-file contradict each other")
@@ -161,4 +189,4 @@ def _serve(
         )
         asyncio.run(with_own_threads(work))
     if not as_json:
-        say("stopped; `callsheet runs --status interrupted` lists what can be resumed")
+        say("stopped; what was under way goes on with the next server, or by `callsheet resume`")

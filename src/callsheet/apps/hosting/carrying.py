@@ -5,19 +5,23 @@ In: a run's id and terms. Out: its outcome. The same as `callsheet resume` does,
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+import asyncio
+import threading
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from callsheet.api.reach import absent_tools, pins_of, refused_tools
 from callsheet.apps.hosting.orders import Resumption
-from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.models import asked_by, carried_on, with_fetched
-from callsheet.apps.session import Setup
+from callsheet.apps.hosting.preparing import House
+from callsheet.apps.models import Asked, asked_by, carried_on, with_fetched
+from callsheet.apps.session import Setup, Toolbox
 from callsheet.apps.veil import Veil
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Plan
 from callsheet.machine import Limits
+from callsheet.machine.machine import Observer
+from callsheet.machine.notes import Note
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.runs import Watch, check_pins, resume_run
@@ -29,37 +33,34 @@ async def carry_on(
     journal: Journal,
     run_id: str,
     terms: Resumption,
-    tools: SharedTools,
     veil: Veil,
     watch: Watch,
-    say: Callable[[str], None],
+    house: House,
 ) -> RunOutcome:
     """Take a run up where its journal ends, and carry it as far as it goes; raises as `resume_run` does."""
+    tools, say, beside = house.tools, house.say, house.beside
 
     @asynccontextmanager
     async def ports_for(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
-        setup = with_fetched(carried_on(Setup.from_note(start.launch), ""), say, plan)
         limits: Limits = start.limits if terms.limits is None else terms.limits(start.limits)
-        asked = asked_by(setup, plan, limits, must_plan=False)
-        needed = None if asked.knows_all_tools(plan) else plan
+
+        def looked_at() -> tuple[Setup, Asked, Plan | None]:
+            setup = with_fetched(carried_on(Setup.from_note(start.launch), ""), say, plan)
+            asked = asked_by(setup, plan, limits, must_plan=False)
+            return setup, asked, None if asked.knows_all_tools(plan) else plan
+
+        setup, asked, needed = await beside(looked_at)
         async with tools.for_run(setup, needed, asked.agents) as toolbox:
             registry = toolbox.registry
             veil.know(toolbox.known)
-            gone = [registry.missing(name) for name in absent_tools(plan, registry, asked.agents)]
-            if gone:
-                raise CallsheetError([*toolbox.diagnostics, *gone])
-            if not terms.accepts_changed_tools:
-                check_pins(start, pins_of(plan, registry, asked.agents))
-            refused = refused_tools(plan, registry, asked.agents)
-            if refused:
-                raise CallsheetError(refused)
+            await beside(lambda: _check(start, plan, toolbox, asked, terms))
             compiler = asked.compiler(registry, setup.settings.on_in_doubt)
             yield toolbox.ports(asked.model, compiler, asked.turns(registry))
 
     observer = terms.ears.observer
     watch = replace(
         watch,
-        observer=None if observer is None else veil.observing(observer),
+        observer=None if observer is None else _on_loop(veil.observing(observer)),
         hears_all=observer is not None,
         on_declared=veil.know,
     )
@@ -71,4 +72,31 @@ async def carry_on(
         watch=watch,
         present=terms.ears.present,
         limits=terms.limits,
+        beside=beside,
     )
+
+
+def _check(start: Start, plan: Plan, toolbox: Toolbox, asked: Asked, terms: Resumption) -> None:
+    """Raise CallsheetError where the tools are not those that the run was started with."""
+    registry = toolbox.registry
+    gone = [registry.missing(name) for name in absent_tools(plan, registry, asked.agents)]
+    if gone:
+        raise CallsheetError([*toolbox.diagnostics, *gone])
+    if not terms.accepts_changed_tools:
+        check_pins(start, pins_of(plan, registry, asked.agents))
+    refused = refused_tools(plan, registry, asked.agents)
+    if refused:
+        raise CallsheetError(refused)
+
+
+def _on_loop(observer: Observer) -> Observer:
+    """The observer, told on this event loop whatever thread a note comes from, in their order."""
+    loop, home = asyncio.get_running_loop(), threading.get_ident()
+
+    def tell(note: Note) -> None:
+        if threading.get_ident() == home:
+            observer(note)
+        else:
+            loop.call_soon_threadsafe(observer, note)
+
+    return tell

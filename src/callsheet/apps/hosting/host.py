@@ -22,8 +22,10 @@ from callsheet.apps.hosting.carrying import carry_on
 from callsheet.apps.hosting.orders import ForkOrder, Order, RerunOrder, Resumption
 from callsheet.apps.hosting.preparing import House, prepare
 from callsheet.apps.hosting.revising import consented, revised
+from callsheet.apps.hosting.reviving import Left, left_by
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.hosting.telling import told_outcome
+from callsheet.apps.hosting.waking import Waking
 from callsheet.apps.hosting.watching import Sight, Standing, follow
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.session import Setup
@@ -64,10 +66,11 @@ class Host:
     At most `most_running` runs are under way at once, and `most_queued` wait for a place; more are refused
     (API011). All are held to `policy` and within `limits`. Leaving the context interrupts what is under way:
     the journal carries it on, here or elsewhere. `say` hears what is noteworthy.
-    `more_tools` are there besides those of the setup.
+    `more_tools` are there besides those of the setup. Runs that a host with a `name` starts are known by it:
+    the next one of that name can `revive` them.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a name for each wish of an operator
         self,
         setup: Setup,
         journal: Journal,
@@ -78,18 +81,18 @@ class Host:
         most_queued: int = 1_000,
         say: Callable[[str], None] = _log.info,
         more_tools: Iterable[Tool] = (),
+        name: str = "",
     ) -> None:
         self.journal = journal
         self.tools = SharedTools(setup, more_tools)
         self.veil = Veil(setup.settings.secrets.shapes)
-        self.house = House(self.tools, limits or setup.settings.limits, policy, say, self.beside)
+        self.house = House(self.tools, limits or setup.settings.limits, policy, say, self.beside, name)
         self._most = most_running + most_queued
         self._places = asyncio.Semaphore(most_running)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="callsheet-host")
         self._carried: dict[str, Carried] = {}
         self._problems: dict[str, CallsheetError] = {}
-        self._alarms: dict[str, asyncio.TimerHandle] = {}
-        self._afterwards: set[asyncio.Task[None]] = set()
+        self._waking = Waking(self.asks, self._go_on)
         self._beginning = 0
         """How many runs are being written into the journal now."""
         self._is_closing = False
@@ -105,8 +108,7 @@ class Host:
     async def close(self, patience: float = 0.0) -> None:
         """Take no more orders; wait so many seconds for what is under way, then interrupt it."""
         self._is_closing = True
-        for alarm in self._alarms.values():
-            alarm.cancel()
+        self._waking.stop()
         under_way = [run.task for run in self._carried.values() if run.stage is Stage.RUNNING]
         for run in tuple(self._carried.values()):
             if run.stage is Stage.QUEUED:
@@ -114,7 +116,7 @@ class Host:
         if patience > 0 and under_way:
             await asyncio.wait(under_way, timeout=patience)
         await asyncio.gather(*(run.interrupt() for run in tuple(self._carried.values())))
-        await asyncio.gather(*self._afterwards)
+        await self._waking.close()
         await self.tools.close()
         self._readers.shutdown(wait=True, cancel_futures=True)
 
@@ -137,7 +139,8 @@ class Host:
         prepared = await prepare(order, self.house)
         self.veil.know(prepared.launch.known + prepared.known)
         with self._reserved():
-            await enlist_run(prepared.plan, prepared.known, prepared.launch, self.journal, run_id)
+            launch, known = prepared.launch, prepared.known
+            await enlist_run(prepared.plan, known, launch, self.journal, run_id, self.beside)
             self._carry(run_id, Resumption(ears=order.ears))
         return Started(run_id, prepared.diagnostics)
 
@@ -223,6 +226,20 @@ class Host:
                 "watch it; it can be resumed when it stands still",
             )
         self._carry(run_id, terms or Resumption())
+
+    async def revive(self) -> Left:
+        """Carry on what a host of this `name` has left when it ended, as long as there is room.
+
+        Runs that were queued or under way go on. Those that wait for people do when there is an answer, or
+        when their time is over. Gives the ids of both.
+        """
+        left = await self.beside(lambda: left_by(self.house.name, self.journal))
+        room = max(0, self._most - len(self._carried))
+        for run_id in left.interrupted[:room]:
+            self._go_on(run_id)
+        for run_id, asks in left.waiting.items():
+            self._waking.see_to(run_id, asks)
+        return left._replace(interrupted=left.interrupted[:room])
 
     async def wait(self, run_id: str, patience: float | None = None) -> bool:
         """Wait until a run goes on no more here, up to so many seconds; whether it does not."""
@@ -321,13 +338,11 @@ class Host:
         """Queue a run that is in the journal; where the host has been closed meanwhile it stays there."""
         if self._is_closing:
             return
-        alarm = self._alarms.pop(run_id, None)
-        if alarm is not None:
-            alarm.cancel()
+        self._waking.leave(run_id)
         self._problems.pop(run_id, None)
 
         async def work(watch: Watch) -> RunOutcome:
-            return await carry_on(self.journal, run_id, terms, self.tools, self.veil, watch, self.house.say)
+            return await carry_on(self.journal, run_id, terms, self.veil, watch, self.house)
 
         carried = Carried(run_id, self._places, work)
         self._carried[run_id] = carried
@@ -341,7 +356,8 @@ class Host:
             return
         error = task.exception()
         if error is None:
-            self._wake_later(task.result())
+            if task.result().result is None:
+                self._waking.see_to(carried.run_id, task.result().waiting)
             return
         if not isinstance(error, CallsheetError):
             _log.error("run %s has met a bug", carried.run_id, exc_info=error)
@@ -354,27 +370,6 @@ class Host:
         while len(self._problems) >= _MOST_PROBLEMS:
             del self._problems[next(iter(self._problems))]
         self._problems[carried.run_id] = error
-
-    def _wake_later(self, outcome: RunOutcome) -> None:
-        """See to it that a run which waits goes on: with an answer that has just come, or when time is up."""
-        if outcome.result is not None or not outcome.waiting or self._is_closing:
-            return
-        dues = [ask.until for ask in outcome.waiting if ask.until is not None]
-        if dues:
-            loop = asyncio.get_running_loop()
-            delay = max(0.0, min(dues) - time.time()) + 0.05
-            self._alarms[outcome.run_id] = loop.call_later(delay, self._go_on, outcome.run_id)
-        task = asyncio.create_task(self._take_answers(outcome.run_id))
-        self._afterwards.add(task)
-        task.add_done_callback(self._afterwards.discard)
-
-    async def _take_answers(self, run_id: str) -> None:
-        """Carry a run on whose answer came while it was about to stop."""
-        try:
-            if any(ask.is_answered for ask in await self.asks(run_id)):
-                self._go_on(run_id)
-        except CallsheetError as error:
-            _log.warning("the inbox of run %s cannot be read: %s", run_id, error)
 
     def _go_on(self, run_id: str) -> None:
         """Carry a run on that stands still and that nobody else carries."""

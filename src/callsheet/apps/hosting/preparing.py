@@ -16,8 +16,8 @@ from callsheet.api.given import values_of
 from callsheet.api.proving import prove
 from callsheet.api.reach import facts_of, pins_of, servers_of
 from callsheet.apps.hosting.orders import Order, tightened
+from callsheet.apps.hosting.reviving import KEY
 from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.hosting.watching import Beside
 from callsheet.apps.models import Asked, asked_by, with_fetched
 from callsheet.apps.operations.library import bound, changed_tools, other_tools
 from callsheet.apps.session import Setup, Toolbox, setup_of_run, undertaking
@@ -25,6 +25,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_
 from callsheet.ir import JSON, OnInDoubt, Plan, canonical_tool_name, plan_hash
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
+from callsheet.runtime.beside import Beside
 from callsheet.runtime.runs import Launch
 from callsheet.sealing.known import Known
 from callsheet.store.records import secret_labels
@@ -51,6 +52,8 @@ class House:
     policy: Policy | None
     say: Callable[[str], None]
     beside: Beside
+    name: str = ""
+    """Kept with the runs that are started here, so that a host of this name carries on what it finds."""
 
 
 async def prepare(order: Order, house: House) -> Prepared:
@@ -58,10 +61,15 @@ async def prepare(order: Order, house: House) -> Prepared:
     plan = order.text.require()
     inputs = bound(order.text, values_of(order.inputs), ())
     limits = _limits(order, house.limits)
-    setup = with_fetched(house.tools.setup, house.say, plan)
-    asked = asked_by(setup, plan, limits)
-    toolbox = await house.tools.for_plan(None if asked.knows_all_tools(plan) else plan, asked.agents)
-    given = _Given(order, inputs, limits, setup, _policy(order, house))
+
+    def looked_at() -> tuple[Setup, Asked, Plan | None]:
+        setup = with_fetched(house.tools.setup, house.say, plan)
+        asked = asked_by(setup, plan, limits)
+        return setup, asked, None if asked.knows_all_tools(plan) else plan
+
+    setup, asked, needed = await house.beside(looked_at)
+    toolbox = await house.tools.for_plan(needed, asked.agents)
+    given = _Given(order, inputs, limits, setup, _policy(order, house), house.name)
     return await house.beside(lambda: _prepared(given, toolbox, asked))
 
 
@@ -73,10 +81,11 @@ class _Given(NamedTuple):
     limits: Limits
     setup: Setup
     policy: Policy | None
+    host: str
 
 
 def _prepared(given: _Given, toolbox: Toolbox, asked: Asked) -> Prepared:
-    order, inputs, limits, setup, _ = given
+    order, inputs, limits, setup, *_ = given
     plan, registry, agents = order.text.require(), toolbox.registry, asked.agents
     warnings = _check(given, toolbox, asked)
     policy, said = _proved(given, toolbox)
@@ -94,6 +103,7 @@ def _prepared(given: _Given, toolbox: Toolbox, asked: Asked) -> Prepared:
             "plan": order.text.source.name,
             "setup": setup_of_run(setup, toolbox).to_note(),
             **({"servers": servers} if servers else {}),
+            **({KEY: given.host} if given.host else {}),
         },
         policy=policy,
         verified="" if policy is None else plan_hash(plan),
@@ -127,7 +137,7 @@ def _rules(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _check(given: _Given, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
     """The warnings of a plan that can be run; raises CallsheetError for one with errors."""
-    order, inputs, _, setup, _ = given
+    order, inputs, _, setup, *_ = given
     plan, registry = order.text.require(), toolbox.registry
     unknown = sorted(order.secrets - inputs.keys())
     if unknown:
@@ -153,7 +163,7 @@ def _other_tools(order: Order, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
 
 def _proved(given: _Given, toolbox: Toolbox) -> tuple[Policy | None, tuple[Diagnostic, ...]]:
     """The policy on the tools that there are, and what it says, once the plan has been proved."""
-    order, inputs, _, setup, policy = given
+    order, inputs, _, setup, policy, _ = given
     plan, source = order.text.require(), order.text.source
     _check_approved(plan, order.approved, policy)
     if policy is None:

@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from itertools import islice
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 from callsheet.apps.hosting.carried import Carried
+from callsheet.runtime.beside import Beside
 from callsheet.store import Journal
 from callsheet.store.events import Event
 
-_T = TypeVar("_T")
 _PAGE = 200
 """So many events are read at a time."""
 _POLL = 0.5
@@ -31,14 +31,6 @@ class Standing(NamedTuple):
     status: str
     events: int
     is_final: bool
-
-
-class Beside(Protocol):
-    """Works something out beside the event loop, which goes on meanwhile."""
-
-    async def __call__(self, look: Callable[[], _T], /) -> _T:
-        """What `look` gives, or raises."""
-        ...
 
 
 class Sight(NamedTuple):

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from callsheet.apps.http.keys import Entry
 from callsheet.apps.http.problems import Problem, problem_of
+from callsheet.apps.http.proxies import client_of
 from callsheet.apps.http.state import State
 
 API = "/v1/"
@@ -59,6 +60,7 @@ class Guard:
             return
         if scope["type"] != "http":
             return
+        self._see_behind_proxies(scope)
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -79,6 +81,13 @@ class Guard:
         except asyncio.CancelledError:
             if not self._state.stopping.is_set():
                 raise
+
+    def _see_behind_proxies(self, scope: Scope) -> None:
+        """Take the client that a trusted proxy names for the one that asks."""
+        if self._state.proxies:
+            peer, port = scope.get("client") or ("", 0)
+            forwarded = Headers(scope=scope).getlist("x-forwarded-for")
+            scope["client"] = (client_of(str(peer), forwarded, self._state.proxies), port)
 
     def _check(self, scope: MutableMapping[str, Any]) -> None:
         """Raise Problem for a request that may not pass."""

@@ -19,10 +19,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import uvicorn
+from uvicorn.config import WSProtocolType
 
 from callsheet.apps.hosting import Host
+from callsheet.apps.hosting.reviving import Left
 from callsheet.apps.http.app import make_app
 from callsheet.apps.http.keys import Keys, new_token
+from callsheet.apps.http.proxies import Network
 from callsheet.apps.http.rates import Rate, Rates
 from callsheet.apps.http.state import Bounds, State
 from callsheet.apps.patience import PatientProtocol
@@ -36,6 +39,9 @@ from callsheet.store.library import open_library
 VARIABLE = "CALLSHEET_TOKEN"
 """Holds the token in place of one that is made at the start."""
 _SHORTEST = 32
+_NO_WEBSOCKETS: WSProtocolType = "none"
+_NAME = "serve"
+"""By which servers know the runs that one of them has started."""
 DEFAULT_RATE = Rate(100.0, 400)
 """Requests a second of one client, and so many at once after a rest."""
 _EVERYWHERE = ("", "0.0.0.0", "::")
@@ -56,6 +62,10 @@ class Wishes:
     drain: float = 5.0
     """Seconds that runs under way get to end when the server is stopped."""
     plans: Path | None = None
+    revives: bool = True
+    """Whether runs go on that another server on this journal has left when it ended."""
+    proxies: tuple[Network, ...] = ()
+    """Addresses of proxies that are believed whom they ask for."""
 
     def check(self) -> None:
         """Raise CallsheetError (API012) for a public address where nobody has to sign in."""
@@ -192,12 +202,14 @@ async def serve(
             most_running=wishes.running,
             most_queued=wishes.queued,
             say=say,
+            name=_NAME,
         ) as host:
             state = State(
                 host=host,
                 keys=keys,
                 rates=Rates(wishes.rate),
                 hosts=served_hosts(wishes, port),
+                proxies=wishes.proxies,
                 library=lambda: open_library(wishes.plans),
                 bounds=wishes.bounds,
             )
@@ -209,7 +221,7 @@ async def serve(
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                ws="none",
+                ws=_NO_WEBSOCKETS,
                 h11_max_incomplete_event_size=32 * 1024,
                 timeout_keep_alive=15,
                 timeout_graceful_shutdown=1,
@@ -219,11 +231,19 @@ async def serve(
             shown = wishes.address if wishes.address not in _EVERYWHERE else "127.0.0.1"
             host_name = f"[{shown}]" if ":" in shown else shown
             code = None if keys.is_open else keys.new_code()
+            if wishes.revives:
+                _tell(await host.revive(), say)
             server.on_started = lambda: on_ready(Serving(f"http://{host_name}:{port}", code, server))
             try:
                 await server.serve(sockets=[listener])
             finally:
                 await host.close(wishes.drain)
+
+
+def _tell(left: Left, say: Callable[[str], None]) -> None:
+    count = len(left.interrupted)
+    if count:
+        say(f"{count} run{'s' * (count != 1)} that the last server left go{'es' * (count == 1)} on")
 
 
 class _Server(uvicorn.Server):

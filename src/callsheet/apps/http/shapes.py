@@ -141,10 +141,6 @@ EXPLAINED = table(
     }
 )
 
-DRY_RUN = table(
-    {"ok": flag(), "plan": text(), "diagnostics": DIAGNOSTICS}, description="and what it would do"
-)
-
 WHY = table(
     {
         "run_id": text(),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from callsheet.apps.hosting import Host
 from callsheet.apps.http.keys import Keys
+from callsheet.apps.http.proxies import Network
 from callsheet.apps.http.rates import Rate, Rates
 from callsheet.store.library import PlanLibrary
 
@@ -38,6 +39,8 @@ class State:
     keys: Keys
     rates: Rates
     hosts: frozenset[str]
+    proxies: tuple[Network, ...] = ()
+    """The proxies that are believed when they say whom they ask for."""
     library: Callable[[], PlanLibrary] = PlanLibrary
     bounds: Bounds = field(default_factory=Bounds)
     guesses: Rates = field(default_factory=lambda: Rates(Rate(1.0, 20)))

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from lsprotocol import types as lsp
 
 from callsheet.diagnostics import Diagnostic, Edit, Severity, Span
-from callsheet.views.editor.completion import Proposal, Sort
 from callsheet.views.editor.hints import About, Hint
 from callsheet.views.editor.occurrences import Occurrence, Role
 from callsheet.views.editor.outline import Fold, Shape, Symbol
 from callsheet.views.editor.positions import Place, Places
+from callsheet.views.editor.proposing import Proposal, Sort
 from callsheet.views.editor.tokens import MODIFIERS, TYPES, Token
 
 _SEVERITIES = {

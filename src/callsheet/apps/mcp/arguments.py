@@ -126,20 +126,33 @@ class CreateGiven(Given):
     plan_id: str = Field(default="", description="The id to keep it under; default: one made of its title.")
 
 
+_PLAN_ID = Field(
+    default="", description="A plan of the library: its id, or ID@N for its version N. This or ltp_text."
+)
+_PLAN_TEXT = Field(default="", max_length=MOST_CHARACTERS, description="A plan as text. This or plan_id.")
+
+
 class ExecuteGiven(Given):
     """For `plan_execute`."""
 
-    plan_id: str = Field(
-        default="",
-        description="A plan of the library: its id, or ID@N for its version N. This or ltp_text.",
-    )
-    ltp_text: str = Field(
-        default="", max_length=MOST_CHARACTERS, description="A plan as text. This or plan_id."
-    )
+    plan_id: str = _PLAN_ID
+    ltp_text: str = _PLAN_TEXT
     syntax: SyntaxName = "auto"
     variables: dict[str, Any] = _VARIABLES
     secrets: tuple[str, ...] = _SECRETS
     wait: bool = _WAIT
+
+
+class DryRunGiven(Given):
+    """For `dry_run_plan`."""
+
+    plan_id: str = _PLAN_ID
+    ltp_text: str = _PLAN_TEXT
+    syntax: SyntaxName = "auto"
+    variables: dict[str, Any] = _VARIABLES
+    assume: dict[str, Any] = Field(
+        default_factory=dict, description="Results of steps that are taken as given, by the step's id."
+    )
 
 
 class CreateAndExecuteGiven(Given):
@@ -163,6 +176,55 @@ class RunGiven(Given):
 class ResumeGiven(RunGiven):
     """For `resume_run`."""
 
+    wait: bool = _WAIT
+
+
+_EFFECTS = Field(
+    default=False,
+    description="Whether what changes something outside may happen once more; without it the answer is a "
+    "refusal that lists what would. Say true only where the user has agreed.",
+)
+
+
+class RerunGiven(RunGiven):
+    """For `rerun_run`."""
+
+    step: str = Field(
+        min_length=1,
+        max_length=1_000,
+        description="The step to run again from: S3, or S3@2 for its second visit.",
+    )
+    effects: bool = _EFFECTS
+    wait: bool = _WAIT
+
+
+class ArgumentGiven(Given):
+    """Another argument of a step that has not begun."""
+
+    step: str
+    name: str
+    value: Any
+
+
+class ForkGiven(RunGiven):
+    """For `fork_run`."""
+
+    before: str = Field(
+        default="",
+        max_length=1_000,
+        description="The step before which the new run goes its own way: S3, or S3@2. This or at.",
+    )
+    at: int | None = Field(
+        default=None, ge=1, description="The last event of the old run that the new one has. This or before."
+    )
+    variables: dict[str, Any] = Field(default_factory=dict, description="Other values of variables, by name.")
+    arguments: tuple[ArgumentGiven, ...] = Field(
+        default=(), max_length=1_000, description="Other arguments of steps that have not begun."
+    )
+    steps: dict[str, str] = Field(
+        default_factory=dict, description="Other lines of plan, by the step whose place they take."
+    )
+    effects: bool = _EFFECTS
     wait: bool = _WAIT
 
 
@@ -191,6 +253,14 @@ class ListRunsGiven(Given):
         "", "running", "interrupted", "waiting", "in_doubt", "done", "failed", "refused", "cancelled"
     ] = Field(default="", description="Only runs of this status.")
     limit: int = Field(default=20, ge=1, le=500)
+
+
+class DeleteRunsGiven(Given):
+    """For `delete_runs`."""
+
+    run_ids: tuple[str, ...] = Field(
+        min_length=1, max_length=500, description="Whole ids of runs that have ended."
+    )
 
 
 class NoneGiven(Given):

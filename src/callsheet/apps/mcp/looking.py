@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
+from callsheet.apps.hosting.deleting import delete_run
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.asking import waits_for
 from callsheet.apps.mcp.bench import Bench
 from callsheet.apps.mcp.calling import Caller
 from callsheet.apps.mcp.offering import ACTS, ENDS, LOOKS, Offer
-from callsheet.apps.mcp.replies import Reply, run_links
+from callsheet.apps.mcp.replies import Reply, run_links, with_findings
 from callsheet.apps.operations import schemas
 from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.operations.runs import found_runs, run_row
 from callsheet.apps.operations.stories import Story, story_json, story_of
 from callsheet.apps.operations.storylines import story_lines
 from callsheet.apps.wording.values import without_controls
+from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.machine import Decision, TookPlace, Verdict
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.doubt import Resolution, RunOutcome
@@ -80,6 +83,23 @@ async def _answer(bench: Bench, args: given.AnswerGiven, caller: Caller) -> Repl
     return Reply(without_controls(text), data, links=run_links(info.run_id))
 
 
+async def _delete(bench: Bench, args: given.DeleteRunsGiven, caller: Caller) -> Reply:
+    host, gone, wrong = bench.host, list[str](), list[Diagnostic]()
+
+    def delete(run_id: str) -> None:
+        delete_run(host.journal, host.info(run_id))
+
+    for run_id in dict.fromkeys(args.run_ids):
+        try:
+            await host.beside(partial(delete, run_id))
+            gone.append(run_id)
+        except CallsheetError as error:
+            wrong += error.diagnostics
+    text = f"deleted: {', '.join(gone)}" if gone else "no run was deleted"
+    data = {"deleted": gone, "diagnostics": to_json(wrong)}
+    return Reply(with_findings(text, wrong, None), data, is_error=bool(wrong))
+
+
 LOOKING: tuple[Offer[Any], ...] = (
     Offer(
         "explain_run",
@@ -110,6 +130,15 @@ LOOKING: tuple[Offer[Any], ...] = (
         schemas.OUTCOME,
         ENDS,
         _cancel,
+    ),
+    Offer(
+        "delete_runs",
+        "Delete runs",
+        "Delete runs that have ended, with all that their journal knows of them. There is no way back.",
+        given.DeleteRunsGiven,
+        schemas.table({"deleted": schemas.rows(schemas.text()), "diagnostics": schemas.DIAGNOSTICS}),
+        ENDS,
+        _delete,
     ),
 )
 """The tools on runs."""

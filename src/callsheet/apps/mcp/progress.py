@@ -28,7 +28,7 @@ class Progress:
     """
 
     def __init__(self, plan: Plan, told: int = 0) -> None:
-        self._actions = {step.id: describe_action(step.action) for step in plan.steps}
+        self._actions = _actions(plan)
         self._ended, self._told = 0, told
         self._said: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
 
@@ -52,6 +52,10 @@ class Progress:
         """Expect to hear everything from the start of the run again."""
         self._ended = 0
 
+    def follow(self, plan: Plan) -> None:
+        """Tell of another plan from now on."""
+        self._actions = _actions(plan)
+
     @asynccontextmanager
     async def telling(self, caller: Caller) -> AsyncGenerator[None]:
         """Tell the client within; what has been heard is told before this ends."""
@@ -71,3 +75,7 @@ class Progress:
                 await caller.tell(ended, total if ended <= total else None, message)
             except Exception as error:  # nothing depends on whether the client hears it
                 _log.debug("the client cannot be told how far it is: %s", error)
+
+
+def _actions(plan: Plan) -> dict[str, str]:
+    return {step.id: describe_action(step.action) for step in plan.steps}

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
@@ -84,6 +86,30 @@ def listed(bench: Bench) -> list[Resource]:
         for info in bench.host.journal.runs(_MOST_LISTED)
     ]
     return [*plans, *runs]
+
+
+def versions(bench: Bench) -> Mapping[str, object]:
+    """What is listed, and all views of the newest runs, with values that change when they do."""
+    folder = bench.library.folder
+    written = {} if folder is None else _written(folder)
+    plans: dict[str, object] = {
+        f"callsheet://plans/{name}": written.get(name, ()) for name in bench.library.ids()
+    }
+    runs: dict[str, object] = {
+        f"callsheet://runs/{info.run_id}/{view}": (info.events, str(info.status))
+        for info in bench.host.journal.runs(_MOST_LISTED)
+        for view in _VIEWS
+    }
+    return plans | runs
+
+
+def _written(folder: Path) -> dict[str, list[int]]:
+    """When the files of a folder were written, by their names without the last suffix."""
+    found: dict[str, list[int]] = {}
+    with suppress(OSError):  # there may be no plans yet
+        for path in sorted(folder.iterdir()):
+            found.setdefault(path.stem, []).append(path.stat().st_mtime_ns)
+    return found
 
 
 def templates() -> list[ResourceTemplate]:

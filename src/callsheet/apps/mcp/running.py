@@ -6,59 +6,37 @@ A call that is cancelled, or whose client goes away, interrupts its run: the jou
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import anyio
-from mcp_types import InputRequiredResult
-
-from callsheet.apps.hosting import Order, Resumption
+from callsheet.apps.hosting import Order
 from callsheet.apps.hosting.orders import Ears
 from callsheet.apps.mcp import arguments as given
-from callsheet.apps.mcp.asking import forms_of, take_answers, waits_for
 from callsheet.apps.mcp.bench import Bench
 from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.carrying import CarriedRun, answered, begun, carried, go_on, plan_in
 from callsheet.apps.mcp.offering import ACTS, Answer, Offer
 from callsheet.apps.mcp.planning import made_plan
 from callsheet.apps.mcp.progress import Progress
-from callsheet.apps.mcp.replies import Reply, run_links, with_findings
 from callsheet.apps.operations import schemas
 from callsheet.apps.operations.library import text_of_stored
-from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.operations.reading import PlanText, plan_text
-from callsheet.apps.wording.doubts import doubt_lines, unanswered_lines
-from callsheet.apps.wording.values import without_controls
-from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
+from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax
-from callsheet.ir import Plan
-from callsheet.machine import Status
-from callsheet.runtime.doubt import RunOutcome
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """A run that a call carries: who calls, what is told of how far it is, what is to be said beside it."""
-
-    bench: Bench
-    caller: Caller
-    run_id: str
-    progress: Progress
-    diagnostics: tuple[Diagnostic, ...] = ()
 
 
 async def _execute(bench: Bench, args: given.ExecuteGiven, caller: Caller) -> Answer:
     if caller.state is not None:
-        return await _answered(bench, caller)
-    text = await asyncio.to_thread(_plan_of, bench, args)
+        return await answered(bench, caller)
+    text = await asyncio.to_thread(plan_given, bench, args, "plan_execute")
     order_of = _Ordered(text, args.variables, args.secrets)
     return await _started(bench, caller, order_of, waits=args.wait)
 
 
 async def _create_and_execute(bench: Bench, args: given.CreateAndExecuteGiven, caller: Caller) -> Answer:
     if caller.state is not None:
-        return await _answered(bench, caller)
+        return await answered(bench, caller)
     stored = await made_plan(bench, args.goal, args.context)
     text = await asyncio.to_thread(text_of_stored, stored, args.variables)
     return await _started(bench, caller, _Ordered(text, args.variables, ()), waits=args.wait)
@@ -66,11 +44,11 @@ async def _create_and_execute(bench: Bench, args: given.CreateAndExecuteGiven, c
 
 async def _resume(bench: Bench, args: given.ResumeGiven, caller: Caller) -> Answer:
     if caller.state is not None:
-        return await _answered(bench, caller)
+        return await answered(bench, caller)
     info = await bench.host.beside(lambda: bench.host.journal.find_run(args.run_id))
-    run = _Run(bench, caller, info.run_id, Progress(_plan_in(bench, info.run_id)))
-    await _go_on(run)
-    return await _carried(run) if args.wait else _begun(run)
+    run = CarriedRun(bench, caller, info.run_id, Progress(plan_in(bench, info.run_id)))
+    await go_on(run)
+    return await carried(run) if args.wait else begun(run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +60,10 @@ class _Ordered:
     secrets: Iterable[str]
 
 
-def _plan_of(bench: Bench, args: given.ExecuteGiven) -> PlanText:
-    """The plan that a call names; raises CallsheetError (MCP001) where it names none, or two."""
+def plan_given(bench: Bench, args: given.ExecuteGiven | given.DryRunGiven, tool: str) -> PlanText:
+    """The plan that a call of a tool names; raises CallsheetError (MCP001) where it names none, or two."""
     if bool(args.plan_id) == bool(args.ltp_text):
-        message = "plan_execute needs either plan_id or ltp_text"
+        message = f"{tool} needs either plan_id or ltp_text"
         raise CallsheetError.single("MCP001", message, help="list_plans has the ids of plans")
     if args.plan_id:
         return text_of_stored(bench.library.load(args.plan_id), args.variables)
@@ -102,123 +80,8 @@ async def _started(bench: Bench, caller: Caller, ordered: _Ordered, *, waits: bo
         ears=Ears(progress.note if waits else None),
     )
     started = await bench.host.start(order)
-    run = _Run(bench, caller, started.run_id, progress, started.diagnostics)
-    return await _carried(run) if waits else _begun(run)
-
-
-def _plan_in(bench: Bench, run_id: str) -> Plan:
-    journal = bench.host.journal
-    return journal.plan(journal.find_run(run_id).plan_hash)[0]
-
-
-# ---------------------------------------------------------------- to its end, or to a question
-
-
-async def _answered(bench: Bench, caller: Caller) -> Answer:
-    """Take up the run that the call was answered about before, with what the person has said."""
-    state = json.loads(caller.state or "{}")
-    run_id = str(state["run_id"])
-    taken, wrong = await take_answers(bench.host, run_id, caller.answers, caller.name)
-    run = _Run(bench, caller, run_id, Progress(_plan_in(bench, run_id), int(state["told"])), wrong)
-    if taken:
-        await _go_on(run)
-        return await _carried(run)
-    return _reply(run, await bench.host.outcome(run_id))
-
-
-async def _carried(run: _Run) -> Answer:
-    """Wait for a run and ask the person at the client what it asks, as long as they answer."""
-    async with run.progress.telling(run.caller):
-        while True:
-            outcome = await _stopped(run)
-            forms = forms_of(outcome) if outcome.result is None and run.caller.can_be_asked else {}
-            if not forms:
-                return _reply(run, outcome)
-            if run.caller.is_modern:
-                requests = {name: form.request() for name, form in forms.items()}
-                state = json.dumps({"run_id": run.run_id, "told": run.progress.told})
-                return InputRequiredResult(input_requests=dict(requests), request_state=state)
-            said = {name: await run.caller.ask(form) for name, form in forms.items()}
-            taken, wrong = await take_answers(run.bench.host, run.run_id, said, run.caller.name)
-            if not taken:
-                return _reply(run, await run.bench.host.outcome(run.run_id), wrong)
-            await _go_on(run)
-
-
-async def _go_on(run: _Run) -> None:
-    """Carry a run on, unless it goes on already."""
-    host = run.bench.host
-    if host.carried(run.run_id) is None:
-        run.progress.from_start()
-        await host.resume(run.run_id, Resumption(ears=Ears(run.progress.note)))
-
-
-async def _stopped(run: _Run) -> RunOutcome:
-    """Wait until the run goes on no more; whoever stops waiting interrupts it."""
-    host = run.bench.host
-    try:
-        await host.wait(run.run_id)
-    except asyncio.CancelledError:
-        carried = host.carried(run.run_id)
-        if carried is not None:
-            with anyio.CancelScope(shield=True):
-                await carried.interrupt()
-        raise
-    return await host.outcome(run.run_id)
-
-
-# ---------------------------------------------------------------- in words
-
-
-def _begun(run: _Run) -> Reply:
-    """That a run goes on without the caller."""
-    data = outcome_json(RunOutcome(run.run_id, None), run.bench.host.journal.path) | {"status": "running"}
-    data["diagnostics"] = to_json(run.diagnostics)
-    text = f"run {run.run_id} goes on; explain_run tells how it stands, cancel_run ends it"
-    return Reply(with_findings(text, run.diagnostics, None), data, links=run_links(run.run_id))
-
-
-def _reply(run: _Run, outcome: RunOutcome, wrong: tuple[Diagnostic, ...] = ()) -> Reply:
-    """How a run stands: an error where its plan has failed."""
-    said = (*run.diagnostics, *wrong)
-    data = outcome_json(outcome, run.bench.host.journal.path, to_json(said))
-    text = "\n".join(map(without_controls, _lines(run, outcome)))
-    has_failed = outcome.result is not None and outcome.result.status is not Status.DONE
-    return Reply(with_findings(text, said, None), data, has_failed, run_links(run.run_id))
-
-
-def _lines(run: _Run, outcome: RunOutcome) -> Iterator[str]:
-    result, hint = outcome.result, run.bench.hint
-    if result is None:
-        yield from _waiting(run, outcome)
-        return
-    if result.response:
-        yield result.response
-    if result.status is Status.DONE:
-        yield f"run {run.run_id}: done, used {outcome.usage.describe()}"
-        return
-    where = f" at {result.ended_at}" if result.ended_at else ""
-    why = f": {result.error}" if result.error and result.error != result.response else ""
-    yield f"run {run.run_id}: {result.status}{where}{why}"
-    if result.objection is not None and result.objection.help is not None:
-        yield f"help: {result.objection.help}"
-    yield f"explain_run tells what happened; on a command line: callsheet show {run.run_id}{hint}"
-
-
-def _waiting(run: _Run, outcome: RunOutcome) -> Iterator[str]:
-    hint = run.bench.hint
-    if outcome.waiting:
-        yield f"run {run.run_id} waits for a person:"
-        yield from waits_for(outcome, hint)
-    if outcome.in_doubt:
-        yield f"run {run.run_id} stands still:"
-        yield from doubt_lines(outcome.in_doubt, run.run_id, hint)
-    if outcome.unanswered:
-        yield from unanswered_lines(outcome.unanswered, run.run_id, hint)
-    if not (outcome.waiting or outcome.in_doubt or outcome.unanswered):
-        yield f"run {run.run_id} was interrupted"
-    answer = "answer_run takes the answers here; then " if run.bench.lets_clients_answer else ""
-    yield f"{answer}resume_run carries it on"
+    run = CarriedRun(bench, caller, started.run_id, progress, started.diagnostics)
+    return await carried(run) if waits else begun(run)
 
 
 RUNNING: tuple[Offer[Any], ...] = (

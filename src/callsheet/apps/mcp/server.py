@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel.server import Server
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -38,7 +40,9 @@ from mcp_types import (
 from callsheet import __version__
 from callsheet.apps.mcp import prompts, resources
 from callsheet.apps.mcp.bench import Bench
+from callsheet.apps.mcp.branching import BRANCHING
 from callsheet.apps.mcp.calling import Caller, offers_forms
+from callsheet.apps.mcp.changes import Changes
 from callsheet.apps.mcp.looking import ANSWERING, LOOKING
 from callsheet.apps.mcp.offering import Offer
 from callsheet.apps.mcp.planning import PLANNING
@@ -64,8 +68,15 @@ _T = TypeVar("_T")
 
 def make_server(bench: Bench) -> Server[Any]:
     """A server on a bench."""
-    desk = _Desk(bench)
-    server: Server[Any] = Server(
+    changes = Changes(bench)
+    desk = _Desk(bench, changes)
+
+    @asynccontextmanager
+    async def watching(server: Server[dict[str, Any]]) -> AsyncGenerator[dict[str, Any]]:
+        async with changes.watching():
+            yield {}
+
+    server = _Server(
         NAME,
         version=__version__,
         title="callsheet",
@@ -78,18 +89,35 @@ def make_server(bench: Bench) -> Server[Any]:
         on_list_prompts=desk.list_prompts,
         on_get_prompt=desk.get_prompt,
         on_completion=desk.complete,
+        on_subscriptions_listen=changes.listen,
+        lifespan=watching,
     )
     security = RequestStateSecurity.ephemeral(ttl=_ANSWER_AFTER)
     server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
     return server
 
 
+class _Server(Server[dict[str, Any]]):
+    """A server that says to older clients as well that it tells them of other resources."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """What an older client is told at the beginning."""
+        told = notification_options or NotificationOptions(resources_changed=True)
+        return super().create_initialization_options(told, experimental_capabilities, extensions)
+
+
 class _Desk:
     """Answers requests, on a bench."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, changes: Changes) -> None:
         self._bench = bench
-        self._offers: tuple[Offer[Any], ...] = (*TEXTS, *PLANNING, *RUNNING, *LOOKING)
+        self._changes = changes
+        self._offers: tuple[Offer[Any], ...] = (*TEXTS, *PLANNING, *RUNNING, *BRANCHING, *LOOKING)
         allowed = (ANSWERING,) if bench.lets_clients_answer else ()
         self._by_name = {offer.name: offer for offer in (*self._offers, *allowed)}
 
@@ -121,7 +149,8 @@ class _Desk:
     async def list_resources(
         self, context: _Context, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        """Plans and the newest runs."""
+        """Plans and the newest runs; who asks is told from now on when there are others."""
+        await self._changes.remember(context.session)
         found = await _known(self._beside(partial(resources.listed, self._bench)))
         return ListResourcesResult(resources=found)
 

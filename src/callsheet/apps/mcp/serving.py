@@ -21,6 +21,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.config import WSProtocolType
 
 from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.address import Address
@@ -36,6 +37,7 @@ from callsheet.store.library import PlanLibrary
 _PATIENCE = 5
 """Seconds that requests under way have when the server is stopped."""
 _MOST_SESSIONS = 1_000
+_NO_WEBSOCKETS: WSProtocolType = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,7 @@ async def serve_http(server: Server[Any], bound: socket.socket, address: Address
         log_config=None,
         access_log=False,
         server_header=False,
+        ws=_NO_WEBSOCKETS,
         timeout_graceful_shutdown=_PATIENCE,
     )
     web = _Web(config)

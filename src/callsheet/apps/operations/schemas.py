@@ -324,6 +324,11 @@ ASK = table(
     description="what a person is asked: a question, or a yes to a call",
 )
 
+FORETOLD = table(
+    {"ok": flag("whether the policy lets it run"), "plan": text(), "diagnostics": DIAGNOSTICS},
+    description="and what it would do, step by step, as `callsheet dry-run --json` has it",
+)
+
 OUTCOME = table(
     {
         "run_id": optional(text()),

@@ -33,13 +33,15 @@ NAME = "<model>"
 class Reading(NamedTuple):
     """What an answer holds: its plan, if it is one, and all that is to be said about it.
 
-    `doubts` speak against a plan that may run: what its goal says and it leaves out.
+    `doubts` speak against a plan that may run: what its goal says and it leaves out; `is_off_course` that it
+    calls other tools than the parts of the goal come near to, or in another order.
     """
 
     plan: Plan | None
     diagnostics: tuple[Diagnostic, ...]
     source: Source
     doubts: tuple[str, ...] = ()
+    is_off_course: bool = False
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -55,7 +57,8 @@ Read: TypeAlias = "Callable[[str, Constraint | None], Reading]"
 class Ask:
     """What is asked: the conversation, what the answer is held to, and how it is read.
 
-    `plainly` is the conversation where no constraint holds, `keeps` says of an answer whether it is what the
+    A second answer is held to `on_course` where the plan of the first is off its course. `plainly` is the
+    conversation where no constraint holds, `keeps` says of an answer whether it is what the
     constraint allows. `most_tokens` bounds one answer; `repairs` says whether a wrong answer is asked for
     again.
     """
@@ -64,6 +67,7 @@ class Ask:
     read: Read
     accounting: Accounting
     constraint: Constraint | None = None
+    on_course: Constraint | None = None
     plainly: Messages | None = None
     keeps: Callable[[str], bool] | None = None
     most_tokens: int | None = None
@@ -92,7 +96,8 @@ async def asked(ask: Ask, model: LanguageModel) -> Draft:
 
 async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
     """The plan that leaves out less: the first, or that of the question asked anew with reminders."""
-    again = replace(ask, accounting=first.accounting)
+    held = ask.on_course if first.is_off_course and ask.on_course is not None else ask.constraint
+    again = replace(ask, accounting=first.accounting, constraint=held)
     second = await _answered(again, model, reminded(ask.messages, first.doubts))
     is_better = second.plan is not None and len(second.doubts) < len(first.doubts)
     taken = "the second plan" if is_better else "the first plan"
@@ -141,7 +146,8 @@ def _read(ask: Ask, completion: Completion, constraint: Constraint | None) -> Dr
         found.insert(0, _not_kept(completion, constraint))
     wrong = any(d.is_error for d in found)
     plan = None if wrong else reading.plan
-    return Draft(completion.text, plan, tuple(found), reading.source, accounting, doubts=reading.doubts)
+    draft = Draft(completion.text, plan, tuple(found), reading.source, accounting, doubts=reading.doubts)
+    return replace(draft, is_off_course=reading.is_off_course)
 
 
 def _keeps(ask: Ask, completion: Completion) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from callsheet.authoring.compiler.focus import wanted_by
+from callsheet.authoring.compiler.givers import with_finders, with_givers
 from callsheet.authoring.compiler.nearness import Part, near_parts
 from callsheet.authoring.compiler.offers import OPERATIONS, Offer, offer_of
 from callsheet.authoring.compiler.ranking import scores
@@ -75,6 +76,7 @@ def catalogue_for(
     offered = [offer for spec in tools if (offer := offer_of(spec)) is not None]
     candidates = [*offered, *OPERATIONS]
     near = near_parts(goal, [c.about for c in candidates], [c.parameters is not None for c in candidates])
+    near = with_givers(goal, with_finders(near, candidates), candidates)
     order = _in_order_of_parts(goal, near, candidates, fills=fills)
     parts = tuple((part.text, tuple(candidates[n].name for n in part.candidates)) for part in near)
     operations = tuple(OPERATIONS[n - len(offered)] for n in order if n >= len(offered))

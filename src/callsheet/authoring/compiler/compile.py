@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from callsheet.authoring.compiler.answers import with_whole_answer
 from callsheet.authoring.compiler.asking import NAME, Ask, Reading, asked
 from callsheet.authoring.compiler.card import may_decide, may_fail
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalogue_for
+from callsheet.authoring.compiler.course import course_of, keeps_to, told
 from callsheet.authoring.compiler.doubts import doubts_of
 from callsheet.authoring.compiler.focus import is_side_by_side, parts_of, speaks_of_all
 from callsheet.authoring.compiler.naming import with_telling_names
@@ -24,11 +25,13 @@ from callsheet.authoring.compiler.prompt import Question, as_json, question
 from callsheet.authoring.compiler.ranking import is_empty_word
 from callsheet.authoring.compiler.request import Check, Options, Request
 from callsheet.authoring.compiler.result import Accounting, Draft
+from callsheet.authoring.compiler.sameness import with_same_names
 from callsheet.authoring.compiler.spelling import as_spelled
 from callsheet.authoring.compiler.stutter import without_stutter
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.frontends.export import (
     ExportOptions,
+    Leg,
     ToolShape,
     is_sentence,
     plan_gbnf,
@@ -65,13 +68,14 @@ async def compile_goal(
     catalogue = _catalogue(request, accepts, chosen)
     plain = question(request.goal, request.context, catalogue, request.given)
     held = _Held.to(catalogue, request, min(chosen.max_steps, _most_steps(request.goal, catalogue)))
+    course = _course(request, catalogue, held.options.max_steps)
     constraint = held.constraint(accepts)
     is_json = constraint is not None and constraint.syntax is Syntax.JSON_SCHEMA
 
     def read(text: str, held_to: Constraint | None) -> Reading:
-        reading = _checked(request, _read(text, held_to, held, request.given), check)
+        reading = _checked(request, _read(text, held_to, held, request.given), check, _lines(catalogue))
         is_looked_at = reading.plan is not None and chosen.second_look and _is_small(accepts)
-        return _doubted(reading, request, catalogue) if is_looked_at else reading
+        return _doubted(reading, request, catalogue, course) if is_looked_at else reading
 
     ask = Ask(
         messages=as_json(plain.messages) if is_json else plain.messages,
@@ -80,6 +84,7 @@ async def compile_goal(
         read=read,
         accounting=Accounting(model=model.name, prompt=plain.version, remarks=tuple(plain.remarks)),
         constraint=constraint,
+        on_course=held.along(course).constraint(accepts) if course else None,
         most_tokens=chosen.max_tokens,
         repairs=chosen.repairs,
     )
@@ -134,6 +139,10 @@ class _Held(NamedTuple):
             ),
         )
 
+    def along(self, course: tuple[Leg, ...]) -> _Held:
+        """The same for plans that make these calls in their order and no others."""
+        return self._replace(options=replace(self.options, course=course, min_results=len(course)))
+
     def constraint(self, accepts: Iterable[Syntax]) -> Constraint | None:
         """The constraint in the first syntax that the model accepts; None where it accepts none."""
         match next(iter(accepts), None):
@@ -186,7 +195,8 @@ def _most_steps(goal: str, catalogue: Catalogue) -> int:
     parts = parts_of(goal)
     if len(parts) <= 1:
         return 4
-    return len(parts) + (2 if catalogue.operations or speaks_of_all(parts[0]) else 1)
+    count = max(len(parts), len(catalogue.parts))
+    return count + (2 if catalogue.operations or speaks_of_all(parts[0]) else 1)
 
 
 def _catalogue(request: Request, accepts: Sequence[Syntax], options: Options) -> Catalogue:
@@ -220,11 +230,12 @@ def _no_plan(text: str) -> Diagnostic:
     )
 
 
-def _checked(request: Request, reading: Reading, check: Check) -> Reading:
+def _checked(request: Request, reading: Reading, check: Check, lines: Mapping[str, str]) -> Reading:
     """The plan as it is shown to people, with what is doubtful about it; or what is wrong with the answer."""
     if reading.plan is None:
         return reading
-    plan = with_whole_answer(as_spelled(without_stutter(reading.plan, request.goal), request.goal))
+    plan = with_same_names(without_stutter(reading.plan, request.goal), lines)
+    plan = with_whole_answer(as_spelled(plan, request.goal))
     found = tuple(check(plan))
     if any(d.is_error for d in found):
         return Reading(None, (*_errors(reading.diagnostics), *found), reading.source)
@@ -237,12 +248,29 @@ def _checked(request: Request, reading: Reading, check: Check) -> Reading:
     return Reading(shown, tuple(check(shown)), Source(NAME, text))
 
 
-def _doubted(reading: Reading, request: Request, catalogue: Catalogue) -> Reading:
+def _doubted(reading: Reading, request: Request, catalogue: Catalogue, course: tuple[Leg, ...]) -> Reading:
     """The reading with what its plan leaves out of the goal."""
     assert reading.plan is not None
-    lines = {offer.name: offer.line for offer in catalogue.offers if offer.parameters is not None}
     known = "\n".join((request.context, *request.given.values()))
-    return reading._replace(doubts=doubts_of(reading.plan, request.goal, catalogue.parts, lines, known))
+    doubts = doubts_of(reading.plan, request.goal, catalogue.parts, _lines(catalogue), known)
+    is_off = bool(course) and not keeps_to(reading.plan, course)
+    said = (f"the steps are {told(course)}",) if is_off else ()
+    return reading._replace(doubts=(*said, *doubts), is_off_course=is_off)
+
+
+def _course(request: Request, catalogue: Catalogue, max_steps: int) -> tuple[Leg, ...]:
+    """The course of a goal that has no data beside it, where a plan has room for it."""
+    if request.context or request.given:
+        return ()
+    course = course_of(catalogue.parts, _lines(catalogue))
+    offered = {offer.name for offer in catalogue.offers}
+    has_all = all(leg.tools & offered for leg in course)
+    return course if has_all and len(course) < max_steps else ()
+
+
+def _lines(catalogue: Catalogue) -> dict[str, str]:
+    """What the model is told of each tool, by canonical name."""
+    return {offer.name: offer.line for offer in catalogue.offers if offer.parameters is not None}
 
 
 def _errors(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -23,6 +23,7 @@ from callsheet.ir import (
     Or,
     Plan,
     Ref,
+    Respond,
     Step,
     Template,
     Value,
@@ -62,6 +63,8 @@ _SAID = re.compile(
     re.VERBOSE,
 )
 """What a goal says word for word: quoted texts, addresses, channels, paths, names with digits, numbers."""
+_PLACES = frozenset({"address", "channel", "path"})
+"""What of it a call must be given: an answer that speaks of a file does nothing to it."""
 _NO_CALL = re.compile(
     r"(?:if|only|unless|otherwise|when|should|in case|try|trying|retry|stop|end|give up|how|what|which|who"
     r"|where|the|a|an|its|their|his|her|my|of|to|in|on|at|with|from|for)\b",
@@ -85,6 +88,7 @@ def doubts_of(
         *_not_each(plan, goal),
         *_called_again(calls, goal, parts),
         *_unused(plan),
+        *_reads_nothing(plan, goal, parts),
         *_misread(plan, parts, lines),
         *_made_up(calls, f"{goal}\n{known}", lines),
     )
@@ -94,11 +98,13 @@ def doubts_of(
 def _left_out(plan: Plan, goal: str) -> Iterator[str]:
     """Things that the goal says word for word and no value of the plan holds."""
     told = _plain("\n".join(text for step in plan.steps for text in _texts(step)))
+    done = _plain("\n".join(t for s in plan.steps if not isinstance(s.action, Respond) for t in _texts(s)))
     for match in _SAID.finditer(goal):
         text = match[match.lastgroup or 0].rstrip(".,;:!?")
         if match.lastgroup == "number" and text in ("0", "1"):  # also said in other words
             continue
-        if re.search(rf"(?<![\w=<>])(?<![=<>] ){re.escape(_plain(text))}(?!\w)", told) is None:
+        where = done if match.lastgroup in _PLACES else told
+        if re.search(rf"(?<![\w=<>])(?<![=<>] ){re.escape(_plain(text))}(?!\w)", where) is None:
             yield f'the goal says "{text[:_LONGEST]}": write that'
 
 
@@ -144,6 +150,33 @@ def _unused(plan: Plan) -> Iterator[str]:
         used = [name in read for other, name in outputs if other == tool]
         if any(used) and not all(used):
             yield f'use all results of @{tool.lower()}, as in "$v1 $v2"'
+
+
+def _reads_nothing(plan: Plan, goal: str, parts: Parts) -> Iterator[str]:
+    """Calls that make up a text, where the goal asks for what an earlier call gave."""
+    is_said = _plain(goal)
+    first: dict[str, str] = {}
+    for step in plan.steps:
+        call = step.action
+        if not isinstance(call, Call):
+            continue
+        part = next(
+            (text for text, names in parts if names and names[0] == call.tool and _MEANS.search(text)), None
+        )
+        given = [*call.positional, *(value for _, value in call.named)]
+        made_up = any(isinstance(v, Literal) and _plain(str(v.value)) not in is_said for v in given)
+        if first and part is not None and made_up and not any(True for v in given for _ in refs_of(v)):
+            yield f'for "{part[:_LONGEST]}" give @{call.tool.lower()} what a step before gave, as $v1'
+        if step.output is not None:
+            first[step.output.var] = call.tool
+
+
+_MEANS = re.compile(
+    r"\b(?:it(?! (?:is|was|has)\b)|them|both|all (?:two|three|four|of (?:it|them))|what (?:you|was|is) \w+"
+    r"|the (?:results?|summary|texts?|rows|translation|analysis|answers?|findings|lists?|contents?|data))\b",
+    re.IGNORECASE,
+)
+"""How a part speaks of what an earlier one has given."""
 
 
 def _misread(plan: Plan, parts: Parts, lines: Mapping[str, str]) -> Iterator[str]:

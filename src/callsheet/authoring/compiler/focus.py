@@ -30,7 +30,8 @@ _JOINS = re.compile(
 )
 _ANSWERING = re.compile(
     r"(?:please\s+)?(?:finally\s+|just\s+)?"
-    r"(?:(?:tell|show|give|send|list|report|read|bring)(?:\s+(?:it|that|them)\s+to)?\s+(?:me|us)\b"
+    r"(?:(?:tell|show|give|send|list|report|read|bring)"
+    r"(?:\s+(?:it|that|them|both|all|(?:the|their|its)\s+\w+(?:\s+\w+)?)\s+to)?\s+(?:me|us)\b"
     r"|let\s+(?:me|us)\s+(?:know|see)\b|(?P<quoting>answer|respond|reply)\b(?:\s+with\b)?)",
     re.IGNORECASE,
 )
@@ -45,6 +46,7 @@ _PLACE = re.compile(r"(?:in|on|at|for|from|within|under|inside)\s+\S+(?:\s+\S+)?
 _MOST_OF_ANSWER = 2
 _JOINED = re.compile(r"\A(?:(?:and|then|also|finally)\s+)+", re.IGNORECASE)
 _QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`")
+_SQL = re.compile(r"\bselect\s.{1,400}?\sfrom\s+\w+", re.IGNORECASE)
 _PLACES = re.compile(r"(?<![\w.+-])[\w.+-]*[/@#]\S*|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,4}(?!\w)")
 """Paths, files, addresses and channels: their words name places, and are not what is to be done."""
 
@@ -136,7 +138,7 @@ def parts_of(goal: str) -> list[str]:
     >>> parts_of("Read a.txt and tell me what it says")
     ['Read a.txt']
     """
-    held = [match.span() for match in _QUOTED.finditer(goal)]
+    held = [match.span() for said in (_QUOTED, _SQL) for match in said.finditer(goal)]
     cuts = [
         match.span()
         for match in _JOINS.finditer(goal)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from callsheet.authoring.compiler.focus import meant_by, parts_of, speaks_of_all, wanted_by
-from callsheet.authoring.compiler.ranking import Fields, scores, worths
+from callsheet.authoring.compiler.ranking import Fields, scores, words_of, worths
 
 _NEAR_ENOUGH = 0.5
 """What share of the best score of a part makes another candidate for it."""
@@ -29,10 +29,12 @@ def near_parts(goal: str, documents: Sequence[Fields], is_tool: Sequence[bool]) 
     """The parts of a goal with what comes near to each; what is no tool is an operation."""
     texts = parts_of(goal)
     most = _CANDIDATES_OF_ALL if len(texts) == 1 and speaks_of_all(goal) else _CANDIDATES
-    return [
-        Part(text, _best_first(_Near.to(text, before, documents), is_tool, most))
-        for before, text in zip(("", *texts), texts, strict=False)
-    ]
+    verbs = [words_of(document[0][0])[:1] if document else [] for document in documents]
+    parts: list[Part] = []
+    for before, text in zip(("", *texts), texts, strict=False):
+        near, begins = _Near.to(text, before, documents), words_of(text)[:1]
+        parts.append(Part(text, _best_first(near, is_tool, most, [verb == begins for verb in verbs])))
+    return parts
 
 
 class _Near(NamedTuple):
@@ -61,18 +63,23 @@ class _Near(NamedTuple):
         """Whether all that speaks for a candidate speaks for the best one too, and more with the first word.
 
         Of `search the web` only `search` speaks for a search of notes. And of `move each`, where events are
-        spoken of before, only `move` speaks for moving a file.
+        spoken of before, only `move` speaks for moving a file; of `read issue 12` only `read` for a note.
         """
         own, best = self.words[one] - {-1}, self.words[close[0]] - {-1}
         if 0 in best and own < best:
             return True
-        return self.words[one] == frozenset({0}) and any({0, -1} <= self.words[other] for other in close)
+        return self.words[one] == frozenset({0}) and any(
+            {0, -1} <= self.words[other] or {0, 1} <= self.words[other] for other in close
+        )
 
 
-def _best_first(near: _Near, is_tool: Sequence[bool], most: int) -> tuple[int, ...]:
+def _best_first(
+    near: _Near, is_tool: Sequence[bool], most: int, begins_so: Sequence[bool]
+) -> tuple[int, ...]:
     """The candidates for one part: tools that are near enough to the best one, and the best operation.
 
-    An operation works on what a tool gives, so it takes no tool's place.
+    An operation works on what a tool gives, so it takes no tool's place; nor is it one where only the part's
+    first word speaks for it, and a tool's name `begins_so`: to `text her` is what `text_driver` does.
     """
     best = max(near.scores, default=0.0)
     found = sorted((-score, n) for n, score in enumerate(near.scores) if score > 0)
@@ -80,4 +87,6 @@ def _best_first(near: _Near, is_tool: Sequence[bool], most: int) -> tuple[int, .
     close = [n for score, n in tools if score >= _NEAR_ENOUGH * tools[0][0]]
     kept = [n for n in close if not near.is_outdone(n, close)]
     operations = [n for score, n in found if not is_tool[n] and -score >= _NEAR_ENOUGH * best][:1]
+    if any(begins_so[n] for n in kept):
+        operations = [n for n in operations if near.words[n] - {-1} != frozenset({0})]
     return tuple(sorted((*kept[:most], *operations), key=lambda n: (-near.scores[n], n)))

@@ -79,6 +79,8 @@ class Draft:
     """What kept the model from answering, where it gave no answer at all."""
     doubts: tuple[str, ...] = ()
     """What the goal says and the plan leaves out, as far as words tell."""
+    is_off_course: bool = False
+    """Whether it calls other tools than the parts of the goal come near to, or in another order."""
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:

@@ -1,4 +1,4 @@
-"""Names in a plan as its goal spells them: `#team` for `team`, `*.md` for `.md`, `a/b` for `The a/b`.
+"""Names in a plan as its goal spells them: `#team` for `team`, `*.md` for `.md`, `inv-7` for `-7`.
 
 Pure. In: a plan and its goal. Out: the plan with such texts put right. A text that the goal says as it is
 stays, and so does one that stands for nothing in the goal.
@@ -35,8 +35,6 @@ def as_spelled(plan: Plan, goal: str) -> Plan:
     spelled: dict[str, str] = {}
     for name in _NAMED.findall(goal):
         spelled.setdefault(_bare(name), name.rstrip("."))
-    if not spelled:
-        return plan
     return replace(plan, steps=tuple(_step(step, goal, spelled) for step in plan.steps))
 
 
@@ -44,7 +42,7 @@ def _step(step: Step, goal: str, spelled: Mapping[str, str]) -> Step:
     call = step.action
     if not isinstance(call, Call):
         return step
-    named = tuple((name, _value(value, goal, spelled)) for name, value in call.named)
+    named = tuple((name, _named(name, _value(value, goal, spelled), goal)) for name, value in call.named)
     positional = tuple(_value(value, goal, spelled) for value in call.positional)
     return replace(step, action=replace(call, named=named, positional=positional))
 
@@ -57,6 +55,49 @@ def _value(value: Value, goal: str, spelled: Mapping[str, str]) -> Value:
             return replace(value, items=tuple(_value(item, goal, spelled) for item in items))
         case _:
             return value
+
+
+def _named(argument: str, value: Value, goal: str) -> Value:
+    """A name as a whole: an id that lost its beginning, a person's surname, `shop` for `The Project Shop`."""
+    if not isinstance(value, Literal) or not isinstance(value.value, str):
+        return value
+    text = value.value
+    if not _is_said(text, goal):
+        whole = _whole_of(text, goal) or _said_otherwise(argument, text, goal)
+        return value if whole is None else replace(value, value=whole)
+    if "name" in argument.casefold() and _WORD.fullmatch(text) and text[:1].isupper():
+        longer = re.search(rf"(?<=\w ){re.escape(text)}(?: [A-Z][\w'-]+)+", goal)
+        if longer is not None and len(re.findall(rf"\b{re.escape(text)}\b", goal)) == 1:
+            return replace(value, value=longer[0])
+    return value
+
+
+_WORD = re.compile(r"[\w'-]+")
+
+
+def _whole_of(text: str, goal: str) -> str | None:
+    """The one word of the goal that a text is the end of, from a `-`, `#` or `/` on."""
+    if not re.fullmatch(r"[-#/_]?\w[\w-]*", text) or len(text) < _SHORTEST:
+        return None
+    mark = "" if text[0] in "-#/_" else r"[-#/_]"
+    found = set(re.findall(rf"(?<![\w#/-])[\w#/-]*\w{mark}{re.escape(text)}(?![\w-])", goal))
+    return found.pop() if len(found) == 1 else None
+
+
+_SHORTEST = 2
+
+
+def _said_otherwise(argument: str, text: str, goal: str) -> str | None:
+    """What the goal says with other capitals, or without `the` and the argument's own name before it."""
+    kind = re.escape(argument.replace("_", " "))
+    for words in (re.sub(rf"\A(?:the\s+)?{kind}\s+", "", text, flags=re.IGNORECASE), text):
+        said = set(re.findall(rf"(?<![\w/#-]){re.escape(words)}(?![\w/-])", goal, re.IGNORECASE))
+        if len(said) == 1 and len(words) in range(1, _LONGEST):
+            return said.pop()
+    return None
+
+
+_LONGEST = 60
 
 
 def _is_said(text: str, goal: str) -> bool:

@@ -12,12 +12,12 @@ from callsheet.frontends.export.jumps import jumps
 from callsheet.frontends.export.operations import operation
 from callsheet.frontends.export.rules import Grammar, Many, Node, chars, choice, optional, separated, seq
 from callsheet.frontends.export.scope import Rules, Scope
-from callsheet.frontends.export.shapes import ExportOptions, Form, ToolShape
+from callsheet.frontends.export.shapes import ExportOptions, Form, Leg, ToolShape
 from callsheet.frontends.export.values import Values
 from callsheet.frontends.ltp.words import RESERVED
 from callsheet.frontends.values.printer import is_name
 
-_MOST_MEMBERS = 4
+_FEWEST_MEMBERS, _MOST_MEMBERS = 2, 4
 _MOST_SAID = 4
 _MOST_COMPARED = 3
 _NUMBER = {"type": "number"}
@@ -49,6 +49,11 @@ def _check(tools: Sequence[ToolShape], options: ExportOptions) -> None:
         raise ValueError("max_steps, max_text and max_items are at least 1")
     if not 0 <= options.min_results < options.max_steps:
         raise ValueError("min_results is less than max_steps")
+    known = {*names, *options.operations}
+    if any(known.isdisjoint(leg.tools) for leg in options.course):
+        raise ValueError("each part of the course calls something that there is")
+    if options.course and not len(options.course) <= options.min_results:
+        raise ValueError("min_results is at least the length of the course")
 
 
 class _Plans:
@@ -58,7 +63,7 @@ class _Plans:
         self._options = options
         self._is_lean = options.form is Form.LEAN
         self._rules = Rules(options)
-        self._tools = [(self._name(tool.canonical), Values(self._rules, tool.parameters)) for tool in tools]
+        self._tools = [(tool.canonical, Values(self._rules, tool.parameters)) for tool in tools]
         self._plain = Values(self._rules, {})
 
     def grammar(self) -> Grammar:
@@ -110,7 +115,7 @@ class _Plans:
 
     def _calling(self, number: int, bound: int) -> tuple[Node, ...]:
         """A call and the steps behind it: with its result in a variable, or without."""
-        call, act = self.called(bound), self._act(Scope(bound))
+        call, act = self.called(bound), self._act(Scope(bound), bound)
         if call is None or act is None:
             return ()
         stored = seq(call, self._from(number + 1, bound + 1))
@@ -130,7 +135,7 @@ class _Plans:
 
     def _storable(self, bound: int) -> Node | None:
         """A call for whose result there is a variable left."""
-        return self._act(Scope(bound)) if bound < len(self._rules.outputs) else None
+        return self._act(Scope(bound), bound) if bound < len(self._rules.outputs) else None
 
     def risked(self, bound: int, target: int) -> Node | None:
         """A call whose result is stored, and a jump where it fails."""
@@ -163,13 +168,14 @@ class _Plans:
         return None if end is None else seq(end, following)
 
     def _group(self, number: int, bound: int) -> Node | None:
-        act = self._act(Scope(bound))
-        if act is None:
+        acts = [self._act(Scope(bound), bound + count) for count in range(_MOST_MEMBERS)]
+        can = next((n for n, act in enumerate(acts) if act is None), _MOST_MEMBERS)
+        most = min(can, self._options.max_steps - number)
+        if most < _FEWEST_MEMBERS:
             return None
-        most = min(_MOST_MEMBERS, self._options.max_steps - number)
 
         def members(count: int) -> Node:
-            line = seq(f"  S{number + count}: ", act, self._output(bound + count))
+            line = seq(f"  S{number + count}: ", acts[count] or "", self._output(bound + count))
             member = seq(line, self._failing(Scope(bound)), "\n")
             closed = seq("}\n", self._from(number + count + 1, bound + count + 1))
             if count == 0:
@@ -180,47 +186,55 @@ class _Plans:
 
     # ------------------------------------------------------------ parts of a step
 
-    def _act(self, scope: Scope) -> Node | None:
-        """A call with its guards."""
+    def _act(self, scope: Scope, bound: int) -> Node | None:
+        """A call with its guards, before which so many results are there: where it stands on the course."""
+        course = self._options.course
+        if course and bound >= len(course):
+            return None
+        leg, place = (course[bound], f"{bound}") if course else (None, "")
 
         def make(some: Scope) -> Node | None:
-            call = self._call(some)
+            if leg is not None and leg.is_each:
+                return self._loop(some, leg, place)
+            call = self._call(some, leg, place)
             condition = self._condition(some)
             under = None if condition is None or call is None else seq(condition, call)
-            return choice(call, under, self._loop(some))
+            return choice(call, under, self._loop(some, leg, place))
 
-        return self._rules.scoped("act", scope, make)
+        return self._rules.scoped(f"act{place}", scope, make)
 
-    def _loop(self, scope: Scope) -> Node | None:
+    def _loop(self, scope: Scope, leg: Leg | None, place: str) -> Node | None:
         if not self._options.loops:
             return None
         inside = scope.in_loop
-        call, condition = self._call(inside), self._condition(inside)
+        call, condition = self._call(inside, leg, place), self._condition(inside)
         if call is None:
             return None
         literal = choice(self._rules.text(Scope(), 1), self._number())
         listed = None if literal is None else separated(literal, ", ", 1, self._options.max_items)
-        source = choice(self._rules.reference(scope), None if listed is None else seq("[", listed, "]"))
+        reference = self._rules.reference(scope)
+        is_found = leg is not None and leg.is_each and reference is not None
+        source = choice(reference, None if listed is None or is_found else seq("[", listed, "]"))
         each = seq(f"?FOREACH (${self._rules.item} IN ", source or "", ") THEN ")
         return seq(each, optional(condition), call)
 
-    def _call(self, scope: Scope) -> Node | None:
+    def _call(self, scope: Scope, leg: Leg | None, place: str) -> Node | None:
         """A call of any tool or operation that can be called here."""
 
         def make(some: Scope) -> Node | None:
             alike: dict[Node, list[str]] = {}
             for name, values in self._tools:
-                behind = values.call(some)
+                behind = values.call(some) if leg is None or name in leg.tools else None
                 if behind is not None:
-                    alike.setdefault(behind, []).append(name)
+                    alike.setdefault(behind, []).append(self._name(name))
             for name in sorted(self._options.operations):
-                behind = operation(name, self._rules, some)
+                behind = operation(name, self._rules, some) if leg is None or name in leg.tools else None
                 if behind is not None:
                     alike.setdefault(behind, []).append(self._name(name))
             called = ((self._rules.shared("name", choice(*names)), behind) for behind, names in alike.items())
             return choice(*(seq(name, behind) for name, behind in called if name is not None))
 
-        return self._rules.scoped("call", scope, make)
+        return self._rules.scoped(f"call{place}", scope, make)
 
     def _name(self, name: str) -> str:
         return f"@{name.lower() if self._is_lean else name}"

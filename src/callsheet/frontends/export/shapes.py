@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from callsheet.ir import canonical_tool_name
 
@@ -35,6 +35,16 @@ class ToolShape:
         'GIT_LOG'
         """
         return canonical_tool_name(self.name)
+
+
+class Leg(NamedTuple):
+    """One part of the way that a plan has to go: a call of one of these, by canonical names.
+
+    `is_each` says that it is made for each item of a list.
+    """
+
+    tools: frozenset[str]
+    is_each: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +90,5 @@ class ExportOptions:
     """The variable of every loop; another name takes its place where it is given."""
     max_items: int = 8
     """The most items of a list, where its schema asks for no more."""
+    course: tuple[Leg, ...] = ()
+    """The calls that a plan makes, in their order, and no others; empty for any."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from callsheet.diagnostics import Span, did_you_mean
+from callsheet.diagnostics import did_you_mean
+from callsheet.diagnostics.source import span_of
 from callsheet.frontends.ltp.words import CONTROL, CONTROL_SPELLINGS, RESERVED, VALUE_START
 from callsheet.frontends.values.parser import read_arguments, read_value
 from callsheet.frontends.values.reader import LABEL, Reader, Stop, replace, shown
@@ -43,9 +44,9 @@ def read_action(reader: Reader) -> Action:
     reader.pos = end
     if reader.skip() != "(":
         _refuse_bare_arguments(reader, upper)
-        return Call(upper, span=Span(start, end))
+        return Call(upper, span=span_of((start, end)))
     positional, named = read_arguments(reader)
-    return Call(upper, positional, named, Span(start, reader.pos))
+    return Call(upper, positional, named, span_of((start, reader.pos)))
 
 
 def _no_action(reader: Reader) -> Stop:
@@ -138,7 +139,7 @@ def _read_control(reader: Reader, match: re.Match[str], word: str) -> Action:
     if word == "GOTO":
         return read_goto(reader, start)
     values = _read_values(reader, canonical)
-    span = Span(start, reader.pos)
+    span = span_of((start, reader.pos))
     if word == "RESPOND":
         return Respond(values, span)
     return Terminate(values, span) if word == "TERMINATE" else Replan(values, span)
@@ -162,14 +163,14 @@ def read_goto(reader: Reader, start: int) -> Goto:
         if reader.text[start + 4 : match.start()].strip(" \t") == "" and match.start() == reader.pos:
             _space_before(reader, match.start())
     reader.pos = match.end()
-    return Goto(match[3], Span(start, reader.pos))
+    return Goto(match[3], span_of((start, reader.pos)))
 
 
 def _space_before(reader: Reader, at: int) -> None:
     """Let the repair of `GOTO(S5)` put a blank between the word and its target."""
     if reader.text[at - 1] not in " \t":
         hint = reader.diagnostics.pop()
-        span = hint.span or Span(at, at)
+        span = hint.span or span_of((at, at))
         reader.loose(hint.code, hint.message, *span, " " + (hint.fix.edits[0].text if hint.fix else ""))
 
 
@@ -203,6 +204,6 @@ def _read_bare_values(reader: Reader, word: str) -> tuple[Value, ...]:
 
 
 def _note_name(reader: Reader, start: int, name: str, value: Value, word: str) -> None:
-    span = value.span or Span(start, reader.pos)
+    span = value.span or span_of((start, reader.pos))
     before = reader.text.rfind(name, start, span.start)
     reader.loose("LTP114", f"the values of {word} have no names", before, span.start, "")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from callsheet.diagnostics import Span, did_you_mean
+from callsheet.diagnostics import did_you_mean
+from callsheet.diagnostics.source import span_of
 from callsheet.frontends.ltp.actions import read_action
 from callsheet.frontends.values.parser import read_arguments
 from callsheet.frontends.values.reader import Reader, Stop, replace, shown
@@ -45,13 +46,13 @@ def read_on_fail(reader: Reader) -> OnFail | None:
             if again is not None:
                 raise _unreadable(reader)
             reader.pos = after
-            return OnFail(retry, None, Span(start, after))
+            return OnFail(retry, None, span_of((start, after)))
     elif not _THEN_DO.match(reader.text, reader.pos):
         raise _unreadable(reader)
     action = read_action(reader)
     if isinstance(action, Goto | Terminate):
         then = action
-    return OnFail(retry, then, Span(start, reader.pos))
+    return OnFail(retry, then, span_of((start, reader.pos)))
 
 
 def _note_case(reader: Reader, match: re.Match[str]) -> None:
@@ -93,7 +94,7 @@ def _read_retry(reader: Reader) -> Retry | None:
             raise _bad_retry(reader, start, reader.line_end(start))
         reader.pos = count.end()
         reader.loose("LTP111", "retries are written @RETRY(n)", start, reader.pos, f"@RETRY({count[0]})")
-        return Retry(int(count[0]), span=Span(start, reader.pos))
+        return Retry(int(count[0]), span=span_of((start, reader.pos)))
     if match[0] != "@RETRY":
         code = "LTP105" if match[1] else "LTP106"
         reader.loose(code, f"{match[0]} is written @RETRY", start, end, "@RETRY")
@@ -109,7 +110,7 @@ def _read_retry(reader: Reader) -> Retry | None:
         or backoff == -1
     ):
         raise _bad_retry(reader, start, reader.pos)
-    return Retry(count, delay, backoff, Span(start, reader.pos))
+    return Retry(count, delay, backoff, span_of((start, reader.pos)))
 
 
 def _option(options: dict[str, Value], name: str) -> float | None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
-from callsheet.diagnostics import Span, did_you_mean
+from callsheet.diagnostics import did_you_mean
+from callsheet.diagnostics.source import span_of
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS
 from callsheet.frontends.values.conditions import read_guard_condition, unclosed_condition
 from callsheet.frontends.values.parser import read_value, unclosed
@@ -178,7 +179,7 @@ def _read_foreach(reader: Reader, start: int) -> Foreach:
         reader.loose(
             "LTP112", "what ?FOREACH goes over stands in parentheses", opening, after, f"({written})"
         )
-    return Foreach(match[2], source, Span(start, reader.pos))
+    return Foreach(match[2], source, span_of((start, reader.pos)))
 
 
 def _bad_loop(reader: Reader) -> Stop:

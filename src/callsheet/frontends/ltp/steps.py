@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from callsheet.diagnostics import Span, did_you_mean
+from callsheet.diagnostics import did_you_mean
+from callsheet.diagnostics.source import span_of
 from callsheet.frontends.ltp.actions import read_action
 from callsheet.frontends.ltp.failure import read_on_fail
 from callsheet.frontends.ltp.guards import read_guards
@@ -46,7 +47,7 @@ def read_step(reader: Reader, comments: list[str], group: int | None) -> Step:
         step_id, foreach, condition = head[1], None, None
         reader.pos = head.end()
         positional, named = read_arguments(reader)
-        action = Call(head[2], positional, named, Span(head.start(2) - 1, reader.pos))
+        action = Call(head[2], positional, named, span_of((head.start(2) - 1, reader.pos)))
     else:
         step_id = _read_id(reader)
         foreach, condition = read_guards(reader)
@@ -54,7 +55,7 @@ def read_step(reader: Reader, comments: list[str], group: int | None) -> Step:
     tail = _USUAL_TAIL.match(reader.text, reader.pos)
     if tail is not None:
         begin, reader.pos = tail.span()
-        output, on_fail, remark = Output(tail[1], None, Span(begin + 1, reader.pos)), None, None
+        output, on_fail, remark = Output(tail[1], None, span_of((begin + 1, reader.pos))), None, None
         last = output.span
     else:
         output = _read_output(reader)
@@ -71,7 +72,7 @@ def read_step(reader: Reader, comments: list[str], group: int | None) -> Step:
         group,
         comments=tuple(comments),
         remark=remark,
-        span=Span(start, start if last is None else last.end),
+        span=span_of((start, start if last is None else last.end)),
     )
 
 
@@ -111,7 +112,7 @@ def _read_output(reader: Reader) -> Output | None:
             reader.loose(
                 "LTP110", "a type stands right behind its variable", name_end, match.end(), f":{cast}"
             )
-    return Output(match[2], cast, Span(start, reader.pos))
+    return Output(match[2], cast, span_of((start, reader.pos)))
 
 
 def _loose_cast(reader: Reader, match: re.Match[str], written: str) -> Cast:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from callsheet.diagnostics import Fix, Span, did_you_mean
+from callsheet.diagnostics.source import span_of
 from callsheet.frontends.values.parser import read_value
 from callsheet.frontends.values.reader import Reader, Stop, replace, shown
 from callsheet.ir import And, Compare, CompareOp, Condition, IsEmpty, Not, NotEmpty, Or, Value
@@ -85,7 +86,7 @@ def _read_conjunction(reader: Reader) -> Condition:
 
 def _reach(start: int, branches: list[Condition]) -> Span:
     last = branches[-1].span
-    return Span(start, start if last is None else last.end)
+    return span_of((start, start if last is None else last.end))
 
 
 def _flat(branches: list[Condition], kind: type[And] | type[Or]) -> tuple[Condition, ...]:
@@ -188,7 +189,7 @@ def _read_not(reader: Reader, match: re.Match[str]) -> Condition:
         reader.loose(
             "LTP112", "what NOT stands before is in parentheses", operand_start, reader.pos, f"({written})"
         )
-    return Not(condition, Span(start, reader.pos))
+    return Not(condition, span_of((start, reader.pos)))
 
 
 def _read_test(reader: Reader, match: re.Match[str]) -> Condition:
@@ -201,7 +202,7 @@ def _read_test(reader: Reader, match: re.Match[str]) -> Condition:
     value = read_value(reader)
     _close(reader, opening)
     kind = IsEmpty if word.upper() == "IS_EMPTY" else NotEmpty
-    return kind(value, Span(start, reader.pos))
+    return kind(value, span_of((start, reader.pos)))
 
 
 def _read_comparison(reader: Reader) -> Condition:
@@ -224,7 +225,7 @@ def _read_comparison(reader: Reader) -> Condition:
     op = _read_operator(reader, left, start)
     reader.skip()
     right = read_value(reader)
-    return Compare(op, left, right, Span(start, reader.pos))
+    return Compare(op, left, right, span_of((start, reader.pos)))
 
 
 def _read_operator(reader: Reader, left: Value, left_start: int) -> CompareOp:

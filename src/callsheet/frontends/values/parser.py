@@ -9,6 +9,7 @@ import re
 from typing import TypeAlias
 
 from callsheet.diagnostics import Span, did_you_mean
+from callsheet.diagnostics.source import span_of
 from callsheet.frontends.values.reader import NAME, Reader, Stop, replace, shown
 from callsheet.frontends.values.strings import PATH, path_of, read_body, read_string
 from callsheet.ir import DictExpr, ListExpr, Literal, Ref, Value
@@ -85,7 +86,7 @@ def read_reference(reader: Reader) -> Ref:
     reader.pos = end
     path_start, path_end = match.span(2)
     path = () if path_start == path_end else path_of(text, path_start, path_end)
-    return Ref(match[1], path, Span(start, end))
+    return Ref(match[1], path, span_of((start, end)))
 
 
 def _bad_reference(reader: Reader) -> Stop:
@@ -109,7 +110,7 @@ def _read_number(reader: Reader) -> Literal:
     match = _NUMBER.match(text, start)
     if match is not None:
         reader.pos = match.end()
-        return _number(reader, match[0], Span(start, reader.pos), is_int=match.lastindex is None)
+        return _number(reader, match[0], span_of((start, reader.pos)), is_int=match.lastindex is None)
     like = _NUMBER_LIKE.match(text, start)
     end = start if like is None else like.end()
     written = text[start:end]
@@ -131,7 +132,7 @@ def _read_number(reader: Reader) -> Literal:
     plain += exponent or ""
     reader.loose("LTP117", f"a number is written {shown(plain)}", start, end, plain)
     reader.pos = end
-    return _number(reader, plain, Span(start, end), is_int=fraction is None and not exponent)
+    return _number(reader, plain, span_of((start, end)), is_int=fraction is None and not exponent)
 
 
 def _number(reader: Reader, written: str, span: Span, *, is_int: bool) -> Literal:
@@ -157,7 +158,7 @@ def _read_word(reader: Reader, match: re.Match[str]) -> Literal:
         if word != _SPELLING[value]:
             reader.loose("LTP105", f"{word} is written {_SPELLING[value]}", start, end, _SPELLING[value])
         reader.pos = end
-        return Literal(value, Span(start, end))
+        return Literal(value, span_of((start, end)))
     raw = _UNQUOTED.match(reader.text, start)
     stretch = (word if raw is None else raw[0]).rstrip()
     near = did_you_mean(word, ("true", "false", "null"))
@@ -185,7 +186,7 @@ def _read_list(reader: Reader) -> ListExpr:
         separator(reader, "]", start)
     reader.pos += 1
     reader.depth -= 1
-    return ListExpr(tuple(items), Span(start, reader.pos))
+    return ListExpr(tuple(items), span_of((start, reader.pos)))
 
 
 def _read_dict(reader: Reader) -> DictExpr:
@@ -210,7 +211,7 @@ def _read_dict(reader: Reader) -> DictExpr:
         separator(reader, "}", start)
     reader.pos += 1
     reader.depth -= 1
-    return DictExpr(tuple(items.items()), Span(start, reader.pos))
+    return DictExpr(tuple(items.items()), span_of((start, reader.pos)))
 
 
 def _read_key(reader: Reader) -> str:
@@ -315,12 +316,12 @@ def _usual_value(reader: Reader, match: re.Match[str]) -> Value:
     _, string, ref, path, number, _ = match.groups()
     if string is not None:
         start, end = match.span(2)
-        span = Span(start - 1, end + 1)
-        return read_body(reader, span, Span(start, end)) if "$" in string else Literal(string, span)
+        span = span_of((start - 1, end + 1))
+        return read_body(reader, span, span_of((start, end))) if "$" in string else Literal(string, span)
     if ref is not None:
         start, (path_start, end) = match.start(3) - 1, match.span(4)
-        return Ref(ref, path_of(reader.text, path_start, end) if path else (), Span(start, end))
-    return Literal(int(number), Span(*match.span(5)))
+        return Ref(ref, path_of(reader.text, path_start, end) if path else (), span_of((start, end)))
+    return Literal(int(number), span_of(match.span(5)))
 
 
 def _read_argument(reader: Reader) -> tuple[str | None, Value]:

@@ -10,6 +10,7 @@ import re
 from typing import TypeAlias
 
 from callsheet.diagnostics import Span
+from callsheet.diagnostics.source import span_of
 from callsheet.frontends.values.printer import format_text
 from callsheet.frontends.values.reader import (
     MAX_INDEX_DIGITS,
@@ -120,9 +121,11 @@ def read_string(reader: Reader) -> Text:
     indent = ""
     if opening == at + 3:
         opening, body_end, indent = _block_body(text, opening, body_end)
-    value = read_body(reader, Span(start, closing), Span(opening, body_end), indent, raw=raw, quote=quote)
+    value = read_body(
+        reader, span_of((start, closing)), span_of((opening, body_end)), indent, raw=raw, quote=quote
+    )
     if quote == "'" and isinstance(value, Literal):
-        _note_single_quotes(reader, value, Span(opening, body_end), raw)
+        _note_single_quotes(reader, value, span_of((opening, body_end)), raw)
     return value
 
 
@@ -298,7 +301,7 @@ def _reference(reader: Reader, match: re.Match[str], kind: str, end: int) -> Ref
     name_end = start
     while name_end < after and text[name_end] not in ".[":
         name_end += 1
-    ref = Ref(text[start:name_end], path_of(text, name_end, after), Span(*match.span()))
+    ref = Ref(text[start:name_end], path_of(text, name_end, after), span_of(match.span()))
     if kind == "ref" and after < end:
         follows = text[after]
         if follows == "[" or (follows.isalnum() and not follows.isascii()):

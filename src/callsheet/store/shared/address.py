@@ -30,6 +30,15 @@ def shared_address(environ: Mapping[str, str] | None = None) -> str | None:
     return address
 
 
+def without_password(address: str) -> str:
+    """An address without its password, with all else; a path as it is."""
+    parts = urlsplit(address)
+    if not parts.scheme or parts.password is None:
+        return address
+    who, _, where = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{who.partition(':')[0]}@{where}").geturl()
+
+
 def shown(address: str) -> str:
     """An address as messages may show it: without password and options."""
     try:

@@ -68,6 +68,16 @@ class _Draft:
     cuts: list[str] = field(default_factory=list[str])
     stated: float | None = None
     failed_items: set[int] = field(default_factory=set[int])
+    epoch: int = 0
+    """Which process it began in."""
+    has_left: bool = False
+    """Whether one of its calls has."""
+
+    def leaves(self, row: Event) -> None:
+        """A call of it leaves: where that is its first one, in a later process, it begins with that."""
+        if not self.has_left and row.epoch > self.epoch:
+            self.begun = row.ts
+        self.has_left = True
 
     def visit(
         self, place: int, outcome: Outcome, tick: int, now: float, wrote: tuple[Write, ...] = ()
@@ -113,6 +123,7 @@ class _Scribe:
     plans: list[Plan]
     with_items: bool = False
     now: float = 0.0
+    epoch: int = 0
     tick: int = 0
     count: int = 0
     given: list[Write] = field(default_factory=list[Write])
@@ -135,9 +146,11 @@ class _Scribe:
     def watched(self, rows: Iterable[Event]) -> Iterator[Event]:
         """The events, each seen before the machine is told of it."""
         for row in rows:
-            self.now = row.ts
+            self.now, self.epoch = row.ts, row.epoch
             if row.type is EventType.START:
                 self._begin(dict((row.body or {}).get("inputs", {})))
+            elif row.type is EventType.INTENT and row.step in self.open:
+                self.open[row.step].leaves(row)
             elif row.type in _OUTCOMES and row.step is not None:
                 self._answered(row.step, row)
             yield row
@@ -221,8 +234,10 @@ class _Scribe:
         generation = len(self.plans) - 1
         count = self.seen[generation, step_id] = self.seen.get((generation, step_id), 0) + 1
         label = f"{f'r{generation}/' if generation else ''}{step_id}{f'@{count}' if count > 1 else ''}"
+        is_early = step_id in self.early
         begun, answered = self.early.pop(step_id, (self.now, None))
         draft = _Draft(label, step, generation, number, self.tick, begun, answered)
+        draft.epoch, draft.has_left = self.epoch, is_early
         if step is not None:
             uses = list(uses_of(step, number))
             draft.control = self._read(u.ref.name for u in uses if u.place is Place.CONDITION)

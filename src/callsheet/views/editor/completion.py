@@ -7,68 +7,53 @@ editor narrows them by what is typed already.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterator
 from typing import Any, cast
 
-from callsheet.diagnostics import Span
 from callsheet.frontends.spelling import Syntax
 from callsheet.ir import Cast, CompareOp
 from callsheet.passes.signatures import OPERATIONS
-from callsheet.ports.transforms import arithmetic, query
 from callsheet.views.editor import tooltext
+from callsheet.views.editor.completing_dag import dag_proposals
+from callsheet.views.editor.completing_micro import micro_proposals
 from callsheet.views.editor.context import Context, Where, context_at
 from callsheet.views.editor.document import PlanDocument
-from callsheet.views.editor.kinds import kind_of_result
 from callsheet.views.editor.knowledge import NOTHING, Knowledge
 from callsheet.views.editor.occurrences import Kind, Role, occurrences
+from callsheet.views.editor.proposing import (
+    Proposal,
+    Sort,
+    arguments,
+    functions,
+    option_values,
+    plain,
+    variables,
+    words,
+)
 from callsheet.views.editor.words import WORDS
 
 _ID = re.compile(r"S([0-9]{1,9})")
 _LABELLED = re.compile(r"[ \t]*[A-Za-z_][\w-]*[ \t]*:")
 
 
-class Sort(StrEnum):
-    """What a proposal is."""
-
-    TOOL = "tool"
-    ARGUMENT = "argument"
-    VARIABLE = "variable"
-    STEP = "step"
-    WORD = "word"
-    VALUE = "value"
-    TYPE = "type"
-    FUNCTION = "function"
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A text that takes the place of `span`.
-
-    `snippet` is the same with places to go on at, as editors know them (`$1`, `$0`); empty where there is
-    none. `detail` stands beside the label, `about` is Markdown that is shown on demand.
-    """
-
-    label: str
-    sort: Sort
-    insert: str
-    span: Span
-    detail: str = ""
-    about: str = ""
-    snippet: str = ""
-
-
 def proposals_at(document: PlanDocument, offset: int, known: Knowledge = NOTHING) -> tuple[Proposal, ...]:
-    """What could be written at an offset of LTP text.
+    """What could be written at an offset; in YAML nothing is proposed.
 
     >>> from callsheet.views.editor.document import open_document
     >>> document = open_document("S1: @LLM_EXTRACT ($page, target=1) > $who:json\\nS2: @RESPOND ($")
     >>> [(p.insert, p.detail) for p in proposals_at(document, len(document.text))]
     [('$who', 'JSON value')]
     """
-    if document.syntax is not Syntax.LTP:
-        return ()
+    match document.syntax:
+        case Syntax.MICRO:
+            return micro_proposals(document, offset, known)
+        case Syntax.DAG:
+            return dag_proposals(document, offset, known)
+        case Syntax.LTP:
+            return _ltp_proposals(document, offset, known)
+
+
+def _ltp_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tuple[Proposal, ...]:
     here = context_at(document.text, offset)
     mark = document.text[here.typed.start : here.typed.end][:1]
     found = _proposals(document, here, known)
@@ -82,40 +67,31 @@ def _proposals(document: PlanDocument, here: Context, known: Knowledge) -> Itera
         case Where.ACTION:
             yield from _actions(here, known)
         case Where.ARGUMENT:
-            yield from _arguments(here, known)
-            yield from _variables(document, here, known)
+            yield from arguments(here, known)
+            yield from variables(document, here, known)
         case Where.VALUE:
-            yield from _values(here, known)
-            yield from _variables(document, here, known)
+            yield from option_values(here, known)
+            yield from variables(document, here, known)
         case Where.CONDITION:
-            yield from _variables(document, here, known)
-            yield from _words(here, ("IS_EMPTY", "NOT_EMPTY"), "(")
-            yield from _words(here, ("NOT",), " (")
-            yield from (_plain(here, str(op), Sort.WORD) for op in CompareOp)
-            yield from _words(here, ("AND", "OR", "IN", "THEN"))
+            yield from variables(document, here, known)
+            yield from words(here, ("IS_EMPTY", "NOT_EMPTY"), "(")
+            yield from words(here, ("NOT",), " (")
+            yield from (plain(here, str(op), Sort.WORD) for op in CompareOp)
+            yield from words(here, ("AND", "OR", "IN", "THEN"))
         case Where.REFERENCE:
-            yield from _variables(document, here, known)
+            yield from variables(document, here, known)
         case Where.CAST:
-            yield from (_plain(here, str(kind), Sort.TYPE) for kind in Cast)
+            yield from (plain(here, str(kind), Sort.TYPE) for kind in Cast)
         case Where.TARGET:
             yield from _targets(document, here)
         case Where.FAILURE:
             yield from _failures(here)
         case Where.BEHIND:
-            yield from _words(here, ("ON_FAIL",))
+            yield from words(here, ("ON_FAIL",))
         case Where.TEXT:
-            yield from _functions(here)
+            yield from functions(here)
         case Where.OUTPUT | Where.NOWHERE:
             return
-
-
-def _plain(here: Context, text: str, sort: Sort, detail: str = "", about: str = "") -> Proposal:
-    return Proposal(text, sort, text, here.typed, detail, about)
-
-
-def _words(here: Context, words: Iterable[str], behind: str = "") -> Iterator[Proposal]:
-    for word in words:
-        yield Proposal(word, Sort.WORD, word + behind, here.typed, about=WORDS.get(word, ""))
 
 
 # ---------------------------------------------------------------- steps and actions
@@ -189,96 +165,4 @@ def _targets(document: PlanDocument, here: Context) -> Iterator[Proposal]:
         if o.entity.kind is Kind.STEP and o.role is Role.WRITE
     ):  # fmt: skip
         step = document.partial.step(symbol)
-        yield _plain(here, symbol, Sort.STEP, "" if step is None or step.title is None else step.title)
-
-
-# ---------------------------------------------------------------- arguments and values
-
-
-def _arguments(here: Context, known: Knowledge) -> Iterator[Proposal]:
-    """The names of arguments that are not given yet; the positional ones before have taken the first."""
-    parameters = tooltext.parameters_of(here.tool, known.tools.get(here.tool))
-    positional = 0 if here.tool in OPERATIONS else here.place - len(here.given)
-    left = [p for p in parameters[max(positional, 0) :] if p.name not in here.given]
-    for parameter in sorted(left, key=lambda p: not p.is_required):
-        need = "" if parameter.is_required else ", may be left out"
-        yield Proposal(
-            f"{parameter.name}=", Sort.ARGUMENT, f"{parameter.name}=", here.typed,
-            f"{parameter.takes}{need}".removeprefix(", "), tooltext.plain(parameter.about),
-        )  # fmt: skip
-
-
-def _values(here: Context, known: Knowledge) -> Iterator[Proposal]:
-    """The values that the schema of the argument lists."""
-    found = [
-        p for p in tooltext.parameters_of(here.tool, known.tools.get(here.tool)) if p.name == here.argument
-    ]
-    for parameter in found:
-        options: object = parameter.schema.get("enum", ())
-        for option in cast("list[object]", options) if isinstance(options, list) else ():
-            if isinstance(option, str) and option.isprintable() and not {'"', "\\", "$"} & set(option):
-                yield _plain(here, f'"{option}"', Sort.VALUE)
-        if parameter.schema.get("type") == "boolean":
-            yield from (_plain(here, word, Sort.VALUE) for word in ("true", "false"))
-
-
-def _functions(here: Context) -> Iterator[Proposal]:
-    """The functions of the query or expression that a text is."""
-    if here.tool == "SELECT" and (here.argument == "query" or (not here.argument and here.place == 1)):
-        names = query.function_names()
-    elif here.tool == "CALC" and here.argument in ("", "expression"):
-        names = arithmetic.function_names()
-    else:
-        return
-    yield from (Proposal(f"{name}()", Sort.FUNCTION, f"{name}(", here.typed) for name in names)
-
-
-# ---------------------------------------------------------------- variables
-
-
-def _variables(document: PlanDocument, here: Context, known: Knowledge) -> Iterator[Proposal]:
-    """The variables that are set before the step at the cursor, the newest first, and that of its loop."""
-    seen: set[str] = set()
-    opening = document.text[here.typed.start : here.typed.end]
-    brace = opening.startswith("${")
-    for name, detail in _in_scope(document, here, known):
-        if name not in seen:
-            seen.add(name)
-            insert = f"${{{name}}}" if brace else f"${name}"
-            yield Proposal(f"${name}", Sort.VARIABLE, insert, here.typed, detail)
-
-
-def _in_scope(document: PlanDocument, here: Context, known: Knowledge) -> Iterator[tuple[str, str]]:
-    if here.loop:
-        yield here.loop, "each item"
-    group = _group_at(document, here.start)
-    before = [
-        o
-        for o in occurrences(document)
-        if o.entity.kind is Kind.VARIABLE and o.role is Role.WRITE and o.entity.loop is None
-    ]
-    for occurrence in reversed(before):
-        if occurrence.span.start >= here.start:
-            continue
-        step = document.steps[occurrence.step] if occurrence.step is not None else None
-        if step is None:
-            yield occurrence.entity.name, ""
-        elif group is None or step.group != group:
-            label = known.result_label(step.id)
-            yield occurrence.entity.name, kind_of_result(step) + ("" if label is None else f" · {label}")
-    for name in (*(name for name, _ in document.partial.variables), *document.inputs):
-        yield name, "given from outside"
-
-
-def _group_at(document: PlanDocument, start: int) -> int | None:
-    """The group of the step that begins at an offset, as far as it can be read."""
-    before = None
-    for step in document.steps:
-        if step.span is not None and step.span.start == start:
-            return step.group
-        if step.span is not None and step.span.end < start:
-            before = step
-    if before is None or before.group is None or before.span is None:
-        return None
-    between = document.text[before.span.end : start]
-    return None if re.search(r"^[ \t]*\}", between, re.MULTILINE) else before.group
+        yield plain(here, symbol, Sort.STEP, "" if step is None or step.title is None else step.title)

@@ -19,7 +19,7 @@ from callsheet.views.editor import tooltext
 from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.kinds import kind_of_result
 from callsheet.views.editor.knowledge import NOTHING, Knowledge
-from callsheet.views.editor.lookup import Named, named_at
+from callsheet.views.editor.lookup import Named, counted_step, named_at
 from callsheet.views.editor.occurrences import Kind, Occurrence, Role
 from callsheet.views.editor.words import WORDS
 from callsheet.views.highlight.rules import Scope
@@ -124,6 +124,9 @@ def _listed(steps: list[Step]) -> Iterator[str]:
 
 def _step_id(document: PlanDocument, named: Named, known: Knowledge) -> str:
     steps = _steps_of(document, named.writes)
+    counted = counted_step(document, named.here.entity.name)
+    if not steps and counted is not None:
+        steps = [counted]
     if not steps:
         return f"no step is called `{named.here.entity.name}`"
     step = steps[0]

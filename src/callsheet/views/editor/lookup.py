@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from callsheet.diagnostics import Span
+from callsheet.frontends.spelling import Syntax
+from callsheet.ir import Step
 from callsheet.ir.flow import flow_of
 from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.occurrences import Kind, Occurrence, Role, occurrence_at, occurrences, same
@@ -53,10 +55,18 @@ def definitions_at(document: PlanDocument, offset: int) -> tuple[Span, ...]:
         return ()
     writes = named.writes
     here = named.here
+    if here.entity.kind is Kind.STEP and not writes:
+        counted = counted_step(document, here.entity.name)
+        return () if counted is None or counted.span is None else (counted.span,)
     if here.role is Role.READ and here.entity.kind is Kind.VARIABLE and here.step is not None:
         reaching = _reaching(document, here.entity.name, here.step)
         writes = tuple(w for w in writes if w.step is None or w.step in reaching) or writes
     return tuple(write.span for write in writes)
+
+
+def counted_step(document: PlanDocument, name: str) -> Step | None:
+    """The step of this id in Micro-CLI, where ids are counted and not written; None for none."""
+    return document.partial.step(name) if document.syntax is Syntax.MICRO else None
 
 
 def references_at(

@@ -24,7 +24,7 @@ from callsheet.trace.projection.project import debug_document_of, handoff_of, ha
 from callsheet.trace.projection.record import Record
 from callsheet.trace.projection.recording import record_of
 from callsheet.trace.projection.stepwise import stepwise_of
-from callsheet.views.report.diffing import diff_part
+from callsheet.views.report.diffing import diff_part, seconds_of, times_part
 from callsheet.views.report.document import Document, EventRow, FactRow, PlanPart, VisitRow, WriteRow
 from callsheet.views.report.facts import facts_of
 from callsheet.views.report.findings import findings_of
@@ -103,7 +103,7 @@ def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded |
     values = Values(showing.most, showing.redacts)
     lineage = run.lineage()
     record = record_of(run.plan_of(run.info.plan_hash), run.events, run.plan_of)
-    times = times_of(run.events, run.info.created)
+    times = times_of(run.events, run.info)
     lctl = _lctl(run, record, showing)
     facts = facts_of(lineage, record, showing.by_tool)
     visits, calls = visits_and_calls(lineage, record, run.events, times, values)
@@ -122,12 +122,12 @@ def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded |
         blame,
         _told(run, record, lctl, visits, showing),
         hops_of(lineage, run.events, visits, calls, values),
-        _spans(run, made_by) if showing.has_spans else {},
+        _spans(run, lineage, made_by) if showing.has_spans else {},
         [_waits(ask, run, values) for ask in run.asks],
         [_waits(doubt, run, values) for doubt in run.doubts],
         lineage.machine.usage().to_json(),
         values.rows,
-        None if other is None else diff_part(lineage, other.lineage(), other.info, values),
+        None if other is None else _diff(run, lineage, visits, other, values),
         {
             "redacted": showing.redacts,
             "sealed": values.sealed,
@@ -137,14 +137,24 @@ def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded |
     )
 
 
+def _diff(
+    run: Recorded, lineage: Lineage, visits: Sequence[VisitRow], other: Recorded, values: Values
+) -> dict[str, Any]:
+    theirs = other.lineage()
+    record = record_of(other.plan_of(other.info.plan_hash), other.events, other.plan_of)
+    rows, _ = visits_and_calls(theirs, record, other.events, times_of(other.events, other.info), Values())
+    took = seconds_of(run.plan_of(run.info.plan_hash), visits), seconds_of(theirs.programs[0].plan, rows)
+    return {**diff_part(lineage, theirs, other.info, values), "times": times_part(*took)}
+
+
 def _lctl(run: Recorded, record: Record, showing: Showing) -> Handoff | DebugDocument:
     make = debug_document_of if has_failed(record) else handoff_of
     return make(record, run.info.run_id, by_tool=showing.by_tool)
 
 
-def _spans(run: Recorded, made_by: str) -> dict[str, Any]:
+def _spans(run: Recorded, lineage: Lineage, made_by: str) -> dict[str, Any]:
     version = made_by.removeprefix("callsheet ")
-    return spans_of(run.info, run.plan_of, run.entries, version, goes_on=run.status == "running")
+    return spans_of(run.info, run.plan_of, run.entries, version, lineage, goes_on=run.status == "running")
 
 
 def _told(
@@ -184,7 +194,9 @@ def _run(
         "words": _words(run, lineage, result, blame),
         "plan_hash": info.plan_hash,
         "created": info.created,
-        "seconds": times.at[-1],
+        "seconds": round(times.at[-1] - times.inherited, 6),
+        "inherited": times.inherited,
+        "began": times.began,
         "events": len(run.events),
         "head": head,
         "chain": {"ok": True} if run.bad is None else {"ok": False, "seq": run.bad.seq, "why": run.bad.why},

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from callsheet.ir import Plan
 from callsheet.store.reader import RunInfo
 from callsheet.trace.aligned import Pair, diff_runs
+from callsheet.trace.apart import slower
 from callsheet.trace.lineage.lineage import NONE, Lineage, Visit
+from callsheet.views.report.document import VisitRow
 from callsheet.views.report.values import NO_VALUE, Values
 
 _MOST = 2_000
@@ -25,6 +29,27 @@ def diff_part(mine: Lineage, other: Lineage, info: RunInfo, values: Values) -> d
         "pairs": [_pair(mine, other, pair, values) for pair in found.differing[:_MOST]],
         "left_out": max(0, len(found.differing) - _MOST),
     }
+
+
+def seconds_of(plan: Plan, visits: Sequence[VisitRow]) -> dict[tuple[str, int], float]:
+    """How long the visits of a plan's steps took that made calls and have ended, by step and which visit."""
+    return {
+        (plan.steps[row.step].id, row.nth): row.until - row.start
+        for row in visits
+        if row.plan == 0 and row.calls[1] and row.end
+    }
+
+
+def times_part(
+    mine: Mapping[tuple[str, int], float], other: Mapping[tuple[str, int], float]
+) -> list[list[str | int | float]]:
+    """The visits that took longer or shorter, the most first: step, visit, seconds in A, in B.
+
+    What is noise, whoever looks says.
+    """
+    return [[one.step, one.visit, round(one.old, 6), round(one.new, 6)] for one in slower(mine, other, 0.0)][
+        :_MOST
+    ]
 
 
 def _pair(mine: Lineage, other: Lineage, pair: Pair, values: Values) -> dict[str, Any]:

@@ -81,6 +81,7 @@ class CallRow(NamedTuple):
     """A call of a visit: `left` and `answered` are events, `start` and `until` the times; 0 for none.
 
     `model` is how many seconds of it a model took, `tokens` in and out, `cost` in the user's own unit.
+    `asked` names the prompt that was answered, `prompt` is its text.
     """
 
     visit: int
@@ -100,6 +101,8 @@ class CallRow(NamedTuple):
     tokens_in: int
     tokens_out: int
     cost: float
+    asked: str
+    prompt: int
 
 
 class WriteRow(NamedTuple):

@@ -1,6 +1,7 @@
 """The spans of a run as the viewer shows them: the very OTLP that is sent to collectors, compressed.
 
-In: the entries of a run. Out: JSON data, without arguments, results and texts of errors, as is the default.
+In: the entries of a run. Out: JSON data, without arguments, results and texts of errors, as is the default;
+with it the provenance of its values, without them.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from typing import Any
 from callsheet.ir import Plan
 from callsheet.store.events import Entry
 from callsheet.store.reader import RunInfo
+from callsheet.trace.lineage.lineage import Lineage
 from callsheet.views.otel.model import Telemetry
 from callsheet.views.otel.otlp import documents
 from callsheet.views.otel.tracing import Tracer
+from callsheet.views.prov import prov_of
 
 MOST_EVENTS = 25_000
 """Of a run with more events the spans are not told: `callsheet trace export` does."""
@@ -27,13 +30,14 @@ def spans_of(
     plan_of: Callable[[str], Plan],
     entries: Sequence[Entry],
     version: str,
+    lineage: Lineage,
     *,
     goes_on: bool,
 ) -> dict[str, Any]:
     """How many spans, log records and metrics there are, and the requests, one line each, as zlib and base64.
 
-    `goes_on` says that a process carries the run on: what is under way is left out then, as it is by
-    `callsheet trace export`. Of a run with too many events nothing.
+    `prov` is PROV-JSON in the same form. `goes_on` says that a process carries the run on: what is under way
+    is left out then, as it is by `callsheet trace export`. Of a run with too many events nothing.
     """
     if not entries or info.events > MOST_EVENTS:
         return {}
@@ -43,7 +47,9 @@ def spans_of(
         tracer.take(entry, plan_of)
     if not goes_on:
         tracer.close()
-    return packed(tracer.drain(), version, info.run_id)
+    times = {entry.seq: entry.ts for entry in entries}
+    prov = prov_of(info.run_id, info.plan_hash, lineage, times)
+    return packed(tracer.drain(), version, info.run_id) | {"prov": _deflated(json.dumps(prov))}
 
 
 def packed(told: Telemetry, version: str, run_id: str) -> dict[str, Any]:
@@ -52,11 +58,19 @@ def packed(told: Telemetry, version: str, run_id: str) -> dict[str, Any]:
         json.dumps(each, ensure_ascii=False, separators=(",", ":"))
         for each in documents(told, version, run_id)
     )
-    text = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
+    text = "".join(f"{line}\n" for line in lines)
     return {
         "spans": len(told.spans),
         "logs": len(told.logs),
         "metrics": len(told.metrics),
-        "bytes": len(text),
-        "packed": b64encode(zlib.compress(text, 6)).decode(),
+        "bytes": len(_bytes(text)),
+        "packed": _deflated(text),
     }
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _deflated(text: str) -> str:
+    return b64encode(zlib.compress(_bytes(text), 6)).decode()

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Ask, CallModel, CallTool, Compile, Probe, RunAgent, Sleep
 from callsheet.machine.commands import Awaited
 from callsheet.machine.keys import parse_key
 from callsheet.store.events import Event, EventType
+from callsheet.store.reader import RunInfo
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.lineage import Visit as Begun
 from callsheet.trace.projection.record import Record, Visit
 from callsheet.views.report.document import CallRow, VisitRow
+from callsheet.views.report.prompts import prompt_of
 from callsheet.views.report.values import NO_VALUE, Values
 
 _ANSWERS = (EventType.OK, EventType.ERR, EventType.PLAN, EventType.SIGNAL, EventType.FIRED, EventType.DECIDED)
@@ -28,26 +30,49 @@ _NEAR = 0.002
 
 
 class Times(NamedTuple):
-    """Of each event, from 1: the seconds since the run was created."""
+    """Of each event, from 1: the seconds since the run was created, and which process wrote it.
+
+    Of a run that branched off the axis begins with the first event that it has from the other run; the
+    seconds between the last of those and its own beginning, in which there was nothing of it, are left out.
+    `inherited` is how much of the axis the other run's events take, `began` when that began, since 1970.
+    """
 
     at: Sequence[float]
+    epochs: Sequence[int] = ()
+    inherited: float = 0.0
+    began: float = 0.0
 
     def of(self, seq: int) -> float:
         """The time of an event; that of the last one for one that is not there."""
         return self.at[min(seq, len(self.at) - 1)]
 
+    def begun(self, turn: int, left: int) -> int:
+        """The event with which a visit began: of its turn, or the one at which its first call left.
+
+        It is the latter where that was in a later process: in between none carried the run on. No call is 0.
+        """
+        return left if left > turn and self.epochs[left] > self.epochs[turn] else turn
+
 
 class Answer(NamedTuple):
-    """What closed a call: the event, its type, and what it has spent."""
+    """What closed a call: the event, its type, what it has spent, what is to be known of it."""
 
     seq: int
     type: str
     spent: Sequence[float]
+    remarks: Sequence[Mapping[str, Any]]
 
 
-def times_of(rows: Sequence[Event], created: float) -> Times:
-    """The times of events."""
-    return Times([0.0, *(round(row.ts - created, 6) for row in rows)])
+def times_of(rows: Sequence[Event], info: RunInfo) -> Times:
+    """The times of the events of a run."""
+    created = info.created
+    older = [row.ts for row in rows if row.ts < created] if info.parent_run else []
+    began = min(older, default=created)
+    inherited = max(older, default=began) - began
+    at = (row.ts - began if older and row.ts < created else row.ts - created + inherited for row in rows)
+    return Times(
+        [0.0, *(round(t, 6) for t in at)], [0, *(row.epoch for row in rows)], round(inherited, 6), began
+    )
 
 
 def answers_of(rows: Iterable[Event]) -> tuple[dict[str, int], dict[str, Answer]]:
@@ -60,7 +85,8 @@ def answers_of(rows: Iterable[Event]) -> tuple[dict[str, int], dict[str, Answer]
         if row.type in (EventType.INTENT, EventType.TIMER, EventType.ASK):
             left.setdefault(row.key, row.seq)
         elif row.type in _ANSWERS:
-            closed[row.key] = Answer(row.seq, str(row.type), (row.body or {}).get("spent", ()))
+            body = row.body or {}
+            closed[row.key] = Answer(row.seq, str(row.type), body.get("spent", ()), body.get("remarks", ()))
     return left, closed
 
 
@@ -110,6 +136,7 @@ def _call(
     gone = left.get(key, 0)
     spent = () if answer is None else answer.spent
     until = times.of(answer.seq) if answer is not None else times.at[-1] if gone else 0.0
+    asked, prompt = prompt_of(command, () if answer is None else answer.remarks)
     return CallRow(
         visit,
         key,
@@ -128,6 +155,8 @@ def _call(
         int(_part(spent, 0)),
         int(_part(spent, 1)),
         _part(spent, 2),
+        asked,
+        NO_VALUE if prompt is None else values.add(prompt),
     )
 
 
@@ -155,6 +184,8 @@ def _arguments(command: Awaited) -> JSON:
             return args
         case CallModel(inputs=inputs, args=args) | RunAgent(inputs=inputs, args=args):
             return {"inputs": inputs, **args}
+        case AgentTurn(inputs=inputs, args=args, turns=turns):
+            return {"inputs": inputs, **args, "turns": len(turns)}
         case Sleep(seconds=seconds):
             return {"seconds": seconds}
         case Compile(reason=reason):
@@ -177,7 +208,7 @@ def _visit(
     end = max([visit.seq, *(call.answered for call in calls), *written])
     outcome = "skipped" if visit.skipped else str(told.outcome) if told is not None else "ok"
     gone = [c.start for c in calls if c.left]
-    turn = times.of(visit.seq)
+    turn = times.of(times.begun(visit.seq, min((c.left for c in calls if c.left), default=0)))
     is_open = outcome in ("open", "stopped")
     until = times.at[-1] if is_open else max([turn, *(c.until for c in calls)])
     detail = visit.skipped or ("" if told is None else told.detail)

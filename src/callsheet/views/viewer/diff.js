@@ -1,19 +1,22 @@
 // This run, A, beside another, B: where they first part, and what follows from that.
 import { useEffect, useState } from "preact/hooks";
-import { VirtualList, counted, html } from "./ui.js";
+import { VirtualList, counted, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
 import { acts, model, pickVisit } from "./state.js";
+
+const NOISES = [0, 0.1, 0.2, 0.5];
+const MOST_TIMES = 20;
 
 export function Diff() {
   const made = model.value;
   const { diff } = made.doc;
-  const [at, setAt] = useState(diff ? diff.first : -1);
+  const [picked, setPicked] = useState(null); // a pair, and the run that it is of
   const [isCone, setCone] = useState(true);
-  useEffect(() => setAt(diff ? diff.first : -1), [diff && diff.other.id]);
   if (!diff && acts.value) return html`<div class="pad"><${Other} /></div>`;
   if (!diff)
     return html`
       <p class="pad quiet">Made without another run: <code>callsheet report ${made.run.id} --diff OTHER</code></p>`;
+  const at = picked && picked.of === diff.other.id ? picked.n : diff.first;
   const cone = diff.pairs
     .map((pair, n) => ({ ...pair, n }))
     .filter((pair) => !isCone || diff.first < 0 || pair.n >= diff.first);
@@ -38,7 +41,7 @@ export function Diff() {
               const rank = pair.n === diff.first ? "first" : pair.follows ? "follows" : "apart";
               return html`<div role="listitem" key=${pair.n} class="pair ${pair.n === at ? "chosen" : ""}">
                 <button aria-pressed=${pair.n === at} onClick=${() => {
-                setAt(pair.n);
+                setPicked({ of: diff.other.id, n: pair.n });
                 if (pair.a) pickVisit(pair.a.visit);
               }}>
           <span class="rank">${rank}</span> <b>${side.label}</b>${" "}
@@ -48,6 +51,7 @@ export function Diff() {
           : html`<p class="pad">They did the same: ${counted(diff.alike, "visit")} of steps.</p>`
       }
       <p class="pad quiet">${counted(diff.alike, "visit")} alike; times do not count${leftOut}</p>
+      <${Times} diff=${diff} />
     </section>
     ${
       shown
@@ -61,6 +65,24 @@ export function Diff() {
         : ""
     }
   </div>`;
+}
+
+// Which steps took longer or shorter, by more than a part of the longer time.
+function Times({ diff }) {
+  const [noise, setNoise] = useState(0.2);
+  const apart = diff.times.filter(([, , a, b]) => Math.abs(a - b) > noise * Math.max(a, b));
+  return html`<section class="times" aria-label="Times">
+    <p class="bar"><b>Times</b>${" "}
+      <label>noise <select value=${String(noise)} onChange=${(event) => setNoise(Number(event.currentTarget.value))}>
+        ${NOISES.map((part) => html`<option key=${part} value=${String(part)}>${part * 100} %</option>`)}
+      </select></label></p>
+    ${apart.slice(0, MOST_TIMES).map(
+      ([step, nth, a, b]) => html`<p key=${`${step}@${nth}`} class="pad"><b>${nth > 1 ? `${step}@${nth}` : step}</b>${" "}
+        ${b > a ? "slower" : "faster"}: A ${duration(a)}, B ${duration(b)}</p>`,
+    )}
+    ${apart.length > MOST_TIMES ? html`<p class="pad quiet">and ${apart.length - MOST_TIMES} more</p>` : ""}
+    ${apart.length ? "" : html`<p class="pad quiet">No step differs by more than that.</p>`}
+  </section>`;
 }
 
 // Which run this one is compared with, where a server has others.

@@ -1,7 +1,8 @@
 // The head of the page: how the run ended in words, where it failed and what likely led to it apart, and what it took.
 import { Dialog, Status, clock, counted, day, download, duration, html, copy } from "./ui.js";
 import { Wrong, useDoing } from "./doing.js";
-import { acts, isHelping, isLive, link, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
+import { unpacked } from "./packed.js";
+import { acts, isHelping, isLive, link, lower, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
 
 const SHAPES = {
   done: "ok",
@@ -107,10 +108,23 @@ function Export() {
       ${item("Copy a link to what is shown", () => copy(location.href.split("#")[0] + link(), () => {}))}
       ${made.doc.lctl.text ? item("LCTL document", () => download(`${id}.lctl.yaml`, made.doc.lctl.text)) : ""}
       ${item("Events as JSON lines", () => download(`${id}.events.jsonl`, eventLines(made), "application/x-ndjson"))}
+      ${item("Spans as OTLP", () => save(made, "packed", "otlp.jsonl", "application/x-ndjson"))}
+      ${item("Provenance as PROV-JSON", () => save(made, "prov", "prov.json", "application/json"))}
       ${acts.value ? html`<a href=${acts.value.report} download=${`${id}.html`}>Report, one HTML file</a>` : ""}
       ${item("All data as JSON", () => download(`${id}.report.json`, JSON.stringify(made.doc), "application/json"))}
     </div>
   </details>`;
+}
+
+// Spans or provenance as a file; where the page has none, the tab OTel says which command gives them.
+async function save(made, part, name, type) {
+  try {
+    const told = acts.value ? await acts.value.spans() : made.doc.otel;
+    if (told[part]) return download(`${made.run.id}.${name}`, await unpacked(told[part]), type);
+  } catch {
+    // the tab tells what is wrong
+  }
+  lower.value = "otel";
 }
 
 function eventLines(made) {

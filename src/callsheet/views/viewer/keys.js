@@ -27,7 +27,11 @@ TABS.forEach((name, n) => (MOVES[String(n + 1)] = () => (tab.value = name)));
 
 export function listen() {
   addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || !model.value || isHelping.value) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || !model.value) return;
+    if (isHelping.value) {
+      if (event.key === "Escape") isHelping.value = false; // also where it has not been drawn yet
+      return;
+    }
     const { tagName, type } = event.target;
     if (
       tagName === "TEXTAREA" ||

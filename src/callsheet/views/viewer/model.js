@@ -39,7 +39,7 @@ export class Model {
     this.findings = rows(doc.findings);
     this.hops = rows(doc.hops);
     this.last = this.events.length ? this.events[this.events.length - 1].seq : 0;
-    this.duration = Math.max(this.run.seconds, 0.001);
+    this.duration = Math.max(this.run.inherited + this.run.seconds, 0.001);
     this.visitsOf = this.plans.map((plan) => plan.steps.map(() => []));
     for (const visit of this.visits) this.visitsOf[visit.plan][visit.step].push(visit);
     this.factOf = new Map(this.facts.map((fact) => [fact.id, fact]));
@@ -131,6 +131,12 @@ export class Model {
   timeAt(seq) {
     const event = this.events[Math.min(seq, this.events.length) - 1];
     return event ? event.t : 0;
+  }
+
+  // A moment of the axis as a time of day, in seconds since 1970. What a fork has from its parent was earlier.
+  clockAt(t) {
+    const { began, created, inherited } = this.run;
+    return inherited && t <= inherited ? began + t : created + t - inherited;
   }
 
   // ------------------------------------------------------------ values

@@ -33,12 +33,13 @@ function Deeds({ at, label }) {
   const go = (deed, body) =>
     act(async () => {
       const refused = await acts.value[deed](body);
-      setEffects(refused ? { list: refused, go: () => go(deed, { ...body, effects: true }) } : null);
+      setEffects(refused ? { label, at: body.at, list: refused, go: () => go(deed, { ...body, effects: true }) } : null);
     });
   const fork = (event) => {
     event.preventDefault();
     go("fork", { at, variables: name ? { [name]: typed(value) } : {} });
   };
+  const isOfThis = effects && effects.label === label && (effects.at === undefined || effects.at === at);
   const names = made.variablesAt(at).map((write) => write.name);
   return html`<div class="deeds">
     <p><button class="plain" disabled=${isBusy}
@@ -53,7 +54,7 @@ function Deeds({ at, label }) {
         onInput=${into(setValue)} /></label>` : ""}
       <button class="plain" disabled=${isBusy}>Fork</button>
     </form>
-    ${effects ? html`<div class="notice"><p>This may change something outside:</p>
+    ${isOfThis ? html`<div class="notice"><p>This may change something outside:</p>
       <ul>${effects.list.map(
         (each, n) => html`<li key=${n}><b>${each.step}</b> @${each.tool} <span class="quiet">${each.effect}</span></li>`,
       )}</ul>

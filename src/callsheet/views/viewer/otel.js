@@ -1,6 +1,7 @@
 // The spans of the run: the very OTLP that `callsheet trace export` sends, without arguments and results.
 import { useEffect, useState } from "preact/hooks";
 import { CopyButton, Source, bytes, counted, download, html } from "./ui.js";
+import { unpacked } from "./packed.js";
 import { acts, model } from "./state.js";
 
 const SIGNALS = { resourceSpans: "spans", resourceLogs: "log records", resourceMetrics: "metrics" };
@@ -59,10 +60,4 @@ export function Otel() {
     </div>
     <${Source} label="The request" text=${text} />
   </div>`;
-}
-
-async function unpacked(packed) {
-  const data = Uint8Array.from(atob(packed), (char) => char.charCodeAt(0));
-  const stream = new Blob([data]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(stream).text();
 }

@@ -1,9 +1,9 @@
 // The step that is looked at: what went in, what came out, its calls, who used what it gave.
 import { useState } from "preact/hooks";
-import { Confidence, Status, Tabs, VirtualList, counted, argument, duration, html } from "./ui.js";
+import { Confidence, CopyButton, Status, Tabs, VirtualList, counted, argument, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
 import { Onwards } from "./onwards.js";
-import { origin } from "./model.js";
+import { origin, plain } from "./model.js";
 import {
   goTo,
   lower,
@@ -202,6 +202,7 @@ function Calls({ visit }) {
     <${Tabs} id="call" label="The call" current=${tab} onPick=${setTab} tabs=${[
       ["args", "Args"],
       ["result", "Result"],
+      ...(call.asked || call.model ? [["prompt", "Prompt"]] : []),
       ["usage", "Usage"],
       ["raw", "Raw"],
     ]} />
@@ -209,6 +210,7 @@ function Calls({ visit }) {
       ${tab === "args" ? (call.args >= 0 ? html`<${ValueBox} value=${call.args} label=${call.tool} />` : html`
         <p class="quiet">none</p>`) : ""}
       ${tab === "result" ? html`<${Result} call=${call} answer=${answer} />` : ""}
+      ${tab === "prompt" ? html`<${Prompt} call=${call} />` : ""}
       ${tab === "usage" ? html`<${Usage} call=${call} />` : ""}
       ${tab === "raw" ? html`<${Raw} left=${left} answer=${answer} />` : ""}
     </div>
@@ -222,6 +224,23 @@ function Result({ call, answer }) {
   return answer.more >= 0
     ? html`<${ValueBox} value=${answer.more} label=${`event ${answer.seq}, ${answer.type}`} />`
     : html`<p class="quiet">nothing</p>`;
+}
+
+// What a model was asked: its messages as text, made once more of what the journal has.
+function Prompt({ call }) {
+  const made = model.value;
+  const named = call.asked ? html`<code>${call.asked}</code>` : "a prompt of its own";
+  if (call.prompt < 0)
+    return html`<p class="quiet">It was asked with ${named}. Its text is not told: the rules of an agent, and prompts
+      of other versions or models of your own, are not in the journal. What went into it stands under Args.</p>`;
+  const messages = made.parsed(call.prompt);
+  if (!messages) return html`<${ValueBox} value=${call.prompt} label=${call.asked} />`;
+  return html`<div class="prompt"><p class="quiet">${named}, with what the journal has of its inputs</p>
+    ${messages.map(
+      ({ role, content }, n) => html`<div key=${n} class="value">
+        <div class="value-head"><span class="quiet">${role}</span><${CopyButton} text=${content} /></div>
+        <pre>${plain(content)}</pre></div>`,
+    )}</div>`;
 }
 
 function Usage({ call }) {

@@ -27,7 +27,7 @@ export function Scrubber() {
         onInput=${(event) => goTo(Number(event.currentTarget.value))} />
     </div>
     <output class="now"><b>event ${seq.value}</b>/${made.last} <code>${at ? at.type : ""} ${at ? at.key : ""}</code>
-      <span class="quiet">${at ? `+${duration(at.t)} · ${clock(made.run.created + at.t)}` : ""}</span></output>
+      <span class="quiet">${at ? `+${duration(at.t)} · ${clock(made.clockAt(at.t))}` : ""}</span></output>
   </section>`;
 }
 

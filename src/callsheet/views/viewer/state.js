@@ -88,8 +88,10 @@ function start(made) {
 // ---------------------------------------------------------------- the address
 
 let isReading = false;
+let known = ""; // the address as it was last read or written
 
 export function read() {
+  known = location.hash;
   const made = model.value;
   if (!made) return;
   const said = new URLSearchParams(location.hash.slice(1));
@@ -141,7 +143,10 @@ export function keepAddress() {
     if (isReading) return;
     clearTimeout(timer);
     timer = setTimeout(() => {
-      if (model.value && location.hash !== link()) history.replaceState(null, "", link());
+      // an address that was changed meanwhile is about to be read, and stays
+      if (!model.value || location.hash !== known || location.hash === link()) return;
+      history.replaceState(null, "", link());
+      known = location.hash;
     }, 120);
   });
 }

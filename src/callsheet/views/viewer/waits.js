@@ -9,7 +9,7 @@ export function Waits() {
   const made = model.value;
   const { asks, doubts } = made.doc;
   return html`<div class="waits pad">
-    ${asks.map((ask) => html`<${Asked} key=${ask.key} ask=${ask} />`)}
+    ${asks.map((ask) => html`<${Asked} key=${`${ask.key} ${ask.digest}`} ask=${ask} />`)}
     ${doubts.map((call) => html`<${Doubt} key=${call.key} call=${call} />`)}
     ${asks.length + doubts.length ? "" : html`<p class="quiet">The run waits for nobody.</p>`}
   </div>`;

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +24,7 @@ class Whereabouts:
     address: str
     namespace: str
     queue: str
-    blobs: Path | None
+    blobs: str
 
     @property
     def are_given(self) -> bool:
@@ -34,9 +33,12 @@ class Whereabouts:
 
     def over(self, settings: TemporalSettings) -> TemporalSettings:
         """The settings with what was said in their place."""
-        said = {"address": self.address, "namespace": self.namespace, "queue": self.queue}
-        if self.blobs is not None:
-            said["blobs"] = str(self.blobs)
+        said = {
+            "address": self.address,
+            "namespace": self.namespace,
+            "queue": self.queue,
+            "blobs": self.blobs,
+        }
         return replace(settings, **{name: value for name, value in said.items() if value})
 
 
@@ -46,9 +48,10 @@ _PLACES: dict[str, options.Decorator] = {
     "queue": click.option("--queue", default="", metavar="NAME", help="The task queue of the workers."),
     "blobs": click.option(
         "--blobs",
-        type=click.Path(path_type=Path),
-        metavar="FOLDER",
-        help="Where values of more than 64 KiB lie; all workers and clients need it.",
+        default="",
+        metavar="PLACE",
+        help="Where values of more than 64 KiB lie, for all workers and clients: a folder, "
+        "s3://BUCKET/PREFIX or postgresql://…; default: $CALLSHEET_STORE, else a folder beside the journal.",
     ),
 }
 whereabouts = options.folded("whereabouts", Whereabouts, **_PLACES)

@@ -1,10 +1,11 @@
-"""Runs that branch off from others: run again from a step, or forked with something edited."""
+"""Runs that branch off from others (run again from a step, or forked with something edited); runs deleted."""
 
 from __future__ import annotations
 
 from starlette.responses import Response
 
 from callsheet.apps.hosting import ForkOrder, RerunOrder
+from callsheet.apps.hosting.deleting import delete_run
 from callsheet.apps.http import bodies, shapes
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page
 from callsheet.apps.http.pages.runs import accepted, terms_of
@@ -49,7 +50,23 @@ async def fork(asked: Asked[bodies.ForkBody, Nothing]) -> Response:
     return accepted(state, await state.host.fork(run_id, order))
 
 
+async def delete(asked: Asked[Nothing, Nothing]) -> Response:
+    """Delete a run that has ended, with all that the journal knows of it."""
+    host, run_id = asked.state.host, asked.path["run_id"]
+    await host.beside(lambda: delete_run(host.journal, host.info(run_id)))
+    return Response(None, 204)
+
+
 PAGES = (
+    Page(
+        method="DELETE",
+        path="/v1/runs/{run_id}",
+        summary="Delete a run",
+        tag="runs",
+        answer=delete,
+        answers=(Answer(204, "It is gone.", None, ""),),
+        problems=(404, 409, 503),
+    ),
     Page(
         method="POST",
         path="/v1/runs/{run_id}/rerun",

@@ -10,9 +10,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from callsheet.api.dryrun import dry_run_of
 from callsheet.api.policies import load_policy
-from callsheet.api.reach import facts_of, parameters_of
+from callsheet.api.reach import parameters_of
 from callsheet.apps.http import bodies, shapes
 from callsheet.apps.http.page import Answer, Asked, Nothing, Page, answered
 from callsheet.apps.http.pages.plans import read_text, text_for
@@ -21,14 +20,14 @@ from callsheet.apps.http.state import State
 from callsheet.apps.operations import schemas
 from callsheet.apps.operations.checking import check_text
 from callsheet.apps.operations.compiling import compile_text
+from callsheet.apps.operations.foretelling import Supposed, foretell
 from callsheet.apps.operations.formatting import Formatted, convert_text, format_text
-from callsheet.apps.operations.library import bound
 from callsheet.apps.operations.parsing import parse_text
 from callsheet.apps.operations.picturing import Shape, draw
 from callsheet.apps.operations.proving import Proved, prove_text
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.shelf import Shelf
-from callsheet.diagnostics import CallsheetError, Severity, to_json
+from callsheet.diagnostics import to_json
 from callsheet.frontends.spelling import Syntax
 from callsheet.policy.model import Policy
 from callsheet.views.labels import labels_json
@@ -138,34 +137,17 @@ async def dry_run(asked: Asked[bodies.DryRunBody, Nothing]) -> Response:
     """Say what a plan would do, and do nothing of it."""
     state, body = asked.state, asked.body
     text = await text_for(state, body, body.inputs)
-    plan = text.require()
+    text.require()
     shelf = await _shelf(state, text, asks_servers=body.servers)
-    own = state.host.house.policy
-    policy = own or (None if body.policy is None else load_policy(body.policy))
-
-    def told() -> dict[str, Any]:
-        inputs = bound(text, dict(body.inputs), ())
-        checked = check_text(text, shelf, inputs)
-        if not checked.ok:
-            raise CallsheetError(checked.diagnostics, text.source)
-        warnings = tuple(d for d in checked.diagnostics if d.severity is Severity.WARNING)
-        facts = facts_of(plan, shelf.local, agents=shelf.setup.agents)
-        asks = (*shelf.setup.settings.approve, *body.approve)
-        made = dry_run_of(plan, facts, inputs, body.assume, asks, body.price)
-        ok = True
-        if policy is not None:
-            proved = prove_text(text, policy, shelf, inputs, approved=body.approved)
-            ok, warnings = proved.ok, (*warnings, *proved.diagnostics)
-            if proved.proof is not None:
-                made = made.under(proved.proof)
-        return {
-            "ok": ok,
-            "plan": text.source.name,
-            **made.to_json(),
-            "diagnostics": to_json(warnings, text.source),
-        }
-
-    return answered(await state.host.beside(told))
+    supposed = Supposed(
+        inputs=body.inputs,
+        assume=body.assume,
+        price=body.price,
+        approve=body.approve,
+        policy=state.host.house.policy or (None if body.policy is None else load_policy(body.policy)),
+        approved=body.approved,
+    )
+    return answered(await state.host.beside(lambda: foretell(text, shelf, supposed).to_json()))
 
 
 def _page(path: str, summary: str, answer: Any, body: Any, schema: Any, *problems: int) -> Page:
@@ -189,5 +171,5 @@ PAGES = (
     _page("/v1/verify", "Prove a plan", verify, bodies.VerifyBody, schemas.PROVED),
     _page("/v1/explain-policy", "Explain a policy", explain_policy, bodies.VerifyBody, shapes.EXPLAINED),
     _page("/v1/compile", "Make a plan for a goal", compile_goal, bodies.CompileBody, schemas.COMPILED, 503),
-    _page("/v1/dry-run", "Say what a plan would do", dry_run, bodies.DryRunBody, shapes.DRY_RUN, 404, 409),
+    _page("/v1/dry-run", "Say what a plan would do", dry_run, bodies.DryRunBody, schemas.FORETOLD, 404, 409),
 )

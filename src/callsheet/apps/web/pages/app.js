@@ -1,6 +1,6 @@
 // The web viewer: sign-in, the way from page to page, keys.
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { Dialog, html } from "../../viewer/ui.js";
 import { listen as listenForRun } from "../../viewer/keys.js";
 import { keepAddress, keepTheme, model, nextTheme, theme } from "../../viewer/state.js";
@@ -33,7 +33,7 @@ const KEYS = [
 function App() {
   const { page, id, other } = route.value;
   const [isHelping, setHelping] = useState(false);
-  useEffect(() => listen(() => setHelping(true)), []);
+  useLayoutEffect(() => listen(setHelping), []); // before anybody can press a key on what is drawn
   if (isSignedIn.value === null) return html`<main class="nothing"><p role="status">One moment …</p></main>`;
   if (!isSignedIn.value) return html`<${SignIn} />`;
   return html`<div class="page is-${page}">
@@ -111,7 +111,8 @@ function listen(onHelp) {
     const hasRun = model.value !== null; // then most keys are its own
     if (places[event.key] && !(hasRun && event.key !== "r")) go(places[event.key]);
     else if (hasRun) return;
-    else if (event.key === "?") onHelp();
+    else if (event.key === "?") onHelp(true);
+    else if (event.key === "Escape") onHelp(false); // it has not been drawn yet
     else if (event.key === "t") nextTheme();
     else if (event.key === "/") document.getElementById("filter")?.focus();
     else if (event.key === "j" || event.key === "k") move(event.key === "j" ? 1 : -1);

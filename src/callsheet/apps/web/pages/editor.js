@@ -62,12 +62,13 @@ export function Editor({ id }) {
     });
   const onKeyDown = (event) => {
     if (!(event.ctrlKey || event.metaKey)) return;
-    if (event.key === "Enter") run();
+    if (event.key === "Enter") isBusy || !text.trim() || run();
     else if (event.key === "s") document.getElementById("save-id").focus();
     else return;
     event.preventDefault();
   };
-  const repair = (fix) => setText(fixed(text, fix));
+  // a finding of the text as it was before has its place there
+  const repair = (fix) => (refusal.length || (checked && checked.of === text)) && setText(fixed(text, fix));
   const found = refusal.length ? refusal : checked ? checked.diagnostics : [];
   const unset = found.filter((each) => each.code === "CHK001").map((each) => /\$(\w+)/.exec(each.message)?.[1]);
   return html`<main class="sheet editor" onKeyDown=${onKeyDown}>
@@ -116,15 +117,19 @@ const told = (answer, name) => (answer && answer.name === name ? answer.data : n
 // The text of a plan of the library, when the page of that plan is opened.
 function useStored(id, act) {
   useEffect(() => {
-    if (!id) return;
+    if (!id) return undefined;
+    let isGone = false; // another plan has been opened
     act(async () => {
       const stored = await ask(`/v1/plans/${encodeURIComponent(id)}`);
       const defaults = stored.params.map((param) => [
         param.name,
         param.default === undefined || param.default === null ? "" : JSON.stringify(param.default),
       ]);
-      draft.value = { text: stored.text, inputs: Object.fromEntries(defaults) };
+      if (!isGone) draft.value = { text: stored.text, inputs: Object.fromEntries(defaults) };
     });
+    return () => {
+      isGone = true;
+    };
   }, [id]);
 }
 

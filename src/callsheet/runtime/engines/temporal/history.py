@@ -25,11 +25,12 @@ from temporalio.worker import (
 )
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.runtime.engines.temporal.claims import BlobLost, ClaimCheck
+from callsheet.runtime.engines.temporal.claims import ClaimCheck
 from callsheet.runtime.engines.temporal.flow import PlanRun
 from callsheet.runtime.engines.temporal.happenings import Row
 from callsheet.runtime.engines.temporal.orders import Order
 from callsheet.runtime.engines.temporal.payloads import OrderedJson
+from callsheet.store.blobs import BlobMissing
 
 
 class Told:
@@ -79,7 +80,7 @@ async def told_by(history: WorkflowHistory, converter: DataConverter, claims: Cl
     run = witness.seen[-1]
     try:
         before = [OrderedJson().from_payload(Payload(data=await claims.fetch(name))) for name in run.past]
-    except (BlobLost, OSError) as error:
+    except (BlobMissing, OSError) as error:
         raise _unreadable(history, error) from error
     return Told(run.order, tuple(chain(*before, run.happened)))
 

@@ -14,9 +14,10 @@ from temporalio.envconfig import ClientConfig
 from temporalio.service import RPCError
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.runtime.engines.temporal.claims import ClaimCheck, FileBlobs
+from callsheet.runtime.engines.temporal.claims import ClaimCheck
 from callsheet.runtime.engines.temporal.payloads import conversion
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
+from callsheet.store.shared.opening import open_blobs
 
 _DEFAULT = "localhost:7233"
 _MESSAGE = re.compile(r'message: "([^"]*)"')
@@ -31,7 +32,11 @@ class Reached(NamedTuple):
 
 
 async def reach(settings: TemporalSettings) -> Reached:
-    """Connect to the server. Raises CallsheetError: TMP002 where none answers, TMP003 for a configuration."""
+    """Connect to the server.
+
+    Raises CallsheetError: TMP002 where none answers, TMP003 for a configuration, CFG230 and CFG231 for the
+    place of large values.
+    """
     try:
         config = ClientConfig.load_client_connect_config(settings.profile or None)
     except (RuntimeError, ValueError, TypeError, OSError) as error:
@@ -44,7 +49,7 @@ async def reach(settings: TemporalSettings) -> Reached:
     config["target_host"] = address
     if settings.namespace:
         config["namespace"] = settings.namespace
-    claims = ClaimCheck(FileBlobs(settings.folder))
+    claims = ClaimCheck(open_blobs(settings.place))
     try:
         client = await Client.connect(**config, data_converter=conversion(claims))
     except (RuntimeError, RPCError, ValueError) as error:

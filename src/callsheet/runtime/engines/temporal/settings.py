@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
+from callsheet.store.shared.address import shared_address, without_password
+
 NAME = "temporal"
 """The name of this engine."""
 _LEAST_HEARTBEAT = 1.0
@@ -18,9 +20,10 @@ class TemporalSettings:
 
     What is empty of `address`, `namespace` and `profile` is as Temporal's own configuration says
     (`TEMPORAL_ADDRESS` and the like, `temporal.toml`), where keys and certificates stand as well. `queue` is
-    the task queue of plans; those of tools and models begin with it. `blobs` is the folder of large values,
-    which all workers and clients reach. A worker that has not been heard of for `heartbeat` seconds is taken
-    for dead. It holds no secret, so it may stand in a journal. Raises ValueError for what cannot be.
+    the task queue of plans; those of tools and models begin with it. `blobs` is the place of large values,
+    which all workers and clients reach: a folder, `s3://BUCKET/PREFIX`, `postgresql://…`; by default the
+    shared store, else a folder beside the journal. A worker that has not been heard of for `heartbeat`
+    seconds is taken for dead. Raises ValueError for what cannot be.
     """
 
     address: str = ""
@@ -37,17 +40,24 @@ class TemporalSettings:
             raise ValueError("heartbeat must be at least 1 second")
 
     @property
-    def folder(self) -> Path:
-        """The folder of large values, by default beside the user's journal."""
+    def place(self) -> str:
+        """Where large values lie. Raises CallsheetError (CFG230) for a wrong address of the shared store."""
+        if "://" in self.blobs:
+            return self.blobs
         if self.blobs:
-            return Path(self.blobs).expanduser().absolute()
+            return str(Path(self.blobs).expanduser().absolute())
         from callsheet.store.place import default_journal_path  # noqa: PLC0415 - only where none is named
 
-        return default_journal_path().absolute().parent / "temporal-blobs"
+        return shared_address() or str(default_journal_path().absolute().parent / "temporal-blobs")
 
     def to_note(self) -> dict[str, Any]:
-        """The settings as JSON data, for the journal of a run."""
-        return {"name": NAME, **asdict(self), "blobs": str(self.folder)}
+        """The settings as JSON data, for the journal of a run.
+
+        A password is left out, and the address of the shared store, which is the environment's.
+        """
+        of_environment = not self.blobs and shared_address() is not None
+        place = "" if of_environment else without_password(self.place)
+        return {"name": NAME, **asdict(self), "blobs": place}
 
     @classmethod
     def from_note(cls, note: Mapping[str, Any]) -> Self:

@@ -1,0 +1,215 @@
+"""callsheet beside its peers: the goals, our column measured on the spot by a harness, and what is met.
+
+python -m benchmarks.peers --harness FOLDER [--only W1,W2] [--peers ltpmcp] [--rounds 5] [--budget 560]
+python -m benchmarks.peers              the table of the run that is kept in peers.json
+
+The harness runs plan runtimes and hand-written floors interleaved; it is not part of this repository. It is
+copied, our adapter (`peer_callsheet.py`) put among its own, and what it measured held against the goals.
+With --keep the run is written to peers.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+KEPT = HERE / "peers.json"
+US = "callsheet"
+_OF_PROCESSOR = frozenset({"W1", "W2", "W3", "W6", "W7"})
+"""The families that are measured in seconds of the processor; the others are in seconds of the wall."""
+
+
+class Cell(NamedTuple):
+    """What one peer took for one case, in seconds and bytes."""
+
+    case: str
+    peer: str
+    variant: str
+    cpu: float
+    wall: float
+    written: float
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that count for this case."""
+        return self.cpu if self.case[:2] in _OF_PROCESSOR else self.wall
+
+
+class Goal(NamedTuple):
+    """What a case must reach: at most `most` in this unit, our `variant` beside the `floor`.
+
+    The unit is `floor` for times the floor, `us` for microseconds a step, `bound` for times the least
+    time that is possible, `bytes` for times the bytes of the results.
+    """
+
+    cases: str
+    unit: str
+    most: float
+    floor: str = ""
+    variant: str = ""
+
+
+GOALS = (
+    Goal("W1/chain/", "floor", 4, "interp"),
+    Goal("W2/fanout/", "floor", 1, "asyncio"),
+    Goal("W3/foreach/", "us", 3, "asyncio"),
+    Goal("W4/virtual/seed=11/limit=inf", "bound", 1.0005),
+    Goal("W4/virtual/seed=12/limit=inf", "bound", 1.0005),
+    Goal("W4/virtual/seed=13/limit=inf", "bound", 1.0005),
+    Goal("W4/virtual/seed=11/limit=8", "bound", 1.02),
+    Goal("W4/virtual/seed=12/limit=8", "bound", 1.02),
+    Goal("W4/virtual/seed=13/limit=8", "bound", 1.02),
+    Goal("W4/virtual/seed=11/limit=3", "bound", 1.06),
+    Goal("W4/virtual/seed=12/limit=3", "bound", 1.06),
+    Goal("W4/virtual/seed=13/limit=3", "bound", 1.06),
+    Goal("W4/dag/", "bound", 1.12, "interp"),
+    Goal("W5/durable/small/", "floor", 2, "sqlite-wal", "process"),
+    Goal("W5/durable/small/", "floor", 1.2, "fdatasync", "power"),
+    Goal("W5/durable/10KB/", "bytes", 1.5, "sqlite-wal", "process"),
+    Goal("W5/durable/1MB/", "bytes", 1.1, "sqlite-wal", "process"),
+    Goal("W6/parse/", "us", 15, "re"),
+    Goal("W6/validate/", "us", 12, "re"),
+    Goal("W6/verify/", "us", 25, "re"),
+    Goal("W6/mermaid/", "us", 2, "re"),
+)
+
+
+def measured(harness: Path, options: list[str]) -> dict[str, Any]:
+    """A run of the harness with our adapter, as it writes it. Raises RuntimeError where it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy, out = Path(folder) / "harness", Path(folder) / "results.json"
+        shutil.copytree(harness, copy)
+        text = (HERE / "peer_callsheet.py").read_text().replace('"../main"', json.dumps(str(HERE.parent)))
+        copy.chmod(0o755)
+        (copy / "adapters").chmod(0o755)
+        (copy / "adapters" / "peer_callsheet.py").write_text(text)
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        done = subprocess.run(
+            [sys.executable, str(copy / "run.py"), "--out", str(out), *options], check=False, env=env
+        )
+        if done.returncode or not out.exists():
+            raise RuntimeError("the harness gave no results; what it said stands above")
+        return json.loads(out.read_text())
+
+
+def kept_form(results: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of a run: the machine, the cases, and a line for each cell that was measured."""
+    cells = [
+        [c["case"], c["peer"], c["variant"], s["cpu_min_s"], s["wall_min_s"], s.get("bytes_written", 0)]
+        for c in results["cells"]
+        if (s := c.get("summary"))
+    ]
+    run = results["runs"][-1]
+    return {
+        "machine": {
+            "python": results["python"],
+            "cores": results["cores"],
+            "processor": _processor(),
+            "load": [round(run["load_before"][0], 1), round(run["load_after"][0], 1)],
+            "rounds": run["rounds_done"],
+            "when": run["when"],
+        },
+        "peers": {p["name"]: p["versions"] for p in results["peers"]},
+        "cases": {c["name"]: {k: c[k] for k in ("n", "bound_s", "size") if k in c} for c in results["cases"]},
+        "cells": [[*cell[:3], *(float(f"{number:.4g}") for number in cell[3:])] for cell in cells],
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    return next((line.split(": ", 1)[1] for line in lines if line.startswith("model name")), "unknown")
+
+
+def rows(run: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """The table, a row for each case that has a goal and that we were measured on."""
+    cells = [Cell(*cell) for cell in run["cells"]]
+    floors = {"floor"}
+    for goal in GOALS:
+        for name, case in run["cases"].items():
+            if not name.startswith(goal.cases):
+                continue
+            here = [cell for cell in cells if cell.case == name]
+            ours = next((c for c in here if c.peer == US and c.variant == goal.variant), None)
+            floor = next((c for c in here if c.peer in floors and c.variant == goal.floor), None)
+            peers = [c for c in here if c.peer != US and c.peer not in floors]
+            best = min(peers, key=lambda cell: cell.seconds, default=None)
+            if ours is None:
+                continue
+            figure = _figure(goal, case, ours, floor)
+            yield (
+                f"{name} {goal.variant}".strip(),
+                _shown(ours, case["n"]),
+                "-" if floor is None else f"{_shown(floor, case['n'])} {floor.variant}",
+                "-" if best is None else f"{_shown(best, case['n'])} {best.peer}",
+                "-" if figure is None else f"{figure:.3g} {_UNITS[goal.unit]}",
+                f"{goal.most:g}",
+                "-" if figure is None else "met" if figure <= goal.most else "missed",
+            )
+
+
+_UNITS = {"floor": "x floor", "us": "us a step", "bound": "x bound", "bytes": "x bytes"}
+
+
+def _figure(goal: Goal, case: dict[str, Any], ours: Cell, floor: Cell | None) -> float | None:
+    if goal.unit == "us":
+        return ours.seconds / case["n"] * 1e6
+    if goal.unit == "bound":
+        return ours.seconds / case["bound_s"]
+    if goal.unit == "bytes":
+        return ours.written / (case["n"] * case["size"])
+    return None if floor is None else ours.seconds / floor.seconds
+
+
+def _shown(cell: Cell, steps: int) -> str:
+    """Seconds a step; of a makespan those of the run."""
+    if cell.case.startswith("W4"):
+        return f"{cell.seconds * 1e3:.1f} ms"
+    return f"{cell.seconds / max(1, steps) * 1e6:.3g} us"
+
+
+def show(run: dict[str, Any]) -> None:
+    """Print the table and the machine it is of."""
+    machine = run["machine"]
+    print(", ".join(f"{name} {value}" for name, value in machine.items()))
+    table = [("case", "callsheet", "floor", "best peer", "figure", "must", ""), *rows(run)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    for row in table:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def main() -> int:
+    """Measure or read, and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--harness", type=Path, help="the folder of the harness")
+    parser.add_argument("--results", type=Path, help="a run that the harness has written with --out")
+    parser.add_argument("--keep", action="store_true", help="write the run to peers.json")
+    given, options = parser.parse_known_args()
+    if given.harness is not None:
+        run = kept_form(measured(given.harness, options))
+    elif given.results is not None:
+        run = kept_form(json.loads(given.results.read_text()))
+    else:
+        run = json.loads(KEPT.read_text())
+    if given.keep:
+        KEPT.write_text(json.dumps(run, separators=(",", ":")).replace('],["', '],\n["') + "\n")
+    show(run)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

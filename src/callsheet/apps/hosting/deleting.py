@@ -1,0 +1,40 @@
+"""A run that has ended deleted: its events, the values that it alone used, its labels.
+
+In: a journal and a run. Out: nothing; or CallsheetError (API030) for a run that is still needed.
+"""
+
+from __future__ import annotations
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.store import Journal, retention
+from callsheet.store.leftovers import let_go
+from callsheet.store.owned import is_owned
+from callsheet.store.place import place_of
+from callsheet.store.reader import RunInfo
+
+
+def delete_run(journal: Journal, run: RunInfo) -> None:
+    """Delete a run for good, as `callsheet runs prune` lets go of old ones.
+
+    Raises CallsheetError: API030 for a run that has not ended, or whose events another run goes by; JRN017
+    where the journal cannot be written.
+    """
+    why = _needed(journal, run)
+    if why:
+        way_out = "end it first (cancel), then delete it" if not run.status.is_final else None
+        raise CallsheetError.single("API030", f"run {run.run_id} cannot be deleted: {why}", help=way_out)
+    gone = retention.prune(journal.parts, retention.Due((), (run,))).runs
+    if not gone:
+        raise CallsheetError.single(
+            "API030", f"run {run.run_id} cannot be deleted: a process has taken it up meanwhile"
+        )
+    let_go(journal.path, {info.run_id for info in journal.runs()}, dry_run=False)
+
+
+def _needed(journal: Journal, run: RunInfo) -> str:
+    if not run.status.is_final:
+        return f"it has not ended ({run.status})"
+    if is_owned(place_of(journal.path), run.run_id):
+        return "a process carries it on"
+    leaning = [child.run_id for child in journal.children(run.run_id) if child.forked_at is None]
+    return f"run {leaning[0]} goes by its events" if leaning else ""

@@ -1,0 +1,65 @@
+"""What a host has left when its process ended: runs that nobody carries, and those that wait for people.
+
+In: a journal, and the name that its hosts put into their runs. Out: ids, the oldest first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.runtime.answers import PendingAsk
+from callsheet.runtime.inbox import asks_of
+from callsheet.store import Journal, RunStatus
+from callsheet.store.owned import is_owned
+from callsheet.store.place import place_of
+from callsheet.store.reader import RunInfo
+
+KEY = "host"
+"""Where the note of a run has the name of the host that started it."""
+_log = logging.getLogger("callsheet.hosting")
+
+
+class Left(NamedTuple):
+    """What a host has left: runs that go on at once, and what others wait for."""
+
+    interrupted: Sequence[str] = ()
+    waiting: Mapping[str, Sequence[PendingAsk]] = {}
+
+
+def left_by(name: str, journal: Journal) -> Left:
+    """What hosts of a name have left in a journal; nothing for no name."""
+    if not name:
+        return Left()
+    place = place_of(journal.path)
+    interrupted = [
+        info.run_id
+        for info in journal.runs(status=RunStatus.RUNNING)
+        if not is_owned(place, info.run_id) and _is_of(name, journal, info)
+    ]
+    waiting = {
+        info.run_id: _asks(journal, info)
+        for info in journal.runs(status=RunStatus.WAITING)
+        if _is_of(name, journal, info)
+    }
+    return Left(interrupted[::-1], waiting)
+
+
+def _is_of(name: str, journal: Journal, info: RunInfo) -> bool:
+    try:
+        start = next(iter(journal.events(info.run_id, lenient=True)), None)
+    except CallsheetError as error:
+        _log.warning("run %s cannot be looked at: %s", info.run_id, error)
+        return False
+    launch: dict[str, object] = {} if start is None or start.body is None else start.body.get("launch") or {}
+    return launch.get(KEY) == name
+
+
+def _asks(journal: Journal, info: RunInfo) -> Sequence[PendingAsk]:
+    try:
+        return asks_of(journal, info.run_id)
+    except CallsheetError as error:
+        _log.warning("the inbox of run %s cannot be read: %s", info.run_id, error)
+        return ()

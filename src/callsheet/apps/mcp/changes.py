@@ -1,0 +1,116 @@
+"""What clients are told unasked: that there are other plans or runs, and that one has changed.
+
+In: the library and the journal, looked at now and then while somebody listens: other processes write them,
+too. Out: events of the protocol. A client of 2026-07-28 or later asks for them; an older one that has listed
+the resources is told when the list is another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ResourcesListChanged,
+    ResourceUpdated,
+)
+from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from callsheet.apps.mcp import resources
+from callsheet.apps.mcp.bench import Bench
+from callsheet.diagnostics import CallsheetError
+
+_log = logging.getLogger("callsheet.mcp")
+_PAUSE = 1.0
+"""Seconds between two looks."""
+_MOST_CLIENTS = 1_000
+
+
+class Changes:
+    """Looks for changes of what is on a bench, and tells those who listen."""
+
+    def __init__(self, bench: Bench, pause: float = _PAUSE) -> None:
+        self._bench = bench
+        self._pause = pause
+        self._bus = InMemorySubscriptionBus()
+        self._streams = ListenHandler(self._bus)
+        self._listening = 0
+        self._older: dict[int, ServerSession] = {}
+        self._known: Mapping[str, object] | None = None
+        """What was there at the last look; None while nobody listens."""
+
+    async def listen(
+        self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Answer `subscriptions/listen`: by what changes from now on, until the client goes."""
+        self._listening += 1
+        try:
+            await self._look_first()
+            return await self._streams(context, params)
+        finally:
+            self._listening -= 1
+
+    async def remember(self, session: ServerSession) -> None:
+        """Tell an older client of changes, who lists the resources now; others ask for it themselves."""
+        if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return
+        client = id(session.client_params)
+        self._older.pop(client, None)
+        while len(self._older) >= _MOST_CLIENTS:
+            del self._older[next(iter(self._older))]
+        self._older[client] = session
+        await self._look_first()
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncGenerator[None]:
+        """Look within, as long as somebody listens."""
+        task = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            task.cancel()
+            self._streams.close()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(self._pause)
+            if self._listening or self._older:
+                await self._look()
+            else:
+                self._known = None
+
+    async def _look_first(self) -> None:
+        if self._known is None:
+            await self._look()
+
+    async def _look(self) -> None:
+        try:
+            now = await self._bench.host.beside(lambda: resources.versions(self._bench))
+        except CallsheetError as error:
+            _log.warning("changes cannot be looked for: %s", error)
+            return
+        before, self._known = self._known, now
+        if before is None or now == before:
+            return
+        if now.keys() != before.keys():
+            await self._bus.publish(ResourcesListChanged())
+            await self._tell_older()
+        for uri in now:
+            if uri in before and now[uri] != before[uri]:
+                await self._bus.publish(ResourceUpdated(uri))
+
+    async def _tell_older(self) -> None:
+        for client, session in [*self._older.items()]:
+            try:
+                await session.send_resource_list_changed()
+            except Exception as error:  # it is gone, which is no mistake of anybody
+                _log.debug("a client cannot be told of changes: %s", error)
+                self._older.pop(client, None)

@@ -1,0 +1,101 @@
+"""The course that a plan for a goal is likely to take: which tools, one for each part, in the goal's order.
+
+Pure. In: the parts of a goal with what comes near to each, and what tools say of themselves. Out: legs, or
+none where the words do not tell. It goes by words alone, so it is reason to ask once more and no more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from callsheet.authoring.compiler.focus import speaks_of_all
+from callsheet.authoring.compiler.givers import finds
+from callsheet.frontends.export import Leg
+from callsheet.ir import Call, Plan
+
+_CONDITION = re.compile(
+    r"(?:only\s+)?(?:if|unless|otherwise|when|should|in case|whether|provided)\b"
+    r"|(?:re)?tr(?:y|ying)\b|retry|stop\b|end\b|give up\b|giving up\b|terminate\b|abort\b",
+    re.IGNORECASE,
+)
+"""How a part begins that says when, or what is done about a failure."""
+_SAYS = re.compile(r"(?:answer|respond|reply with|say|tell|report to|let (?:me|us))\b", re.IGNORECASE)
+_UNCLEAR = re.compile(
+    r"(?:how|what|which|who|where|of|to|in|on|at|with|from|for|by|as|the|an?|its|their|his|her|my|both|also)\b",
+    re.IGNORECASE,
+)
+"""How a part begins that belongs to another one, or asks what another one looks up."""
+_FEWEST, _LONGEST = 2, 8
+"""Legs; one part alone may take any number of steps."""
+
+Parts = Sequence[tuple[str, Sequence[str]]]
+"""The parts of a goal, each with the canonical names of what comes near to it, the best first."""
+
+
+def course_of(parts: Parts, lines: Mapping[str, str]) -> tuple[Leg, ...]:
+    """The legs of a goal's course; none where a part is not understood.
+
+    `lines` are what a model is told of each tool. A part that speaks of each of several things takes two legs
+    where it comes near to what finds them and to what is done to each.
+
+    >>> said = {"LIST_TRIPS": "Gives a list of trips", "CANCEL_TRIP": "Cancel a trip"}
+    >>> [(*leg.tools, leg.is_each) for leg in course_of([("Cancel all trips", [*said])], said)]
+    [('LIST_TRIPS', False), ('CANCEL_TRIP', True)]
+    """
+    legs: list[Leg] = []
+    spoken = sum(" " in text for text, _ in parts)
+    for text, names in parts:
+        if _CONDITION.match(text) and (legs or not names):
+            if legs:  # what a condition speaks of may be what the part before looks up
+                legs[-1] = legs[-1]._replace(tools=legs[-1].tools | frozenset(names))
+            continue
+        if not names:
+            if _SAYS.match(text) is None:
+                return ()
+            continue
+        if spoken > 1 and _UNCLEAR.match(text):
+            return ()
+        found = _legs(text, names, lines, is_found=bool(legs))
+        if legs and legs[-1].tools & found[0].tools:  # one call may do for both
+            return ()
+        legs += found
+    return tuple(legs) if _FEWEST <= len(legs) <= _LONGEST else ()
+
+
+def keeps_to(plan: Plan, course: Sequence[Leg]) -> bool:
+    """Whether a plan makes the calls of a course in their order, and no others."""
+    calls = [
+        (step.action.tool, step.foreach is not None) for step in plan.steps if isinstance(step.action, Call)
+    ]
+    return len(calls) == len(course) and all(
+        tool in leg.tools and (is_each or not leg.is_each)
+        for (tool, is_each), leg in zip(calls, course, strict=True)
+    )
+
+
+def told(course: Sequence[Leg]) -> str:
+    """A course in words for a model.
+
+    >>> told((Leg(frozenset({"LIST_TRIPS"})), Leg(frozenset({"CANCEL_TRIP"}), True)))
+    '@list_trips, then @cancel_trip for each $x'
+    """
+    return ", then ".join(
+        " or ".join(f"@{name.lower()}" for name in sorted(leg.tools))
+        + (" for each $x" if leg.is_each else "")
+        for leg in course
+    )
+
+
+def _legs(text: str, names: Sequence[str], lines: Mapping[str, str], *, is_found: bool) -> list[Leg]:
+    """The legs of one part; `is_found` says whether an earlier one may have found what this one speaks of."""
+    if not speaks_of_all(text):
+        return [Leg(frozenset(names))]
+    finders = [name for name in names if finds(name, lines.get(name, ""))]
+    doers = [name for name in names if name not in finders]
+    if not doers:
+        return [Leg(frozenset(finders))]
+    each = Leg(frozenset(doers), is_each=True)
+    if is_found or not finders:
+        return [each if is_found else Leg(frozenset(names))]
+    return [Leg(frozenset(finders)), each] if names[0] in doers else [Leg(frozenset(finders))]

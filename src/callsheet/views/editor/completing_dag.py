@@ -1,0 +1,179 @@
+"""What could be written at a place of a JSON plan: fields, tools, arguments, indexes, references.
+
+In: a document, an offset, what is known. Out: proposals; brackets and texts up to the cursor tell where it
+stands, so that the text need not be JSON yet. In YAML nothing is proposed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from callsheet.diagnostics import Span
+from callsheet.frontends.dag.fields import FAILURE_FIELDS, PLAN_FIELDS, STEP_FIELDS, Field
+from callsheet.frontends.spelling import is_json
+from callsheet.frontends.values.reader import NAME
+from callsheet.ir import canonical_tool_name
+from callsheet.passes.signatures import OPERATIONS
+from callsheet.views.editor import tooltext
+from callsheet.views.editor.context import Context, Where
+from callsheet.views.editor.document import PlanDocument
+from callsheet.views.editor.knowledge import Knowledge
+from callsheet.views.editor.proposing import Proposal, Sort, arguments, option_values
+
+_TOKEN = re.compile(r'"((?:[^"\\\n]|\\.)*)("|$)|[{}\[\]:,]', re.MULTILINE)
+_REFERENCE = re.compile(rf"\$(?:\{{(?:{NAME})?)?\Z")
+_INDEX = re.compile(r'"index"\s*:\s*"?([^",}\s][^",}\n]*)')
+_RESULT = re.compile(rf'"result_variable"\s*:\s*"({NAME})"')
+_VARIABLES = re.compile(r'"variables"\s*:\s*\{([^{}]*)\}')
+_KEY = re.compile(rf'"({NAME})"\s*:')
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An open bracket; of an object its fields so far and the one that is being written."""
+
+    mark: str
+    key: str = ""
+    awaits_key: bool = True
+    texts: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def is_key(self) -> bool:
+        """Whether the name of a field may stand here."""
+        return self.mark == "{" and self.awaits_key
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the cursor stands: the open brackets, and the text that is being written there, if it is one."""
+
+    frames: tuple[_Frame, ...]
+    typed: str | None
+
+    def within(self, name: str, depth: int = 1) -> bool:
+        """Whether the bracket so many from the inside is the value of this field."""
+        return len(self.frames) > depth and self.frames[-1 - depth].key == name
+
+
+def dag_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tuple[Proposal, ...]:
+    """What could be written at an offset of a JSON plan.
+
+    >>> from callsheet.views.editor.document import open_document
+    >>> from callsheet.views.editor.knowledge import NOTHING
+    >>> document = open_document('{"steps": [{"index": "1"}, {"index": "2", "depends_on": ["')
+    >>> [p.label for p in dag_proposals(document, len(document.text), NOTHING)]
+    ['1']
+    """
+    text = document.text
+    if not is_json(text):
+        return ()
+    place = _place(text[:offset])
+    if not place.frames:
+        return ()
+    reference = None if place.typed is None else _REFERENCE.search(place.typed)
+    if reference is not None and not place.frames[-1].is_key:
+        span = Span(offset - len(reference[0]), offset)
+        names = dict.fromkeys((*_given(text), *_RESULT.findall(text), *document.inputs))
+        return tuple(Proposal(f"${name}", Sort.VARIABLE, f"${{{name}}}", span) for name in names)
+    start = offset - len(place.typed or "")
+    here = Span(start, offset)
+    found = _keys(place, here, known) if place.frames[-1].is_key else _values(place, here, known, text)
+    return tuple(found)
+
+
+def _given(text: str) -> Iterator[str]:
+    for match in _VARIABLES.finditer(text):
+        yield from _KEY.findall(match[1])
+
+
+def _place(before: str) -> _Place:
+    """Where a text that is cut off ends."""
+    frames: list[_Frame] = []
+    for token in _TOKEN.finditer(before):
+        said = token[0]
+        if said in ("{", "["):
+            frames.append(_Frame(said))
+        elif said in ("}", "]"):
+            del frames[-1:]
+        elif not frames:
+            continue
+        elif said == ":":
+            frames[-1].awaits_key = False
+        elif said == ",":
+            frames[-1].awaits_key, frames[-1].key = True, ""
+        elif said.startswith('"'):
+            if not token[2] and token.end() == len(before):
+                return _Place(tuple(frames), token[1])
+            frame = frames[-1]
+            if frame.is_key:
+                frame.key = token[1]
+                frame.texts.setdefault(token[1], "")
+            else:
+                frame.texts[frame.key] = token[1]
+    return _Place(tuple(frames), None)
+
+
+# ---------------------------------------------------------------- the names of fields
+
+
+def _keys(place: _Place, here: Span, known: Knowledge) -> Iterator[Proposal]:
+    frame, outer = place.frames[-1], place.frames[:-1]
+    if place.within("args"):
+        context = Context(Where.ARGUMENT, here, _tool(outer[-1]), given=tuple(frame.texts))
+        for found in arguments(context, known):
+            name = found.label.removesuffix("=")
+            yield _key(place, name, here, found.detail, found.about)
+        return
+    if place.within("on_fail"):
+        yield from _fields(place, FAILURE_FIELDS, here)
+    elif place.within("steps", 2):
+        yield from _fields(place, STEP_FIELDS, here)
+    elif not outer:
+        yield from _fields(place, PLAN_FIELDS, here)
+
+
+def _tool(step: _Frame) -> str:
+    return canonical_tool_name(step.texts.get("tool") or step.texts.get("name", ""))
+
+
+def _fields(place: _Place, fields: Iterable[Field], here: Span) -> Iterator[Proposal]:
+    for each in fields:
+        if each.name not in place.frames[-1].texts or each.name == place.frames[-1].key:
+            yield _key(place, each.name, here, each.holds, each.meaning)
+
+
+def _key(place: _Place, name: str, here: Span, detail: str, about: str) -> Proposal:
+    insert = name if place.typed is not None else f'"{name}": '
+    return Proposal(name, Sort.ARGUMENT, insert, here, detail, about)
+
+
+# ---------------------------------------------------------------- values
+
+
+def _values(place: _Place, here: Span, known: Knowledge, text: str) -> Iterator[Proposal]:
+    frame = place.frames[-1]
+    if frame.mark == "[" and place.within("depends_on"):
+        own = place.frames[-2].texts.get("index")
+        for index in dict.fromkeys(map(str.strip, _INDEX.findall(text))):
+            if index != own:
+                yield _value(place, index, here, Sort.STEP)
+    elif frame.mark == "{" and frame.key == "tool":
+        for name in sorted({*known.tools, *OPERATIONS}):
+            spec = known.tools.get(name)
+            if spec is None or spec.refusal is None:
+                detail, about = tooltext.summary(name, spec), tooltext.markdown(name, spec)
+                yield _value(place, name.lower(), here, Sort.TOOL, detail, about)
+    elif frame.mark == "{" and place.within("args"):
+        context = Context(Where.VALUE, here, _tool(place.frames[-2]), frame.key)
+        for found in option_values(context, known):
+            if found.label.startswith('"'):
+                yield _value(place, found.label.strip('"'), here, Sort.VALUE)
+            elif place.typed is None:
+                yield found
+
+
+def _value(place: _Place, text: str, here: Span, sort: Sort, detail: str = "", about: str = "") -> Proposal:
+    insert = text if place.typed is not None else f'"{text}"'
+    return Proposal(text, sort, insert, here, detail, about)

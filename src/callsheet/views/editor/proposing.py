@@ -1,0 +1,156 @@
+"""What is proposed alike in all spellings: arguments, values, variables, functions; and what a proposal is.
+
+In: a document, the place of the cursor, what is known. Out: proposals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import cast
+
+from callsheet.diagnostics import Span
+from callsheet.passes.signatures import OPERATIONS
+from callsheet.ports.transforms import arithmetic, query
+from callsheet.views.editor import tooltext
+from callsheet.views.editor.context import Context
+from callsheet.views.editor.document import PlanDocument
+from callsheet.views.editor.kinds import kind_of_result
+from callsheet.views.editor.knowledge import Knowledge
+from callsheet.views.editor.occurrences import Kind, Role, occurrences
+from callsheet.views.editor.words import WORDS
+
+
+class Sort(StrEnum):
+    """What a proposal is."""
+
+    TOOL = "tool"
+    ARGUMENT = "argument"
+    VARIABLE = "variable"
+    STEP = "step"
+    WORD = "word"
+    VALUE = "value"
+    TYPE = "type"
+    FUNCTION = "function"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A text that takes the place of `span`.
+
+    `snippet` is the same with places to go on at, as editors know them (`$1`, `$0`); empty where there is
+    none. `detail` stands beside the label, `about` is Markdown that is shown on demand.
+    """
+
+    label: str
+    sort: Sort
+    insert: str
+    span: Span
+    detail: str = ""
+    about: str = ""
+    snippet: str = ""
+
+
+def plain(here: Context, text: str, sort: Sort, detail: str = "", about: str = "") -> Proposal:
+    """A text as it is."""
+    return Proposal(text, sort, text, here.typed, detail, about)
+
+
+def words(here: Context, words: Iterable[str], behind: str = "") -> Iterator[Proposal]:
+    """Words of the language, each with what stands behind it."""
+    for word in words:
+        yield Proposal(word, Sort.WORD, word + behind, here.typed, about=WORDS.get(word, ""))
+
+
+# ---------------------------------------------------------------- arguments and values
+
+
+def arguments(here: Context, known: Knowledge) -> Iterator[Proposal]:
+    """The names of arguments that are not given yet; the positional ones before have taken the first."""
+    parameters = tooltext.parameters_of(here.tool, known.tools.get(here.tool))
+    positional = 0 if here.tool in OPERATIONS else here.place - len(here.given)
+    left = [p for p in parameters[max(positional, 0) :] if p.name not in here.given]
+    for parameter in sorted(left, key=lambda p: not p.is_required):
+        need = "" if parameter.is_required else ", may be left out"
+        yield Proposal(
+            f"{parameter.name}=", Sort.ARGUMENT, f"{parameter.name}=", here.typed,
+            f"{parameter.takes}{need}".removeprefix(", "), tooltext.plain(parameter.about),
+        )  # fmt: skip
+
+
+def option_values(here: Context, known: Knowledge) -> Iterator[Proposal]:
+    """The values that the schema of the argument lists."""
+    found = [
+        p for p in tooltext.parameters_of(here.tool, known.tools.get(here.tool)) if p.name == here.argument
+    ]
+    for parameter in found:
+        options: object = parameter.schema.get("enum", ())
+        for option in cast("list[object]", options) if isinstance(options, list) else ():
+            if isinstance(option, str) and option.isprintable() and not {'"', "\\", "$"} & set(option):
+                yield plain(here, f'"{option}"', Sort.VALUE)
+        if parameter.schema.get("type") == "boolean":
+            yield from (plain(here, word, Sort.VALUE) for word in ("true", "false"))
+
+
+def functions(here: Context) -> Iterator[Proposal]:
+    """The functions of the query or expression that a text is."""
+    if here.tool == "SELECT" and (here.argument == "query" or (not here.argument and here.place == 1)):
+        names = query.function_names()
+    elif here.tool == "CALC" and here.argument in ("", "expression"):
+        names = arithmetic.function_names()
+    else:
+        return
+    yield from (Proposal(f"{name}()", Sort.FUNCTION, f"{name}(", here.typed) for name in names)
+
+
+# ---------------------------------------------------------------- variables
+
+
+def variables(document: PlanDocument, here: Context, known: Knowledge) -> Iterator[Proposal]:
+    """The variables that are set before the step at the cursor, the newest first, and that of its loop."""
+    seen: set[str] = set()
+    opening = document.text[here.typed.start : here.typed.end]
+    brace = opening.startswith("${")
+    for name, detail in _in_scope(document, here, known):
+        if name not in seen:
+            seen.add(name)
+            insert = f"${{{name}}}" if brace else f"${name}"
+            yield Proposal(f"${name}", Sort.VARIABLE, insert, here.typed, detail)
+
+
+def _in_scope(document: PlanDocument, here: Context, known: Knowledge) -> Iterator[tuple[str, str]]:
+    if here.loop:
+        yield here.loop, "each item"
+    group = _group_at(document, here.start)
+    before = [
+        o
+        for o in occurrences(document)
+        if o.entity.kind is Kind.VARIABLE and o.role is Role.WRITE and o.entity.loop is None
+    ]
+    for occurrence in reversed(before):
+        if occurrence.span.start >= here.start:
+            continue
+        step = document.steps[occurrence.step] if occurrence.step is not None else None
+        if step is None:
+            yield occurrence.entity.name, ""
+        elif group is None or step.group != group:
+            label = known.result_label(step.id)
+            yield occurrence.entity.name, kind_of_result(step) + ("" if label is None else f" · {label}")
+    for name in (*(name for name, _ in document.partial.variables), *document.inputs):
+        yield name, "given from outside"
+
+
+def _group_at(document: PlanDocument, start: int) -> int | None:
+    """The group of the step that begins at an offset, as far as it can be read."""
+    before = None
+    for step in document.steps:
+        if step.span is not None and step.span.start == start:
+            return step.group
+        if step.span is not None and step.span.end < start:
+            before = step
+    if before is None or before.group is None or before.span is None:
+        return None
+    between = document.text[before.span.end : start]
+    return None if re.search(r"^[ \t]*\}", between, re.MULTILINE) else before.group

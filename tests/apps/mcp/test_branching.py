@@ -1,0 +1,185 @@
+"""Runs are made out of others, told before they are made, and deleted; nothing happens without a yes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client.client import Client
+from mcp_types import ElicitResult
+
+from mcp_room import Answering, Room
+
+PLAN = 'S1: @LOOK (what=$what) > $seen\nS2: @SEND (text="$seen") > $sent\nS3: @RESPOND ($sent)'
+TEA = {"ltp_text": PLAN, "variables": {"what": "tea"}}
+BRANCHES = [
+    ("rerun_run", {"step": "S2"}, "sent seen tea"),
+    ("fork_run", {"before": "S2", "variables": {"seen": "milk"}}, "sent milk"),
+    ("fork_run", {"before": "S2", "arguments": [{"step": "S2", "name": "text", "value": "ale"}]}, "sent ale"),
+    ("fork_run", {"before": "S2", "steps": {"S2": 'S2: @SEND (text="gin") > $sent'}}, "sent gin"),
+]
+
+
+async def call(client: Client, tool: str, **given: Any) -> Any:
+    return await client.call_tool(tool, given)
+
+
+async def done(client: Client) -> str:
+    answer = await call(client, "plan_execute", **TEA)
+    assert answer.structured_content["status"] == "done"
+    return answer.structured_content["run_id"]
+
+
+async def test_a_dry_run_tells_each_call_and_makes_none(room: Room, mode: str) -> None:
+    async with room.client(mode) as client:
+        told = await call(client, "dry_run_plan", **TEA)
+        supposed = await call(client, "dry_run_plan", **TEA, assume={"S1": "leaves"})
+        await call(client, "save_plan", ltp_text=PLAN, plan_id="tell")
+        kept = await call(client, "dry_run_plan", plan_id="tell", variables={"what": "tea"})
+        neither = await call(client, "dry_run_plan", variables={"what": "tea"})
+        runs = await call(client, "list_runs")
+    assert [answer.is_error for answer in (told, supposed, kept, neither)] == [False, False, False, True]
+    assert 'what: "tea"' in told.content[0].text
+    assert "leaves" in supposed.content[0].text
+    assert kept.structured_content["steps"] == told.structured_content["steps"]
+    assert "MCP001" in neither.content[0].text
+    assert room.calls == []
+    assert runs.structured_content["runs"] == []
+
+
+async def test_a_dry_run_says_that_the_policy_refuses(room: Room, mode: str) -> None:
+    text = 'S1: @EXEC_CODE (code="print(1)", language="python") > $x\nS2: @SEND (text=$x)'
+    async with room.client(mode, policy="strict") as client:
+        told = await call(client, "dry_run_plan", ltp_text=text)
+    assert told.structured_content["ok"] is False
+    assert any(row["code"].startswith("POL1") for row in told.structured_content["diagnostics"])
+
+
+@pytest.mark.parametrize(("tool", "given", "response"), BRANCHES)
+async def test_a_run_branches_off_when_the_call_says_that_effects_may_happen(
+    room: Room, mode: str, tool: str, given: dict[str, Any], response: str
+) -> None:
+    told: list[float] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        told.append(progress)
+
+    async with room.client(mode) as client:
+        run_id = await done(client)
+        refused = await call(client, tool, run_id=run_id, **given)
+        before = room.calls
+        agreed = {"run_id": run_id, "effects": True, **given}
+        answer = await client.call_tool(tool, agreed, progress_callback=hear)
+        story = await call(client, "explain_run", run_id=answer.structured_content["run_id"])
+    assert "JRN083" in refused.content[0].text
+    assert before == ["look tea", "send seen tea"]
+    assert answer.structured_content["response"] == response
+    assert len(room.calls) == 3
+    assert room.calls[0] == "look tea"
+    assert story.structured_content["from"]["run_id"] == run_id
+    assert told[-1] == 3
+
+
+AGREES = ElicitResult(action="accept", content={"agree": True})
+
+
+@pytest.mark.parametrize(
+    ("said", "calls"),
+    [
+        (AGREES, 3),
+        (ElicitResult(action="accept", content={"agree": False}), 2),
+        (ElicitResult(action="decline"), 2),
+        (ElicitResult(action="cancel"), 2),
+    ],
+)
+async def test_a_person_at_the_client_is_asked_whether_effects_may_happen(
+    room: Room, mode: str, said: ElicitResult, calls: int
+) -> None:
+    async with room.client(mode, lambda _: said) as client:
+        run_id = await done(client)
+        answer = await call(client, "rerun_run", run_id=run_id, step="S2")
+    (form,) = room.asked
+    assert "S2 @SEND" in form.message
+    assert answer.is_error is (calls == 2)
+    assert len(room.calls) == calls
+
+
+async def test_a_new_run_that_asks_itself_is_answered_in_the_same_call(room: Room, mode: str) -> None:
+    text = 'S1: @LOOK (what="tea") > $a\nS2: @ASK_HUMAN ("Which?") > $b\nS3: @SEND (text=$b) > $c'
+
+    def say(form: Any) -> ElicitResult:
+        if "Which?" in form.message:
+            return ElicitResult(action="accept", content={"answer": "green"})
+        return AGREES
+
+    answering: Answering = say
+    async with room.client(mode, answering) as client:
+        run = (await call(client, "plan_execute", ltp_text=text)).structured_content
+        again = await call(client, "rerun_run", run_id=run["run_id"], step="S2")
+    assert [form.message.splitlines()[-1].strip() for form in room.asked][1].startswith("S3 @SEND")
+    assert len(room.asked) == 3
+    assert again.structured_content["status"] == "done"
+    assert room.calls == ["look tea", "send green", "send green"]
+
+
+async def test_a_fork_needs_one_place(room: Room, mode: str) -> None:
+    async with room.client(mode) as client:
+        run_id = await done(client)
+        for given in ({}, {"before": "S2", "at": 3}):
+            answer = await call(client, "fork_run", run_id=run_id, **given)
+            assert "MCP001" in answer.content[0].text
+        nowhere = await call(client, "fork_run", run_id=run_id, before="S9")
+    assert "JRN081" in nowhere.content[0].text
+
+
+async def test_runs_that_have_ended_are_deleted_and_others_are_not(room: Room, mode: str) -> None:
+    async with room.client(mode) as client:
+        first, second = await done(client), await done(client)
+        waits = await call(client, "plan_execute", ltp_text='S1: @ASK_HUMAN ("Which?") > $tea')
+        waiting = waits.structured_content["run_id"]
+        answer = await call(client, "delete_runs", run_ids=[first, waiting, "no-such", second[:6]])
+        left = (await call(client, "list_runs")).structured_content["runs"]
+    assert answer.is_error
+    assert answer.structured_content["deleted"] == [first]
+    assert [row["code"] for row in answer.structured_content["diagnostics"]] == ["API030", "JRN002", "JRN002"]
+    assert {row["run_id"] for row in left} == {second, waiting}
+
+
+async def test_a_client_that_listens_is_told_of_new_plans_and_runs(room: Room, tmp_path: Path) -> None:
+    async with room.client("2026-07-28") as client:
+        run_id = await waiting(client)
+        uri = f"callsheet://runs/{run_id}/summary"
+        async with (
+            asyncio.timeout(20),
+            client.listen(resources_list_changed=True, resource_subscriptions=[uri]) as told,
+        ):
+            heard = told.__aiter__()
+            await call(client, "save_plan", ltp_text=PLAN, plan_id="tell")
+            assert type(await anext(heard)).__name__ == "ResourcesListChanged"
+            (tmp_path / "plans" / "by-hand.ltp").write_text("S1: @LOOK (what=1) > $a\n")
+            assert type(await anext(heard)).__name__ == "ResourcesListChanged"
+            await call(client, "cancel_run", run_id=run_id)
+            changed: Any = await anext(heard)
+            assert changed.uri == uri
+
+
+async def waiting(client: Client) -> str:
+    answer = await call(client, "plan_execute", ltp_text='S1: @ASK_HUMAN ("Which?") > $tea')
+    return answer.structured_content["run_id"]
+
+
+async def test_an_older_client_is_told_as_well_once_it_has_listed(room: Room) -> None:
+    heard = asyncio.Event()
+
+    async def hear(message: Any) -> None:
+        if getattr(message, "method", "") == "notifications/resources/list_changed":
+            heard.set()
+
+    async with room.client("legacy", hearing=hear) as client:
+        assert client.server_capabilities.resources.list_changed
+        await client.list_resources()
+        await done(client)
+        async with asyncio.timeout(20):
+            await heard.wait()

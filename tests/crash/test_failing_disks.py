@@ -1,0 +1,78 @@
+"""A disk that fails, or can only be read, from its k-th write on: the run stops, and nothing is lost.
+
+`disks/sweep.py` runs one plan again and again, each time with the next write as the first that the
+kernel refuses, tries to resume it meanwhile, which must call nothing, and resumes it on a sound disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from tests.crash.disks.faulty import NOT_OFFERED
+from tests.crash.worlds import ROOT
+
+pytestmark = pytest.mark.crash
+Sweep = Callable[..., "dict[str, Any]"]
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Sweep:
+    """Runs `disks/sweep.py` and gives what it found; fails where anything was wrong."""
+
+    def run(*arguments: str) -> dict[str, Any]:
+        memory = Path("/dev/shm")  # a process that stops loses nothing there either, and syncs cost nothing
+        parent = memory if os.access(memory, os.W_OK) else tmp_path
+        paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), *sys.path])
+        with TemporaryDirectory(dir=parent) as folder:
+            done = subprocess.run(
+                [sys.executable, "-m", "tests.crash.disks.sweep", folder, *arguments],
+                env={**os.environ, "PYTHONPATH": paths},
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=300,
+            )
+        if done.returncode == NOT_OFFERED:
+            pytest.skip("this system lets no process answer for the calls of another")
+        assert done.returncode == 0, done.stdout + done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        assert found["problems"] == []
+        return found
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("error", "durability", "every"),
+    [
+        *(("EIO", "full", 1), ("EROFS", "full", 5), ("EDQUOT", "full", 7)),
+        *(("EIO", "normal", 3), ("EROFS", "normal", 9), ("EDQUOT", "off", 11)),
+    ],
+)
+def test_a_disk_that_fails_from_any_write_on_stops_the_run_and_loses_nothing(
+    sweep: Sweep, error: str, durability: str, every: int
+) -> None:
+    found = sweep(error, durability, "on", str(every))
+    figures = found["figures"]
+    assert figures["trials"] > 80 / every
+    assert figures["finished"] + figures["begun again"] == figures["trials"]
+    assert min(figures["finished"], figures["begun again"], figures["stopped"]) > 2
+    assert set(found["codes"]) == {"JRN006", "JRN010"}
+
+
+@pytest.mark.parametrize("durability", ["full", "normal"])
+def test_a_run_outlives_a_single_write_that_fails(sweep: Sweep, durability: str) -> None:
+    """But for the writes that make the journal and begin the run: then nothing is there, and that is said."""
+    found = sweep("EIO", durability, "once", "8")
+    figures = found["figures"]
+    assert figures["stopped"] == figures["begun again"]
+    assert figures["finished"] > figures["trials"] / 3
+    assert set(found["codes"]) == {"JRN010"}

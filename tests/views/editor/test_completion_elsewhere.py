@@ -1,0 +1,111 @@
+"""What could be written at a place of half-written Micro-CLI, and of a half-written JSON plan."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from callsheet.frontends.spelling import Syntax
+from callsheet.views.editor.completion import proposals_at
+from callsheet.views.editor.document import open_document
+from views.editor.marks import KNOWN, opened
+
+MICRO = """fetch "https://h.test/" > page:json
+foreach $t in $page.data : classify t "a,b" > kinds
+"""
+PLAN = """{"title": "x", "variables": {"who": "team"}, "steps": [
+  {"index": "1", "title": "Look", "tool": "search_files", "args": {"pattern": "a"}, "depends_on": [],
+   "result_variable": "found"},
+  {"index": "2", """
+
+
+def in_micro(line: str) -> list[str]:
+    document, offset = opened(MICRO + line, syntax=Syntax.MICRO)
+    return [proposal.label for proposal in proposals_at(document, offset, KNOWN)]
+
+
+def in_json(rest: str) -> list[tuple[str, str]]:
+    document, offset = opened(PLAN + rest, syntax=Syntax.DAG)
+    return [(proposal.label, proposal.insert) for proposal in proposals_at(document, offset, KNOWN)]
+
+
+@pytest.mark.parametrize(
+    "line", ["‸", "- ‸", "S3: ‸", "su‸", "?if $page empty : ‸", "foreach $i in kinds : ‸"]
+)
+def test_where_a_command_may_begin_there_are_verbs_and_tools(line: str) -> None:
+    assert {"summarize", "respond", "goto", "@add", "@send"} <= {*in_micro(line)}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("@add ‸", ["a=", "b=", "$kinds", "$page"]),
+        ("@add 1 ‸", ["b=", "$kinds", "$page"]),
+        ("@add b=1 ‸", ["a=", "$kinds", "$page"]),
+        ("@add 1 k‸", ["b=", "$kinds", "$page"]),
+        ("@send to=‸", ['"team"', '"me"', "$kinds", "$page"]),
+        ("respond $‸", ["$kinds", "$page"]),
+        ("foreach $i in kinds : @add $‸", ["$i", "$kinds", "$page"]),
+        ('write "a.txt" "so $k‸', ["$kinds", "$page"]),
+        ("@add 1 > n:‸", ["int", "float", "bool", "list", "json"]),
+        ("goto ‸", ["S1", "S2"]),
+        ("?if $page empty : goto S‸", ["S1", "S2", "S3"]),
+        ("@add 1 on_fail ‸", ["retry", "goto", "terminate"]),
+        ("@add 1 > ‸", []),
+        ("respond $page.‸", []),
+        ("# about ‸", []),
+        ('@send "some ‸', []),
+    ],
+)
+def test_what_fits_a_place_of_a_command_is_proposed(line: str, expected: list[str]) -> None:
+    assert in_micro(line) == expected
+
+
+def test_a_condition_of_a_command_takes_variables_and_its_words() -> None:
+    assert {"$page", "empty", "and", "=="} <= {*in_micro("?if $page ‸")}
+
+
+def test_the_functions_of_a_query_are_proposed_in_a_command() -> None:
+    assert {"sort_by()", "length()"} <= {*in_micro('select $page "so‸')}
+    assert "round()" in in_micro('calc "r‸')
+
+
+@pytest.mark.parametrize(
+    ("rest", "expected"),
+    [
+        ('"tool": "send", "args": {"‸', [("to", "to"), ("text", "text"), ("now", "now")]),
+        ('"tool": "send", "args": {"to": "me", ‸', [("text", '"text": '), ("now", '"now": ')]),
+        ('"tool": "send", "args": {"to": "t‸', [("team", "team"), ("me", "me")]),
+        ('"tool": "send", "args": {"now": ‸', [("true", "true"), ("false", "false")]),
+        ('"args": {"text": "so ${f‸', [("$who", "${who}"), ("$found", "${found}")]),
+        ('"depends_on": ["‸', [("1", "1")]),
+        ('"depends_on": [‸', [("1", '"1"')]),
+        ('"on_fail": {"re‸', [(n, n) for n in ("retry", "delay", "backoff", "terminate")]),
+        ('"title": "some ‸', []),
+        ('"args": {"a": {"‸', []),
+    ],
+)
+def test_what_fits_a_place_of_a_json_plan_is_proposed(rest: str, expected: list[tuple[str, str]]) -> None:
+    assert in_json(rest) == expected
+
+
+def test_a_step_of_a_json_plan_takes_tools_and_the_fields_that_are_missing() -> None:
+    assert {"add", "send", "llm_extract"} <= {label for label, _ in in_json('"tool": "‸')}
+    assert [label for label, _ in in_json('"tool": "add", "‸')][:3] == ["title", "args", "depends_on"]
+
+
+def test_nothing_is_proposed_in_yaml() -> None:
+    document, offset = opened("title: x\nsteps:\n  - ‸", syntax=Syntax.DAG)
+    assert proposals_at(document, offset, KNOWN) == ()
+
+
+@settings(max_examples=60)
+@given(st.sampled_from([(MICRO, Syntax.MICRO), (PLAN, Syntax.DAG)]), st.data())
+def test_what_is_proposed_ends_at_the_cursor_on_its_own_line(spelled, data) -> None:
+    text, syntax = spelled
+    offset = data.draw(st.integers(0, len(text)))
+    half = text[:offset] + data.draw(st.text('"$@?>:={}[] a', max_size=6))
+    for proposal in proposals_at(open_document(half, syntax=syntax), len(half), KNOWN):
+        assert proposal.span.end == len(half)
+        assert "\n" not in half[proposal.span.start :]
