@@ -171,6 +171,8 @@ class Gateway:
             reason = str(error) or "the tool failed without saying why"
             if error.in_doubt and isinstance(command, CallTool):
                 return self._unknown(command, reason, context)
+            if error.final:
+                return Failed(command.key, reason, context.remarks, context.spent, final=True)
         elif isinstance(error, asyncio.CancelledError):
             task = asyncio.current_task()
             if task is not None and task.cancelling():
