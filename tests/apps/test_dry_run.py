@@ -162,6 +162,16 @@ def test_a_policy_says_of_each_step_what_it_refuses_asks_and_sees_to(machine):
     assert set(steps) == {"S1", "S2", "S4"}
 
 
+def test_steps_that_a_person_would_be_asked_about_are_named_as_with_run(machine):
+    plan = machine.plan('S1: @NOTE (line="one") > $a', "S2: @ADD (a=1) > $b")
+    told = machine("dry-run", plan, "--tools", machine.tools, "--approve", "note", "--json")
+    as_run = machine("run", plan, "--tools", machine.tools, "--approve", "note", "--dry-run", "--json")
+    assert json.loads(told.stdout) == json.loads(as_run.stdout)
+    assert (
+        "needs approval: S1" in machine("dry-run", plan, "--tools", machine.tools, "--approve", "note").stdout
+    )
+
+
 def test_a_plan_that_a_policy_lets_pass_says_so_and_an_approved_step_is_not_asked_about(machine):
     machine.write("ours.toml", OURS)
     plan = machine.plan('S1: @NOTE (line="hello") > $n', 'S2: @RESPOND ("done")')

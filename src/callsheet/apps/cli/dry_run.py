@@ -85,6 +85,12 @@ assumptions = options.folded(
 @options.tool_sources
 @options.variables
 @assumptions
+@click.option(
+    "--approve",
+    multiple=True,
+    metavar="TOOL",
+    help="As with `run`: a person is asked before each call of this tool; may be repeated.",
+)
 @options.policy_if_any
 @options.approved
 @options.as_json
@@ -93,6 +99,7 @@ def dry_run(
     setup: Setup,
     variables: tuple[str, ...],
     assumptions: Assumptions,
+    approve: tuple[str, ...],
     policy: str,
     approved: tuple[str, ...],
     as_json: bool,
@@ -103,7 +110,7 @@ def dry_run(
     guard that cannot be decided are followed. Under a policy each step says what it refuses, what a
     person is asked, and what is seen to; the exit status is 3 where the plan is refused.
     """
-    rules = Rules(policy=policy, approved=approved)
+    rules = Rules(approve, policy, approved)
     return tell_dry_run(plan, setup, variables, assumptions, rules, as_json=as_json)
 
 
