@@ -59,7 +59,7 @@ def run_ids(reader: Reader) -> list[str]:
                 if not found:
                     raise
                 return found
-        if not rows:
+        if not rows or rows[0][0] <= number:  # a page of zeros gives rows without a number
             return found
         number = rows[0][0]
         found.append(str(rows[0][1]))
@@ -68,10 +68,10 @@ def run_ids(reader: Reader) -> list[str]:
 def lists_all(reader: Reader) -> bool:
     """Whether the whole list of runs can be read, so that none is lost without a name."""
     try:
-        reader.select("SELECT sum(length(run_id)) FROM runs NOT INDEXED")
+        rows = reader.select("SELECT number, length(run_id) FROM runs NOT INDEXED")
     except JournalError:
         return False
-    return True
+    return all(number > 0 for number, _ in rows)
 
 
 def salvage(parts: Parts, run_id: str) -> Salvaged:
