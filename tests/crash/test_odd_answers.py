@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from callsheet import RunResult, RunStatus, Runtime, tool
+from callsheet.ports.mcp import transport
 from callsheet.store import EventType, Journal
 
 pytestmark = pytest.mark.crash
@@ -92,7 +93,7 @@ async def test_an_answer_of_any_size_and_spelling_is_kept_after_one_call(
         ("no json", 0.5, "no answer within 0.5 s"),
         ("too late", 0.3, "no answer within 0.3 s"),
         ("no result", 30.0, "answered with what is no result"),
-        ("no end of line", 30.0, "a message of more than 256 MiB"),
+        ("no end of line", 30.0, "longer than 256 MiB"),
     ],
 )
 async def test_what_is_no_answer_leaves_the_one_call_in_doubt_whatever_the_plan_would_retry(
@@ -106,6 +107,21 @@ async def test_what_is_no_answer_leaves_the_one_call_in_doubt_whatever_the_plan_
     assert (await world.resume()).status is RunStatus.IN_DOUBT
     assert world.effects == 1
     assert world.events().count(EventType.IN_DOUBT) == 1
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("what", ["300 MB", "300 MB, then whose"])
+async def test_an_answer_that_is_too_long_is_passed_over_and_its_one_call_has_failed(
+    world: World, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "_MAX_MESSAGE", 20 << 20)
+    plan = "S1: @GIVE ($what) > $a ON_FAIL @RETRY(3) GOTO S2\nS2: @GIVE (100) > $b\nS3: @RESPOND ($a)"
+    result = await world.run(plan, what=what)
+    assert result.status is RunStatus.DONE
+    assert result.response == "the answer is longer than 20 MiB, the most that is taken: ask for less of it"
+    assert (world.effects, result.variables["b"]) == (2, "x" * 100)
+    assert (await world.resume()).response == result.response
+    assert world.events().count(EventType.ERR) == 1
 
 
 def _python(world: World, give: Callable[[Any], Any]) -> Callable[..., Any]:

@@ -94,6 +94,15 @@ def faults(text: str) -> list[tuple[str, int, str]]:
     ]
 
 
+def test_a_table_that_is_none_is_shown_where_it_stands() -> None:
+    text = (
+        'schema = 1\n[tolls."@POST"]\negress = true\n[[rule]]\ntool = "@POST"\nwhen = "true"\nthen = "ask"\n'
+    )
+    assert faults(text) == [("POL002", 2, 'tolls."@POST"'), ("POL003", 7, "then")]
+    with pytest.raises(CallsheetError, match="rule 1: then must be one of approve, refuse"):
+        read_policy(Source("policy.toml", text))
+
+
 def test_every_key_of_the_format_is_read() -> None:
     policy = read_policy(Source("policy.toml", EVERYTHING))
     assert policy.name == "all"

@@ -93,7 +93,7 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
             return
         attempt = attempt.talk  # what cannot be asked is asked again as the step says, from this turn on
     attempt.delivery = (attempt.delivery or attempt.key) if event.unsettled else ""
-    if attempt.number <= attempt.code.retries and may_retry(run, attempt):
+    if not event.final and attempt.number <= attempt.code.retries and may_retry(run, attempt):
         retry(run, attempt, event.error, out)
     else:
         fail(run, attempt, event.error, out)

@@ -41,7 +41,8 @@ class Failed(NamedTuple):
     """The call of this key failed, or the compilation did.
 
     `unsettled` says that the call may have had its effect all the same: a further attempt is
-    then another delivery of it, under the same idempotency key.
+    then another delivery of it, under the same idempotency key. `final` says that it had its effect, and
+    that its result cannot be had: no further attempt is made.
     """
 
     key: str
@@ -49,6 +50,7 @@ class Failed(NamedTuple):
     remarks: tuple[Remark, ...] = ()
     spent: Spent | None = None
     unsettled: bool = False
+    final: bool = False
 
 
 class TimerFired(NamedTuple):

@@ -48,6 +48,9 @@ def place_of(text: str, spans: dict[Path, Span], path: Path) -> Span | None:
     for length in range(len(path), 0, -1):
         span = spans.get(path[:length])
         if span is None:
+            below = (found for known, found in spans.items() if known[:length] == path)
+            span = next(below, None) if length == len(path) else None
+        if span is None:
             continue
         return span if length == len(path) else _within(text, span, str(path[-1]))
     return None

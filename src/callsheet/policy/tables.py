@@ -78,6 +78,8 @@ def read_table(data: object, keys: Mapping[str, Reader], path: Path, faults: Fau
 
 
 def _dotted(path: Path) -> str:
+    if path[:1] == ("rule",) and len(path) > 1 and isinstance(path[1], int):  # people count from one
+        return ": ".join((f"rule {path[1] + 1}", *filter(None, [_dotted(path[2:])])))
     return ".".join(f'"{part}"' if set(str(part)) - _PLAIN else str(part) for part in path)
 
 
@@ -290,9 +292,10 @@ def _rules(value: object, path: Path, faults: Faults) -> tuple[CallRule, ...]:
         except ValueError as error:
             faults.add("POL003", f"{_dotted(here)} must be {error}", here)
             continue
-        missing = [key for key in _RULE if key not in values]
+        missing = [key for key in _RULE if key not in cast("Mapping[str, object]", table)]
         if missing:
             faults.add("POL003", f"rule {number + 1} lacks {' and '.join(missing)}", here)
+        if values.keys() != _RULE.keys():
             continue
         rules.append(CallRule(tool=tool_key(values["tool"]), when=values["when"], then=values["then"]))
     return tuple(rules)

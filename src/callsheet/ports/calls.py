@@ -17,12 +17,14 @@ class ToolFailed(Exception):
     """The call failed; the text is what a plan sees as the error.
 
     `in_doubt` says that the call may have had its effect all the same: no answer came in time,
-    or the server ended before it gave one.
+    or the server ended before it gave one. `final` says that it took place and that its result cannot be
+    had: it is not tried again.
     """
 
-    def __init__(self, text: str, *, in_doubt: bool = False) -> None:
+    def __init__(self, text: str, *, in_doubt: bool = False, final: bool = False) -> None:
         super().__init__(text)
         self.in_doubt = in_doubt
+        self.final = final
 
 
 class CallContext:

@@ -3,8 +3,8 @@
 The bodies: start {inputs, facts, limits, pins, launch, approve and approval_timeout where they name tools,
 ranks where an earlier run tells which steps are long, policy and policy_hash under a policy, secret and
 pepper where inputs were declared to be}, intent {tool}
-or none, ok {value, review where a person has to look at it}, err {error, unsettled where that is so},
-late {outcome: ok or err, and what that has},
+or none, ok {value, review where a person has to look at it}, err {error, and unsettled or final where that
+is so}, late {outcome: ok or err, and what that has},
 timer {due}, ask {what is asked, due}, signal {digest, verdict, value, by, note, msg_id}, plan {plan,
 facts}, each of ok, err and plan with {remarks} where there are any: {cut, kept, whole, unit} or {fact,
 text}, and with {spent} where that is known: tokens in, out, cost, and what `Spent` has beside them unless
@@ -192,8 +192,9 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
             if label is not None:
                 body["label"] = str(label)
             return EventType.OK, key, _with(body, remarks, spent) if remarks or spent else body
-        case Failed(key=key, error=error, remarks=remarks, spent=spent, unsettled=unsettled):
+        case Failed(key=key, error=error, remarks=remarks, spent=spent, unsettled=unsettled, final=final):
             body = {"error": error, "unsettled": True} if unsettled else {"error": error}
+            body |= {"final": True} if final else {}
             return EventType.ERR, key, _with(body, remarks, spent)
         case TimerFired(key=key):
             return EventType.FIRED, key, None
@@ -300,7 +301,8 @@ def event_of(kind: str, key: str, body: Mapping[str, Any], plan_of: PlanOf) -> E
             beside = _remarks(body), _spent(body), _label(body, "label"), body.get("review", "")
             return Succeeded(key, body["value"], *beside)
         case EventType.ERR:
-            return Failed(key, body["error"], _remarks(body), _spent(body), bool(body.get("unsettled")))
+            lost, over = bool(body.get("unsettled")), bool(body.get("final"))
+            return Failed(key, body["error"], _remarks(body), _spent(body), lost, over)
         case EventType.FIRED:
             return TimerFired(key)
         case EventType.PLAN:

@@ -21,7 +21,9 @@ from callsheet.store.replay import Folded, begin_with, fold_on
 Find = Callable[[str], "tuple[int, int] | None"]
 """Where in a text the first match is, from and to, or None."""
 _CONTEXT = 40
-_BOOKS = frozenset({"digest", "due", "msg_id", "spent", "unsettled", "outcome", "verdict", "decision"})
+_BOOKS = frozenset(
+    {"digest", "due", "msg_id", "spent", "unsettled", "final", "outcome", "verdict", "decision"}
+)
 """Names in the bodies of events that keep the books, and hold nothing that the run has handled."""
 _SKIPPED = frozenset({EventType.SNAPSHOT})
 _WORDS: Mapping[EventType, str] = {

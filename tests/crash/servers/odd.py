@@ -46,6 +46,12 @@ def give(ask, what):
         case "too late":
             time.sleep(1)
             write(head + b"late" + tail)
+        case "300 MB" | "300 MB, then whose":
+            is_last = what.endswith("whose")
+            sys.stdout.buffer.write(head if not is_last else b'{"result":{"content":[{"type":"text","text":"')
+            for _ in range(300):
+                sys.stdout.buffer.write(b"x" * 1_000_000)
+            write(tail if not is_last else b'"}]},"jsonrpc":"2.0","id":%d}' % ask["id"])
         case "no end of line":
             for _ in range(270):
                 sys.stdout.buffer.write(b"x" * (1 << 20))

@@ -91,7 +91,8 @@ def _objection_lines(objection: PolicyRefusal) -> Iterator[str]:
     """What a policy refused, beside the message."""
     what = "" if objection.argument is None else f" ({objection.argument})"
     decided = "" if objection.decided_by == "T/pub" else f", decided by {objection.decided_by}"
-    yield f"rule {objection.rule}{what}: {objection.label}{decided}"
+    label = "" if objection.argument is None and objection.label == "T/pub" else f": {objection.label}"
+    yield f"rule {objection.rule}{what}{label}{decided}"
     if len(objection.flow) > 1:
         yield f"the data came by {' → '.join(objection.flow)}"
     if objection.help is not None:

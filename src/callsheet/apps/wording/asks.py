@@ -6,9 +6,11 @@ Nothing that a person says yes to is shortened, and nothing in it can move a ter
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from callsheet.apps.wording.moments import iso
 from callsheet.apps.wording.values import exact, without_controls
+from callsheet.ir import JSON
 from callsheet.runtime.answers import PendingAsk
 
 
@@ -32,7 +34,7 @@ def lines_of(ask: PendingAsk, hint: str = "") -> Iterator[str]:
         for why in ask.why:
             yield f"  because {without_controls(why)}"
         for name, told in (ask.labels or {}).items():
-            yield f"  of {name} it is known: {exact(told)}"
+            yield f"  {name} {_came(told)}"
     else:
         for line in without_controls(ask.prompt).splitlines() or [""]:
             yield f"  {line}"
@@ -41,6 +43,26 @@ def lines_of(ask: PendingAsk, hint: str = "") -> Iterator[str]:
         if ask.schema is not None:
             yield f"    of the schema {exact(dict(ask.schema))}"
     yield f"  {_command(ask, hint)}"
+
+
+def _came(told: JSON) -> str:
+    """Where an argument came from and who may read it, by what the question tells of it."""
+    if not isinstance(told, dict):
+        return f"is known as {exact(told)}"
+    known = cast("dict[str, JSON]", told)
+    label, steps = str(known.get("label")), known.get("from")
+    made_by = ", ".join(map(str, steps)) if isinstance(steps, list) else ""
+    by = f"was made by {made_by}" if made_by else "is not the plan's own"
+    return without_controls(f"{by}: {_MEANINGS.get(label, '')}{label}")
+
+
+_MEANINGS = {
+    "U/pub": "anybody may have written it and may read it, ",
+    "U/priv": "anybody may have written it, not everybody may read it, ",
+    "T/priv": "not everybody may read it, ",
+    "U/secret": "anybody may have written it, nobody may read it, ",
+    "T/secret": "nobody may read it, ",
+}
 
 
 def _command(ask: PendingAsk, hint: str) -> str:

@@ -26,7 +26,11 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
             )
         if not setting.is_approved(call):
             notes.ask(
-                f"@{tool} cannot be undone" if is_destructive else f"the policy asks for a yes to @{tool}"
+                f"the policy says nothing of @{tool}, so it may do anything"
+                if traits is None
+                else f"@{tool} cannot be undone"
+                if is_destructive
+                else f"the policy asks for a yes to @{tool}"
             )
 
     return check

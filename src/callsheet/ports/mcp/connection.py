@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.calls import ToolFailed
+from callsheet.ports.mcp.bounds import TOO_LONG
 from callsheet.ports.mcp.declarations import no_two_alike, pin_of
 from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened
 from callsheet.ports.mcp.late import LateAnswers, heard
@@ -176,7 +177,7 @@ class Connection:
             name = f"the MCP server {self.config.name!r}"
             return ToolFailed(f"{name} answered with what is no result: {because(error)}", in_doubt=True)
         if not lost:
-            return ToolFailed(error.message)
+            return ToolFailed(error.message, final=error.error.data == TOO_LONG)
         self._stale = True  # whoever answers next may be another server than the one we know
         if error.message == "Session terminated":
             self._over.set()

@@ -303,9 +303,8 @@ class _Server:
             try:
                 return self._without_tokens(await self.call(spec, declaration, args, context))
             except ToolFailed as error:
-                raise ToolFailed(
-                    self._without_tokens(str(error)), in_doubt=error.in_doubt
-                ) from error.__cause__
+                said = self._without_tokens(str(error))
+                raise ToolFailed(said, in_doubt=error.in_doubt, final=error.final) from error.__cause__
 
         return handler if self._slots is None else self._slots.sharing(handler)
 

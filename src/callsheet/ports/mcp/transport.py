@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from callsheet.ports.mcp.bounds import bound_answer, unpacked
+from callsheet.ports.mcp.bounds import TooLong, bound_answer, unpacked
 from callsheet.ports.mcp.process import ServerProcess
 from callsheet.ports.mcp.servers import HttpServer
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mcp_types import JSONRPCResponse
 
 _MAX_MESSAGE = 256 * 1024 * 1024
-"""Bytes of one message; a server that writes on and on without an end of line is cut off."""
+"""Bytes of one message; what is longer is passed over to its end, and answered with an error."""
 _FLUSH = 0.5
 IDEMPOTENCY_KEY = "dev.callsheet/idempotency-key"
 """The `_meta` field that carries a call's idempotency key to a server; documented in docs/tools.md."""
@@ -93,9 +93,19 @@ async def _pump_in(process: ServerProcess, deliver: Callable[[SessionMessage | E
 
     pieces: list[bytes] = []
     size = 0
+    too_long: TooLong | None = None
     while data := await process.read():
         *lines, rest = data.split(b"\n")
         for line in lines:
+            if too_long is not None:
+                too_long.go_on(line)
+                answer = too_long.answer()
+                if answer is None:
+                    process.tail.line(too_long.words.encode())
+                    return
+                too_long = None
+                await deliver(SessionMessage(answer))
+                continue
             whole = b"".join([*pieces, line]) if pieces else line
             pieces, size = [], 0
             if not whole.strip():
@@ -111,10 +121,16 @@ async def _pump_in(process: ServerProcess, deliver: Callable[[SessionMessage | E
                     continue
                 message = SessionMessage(unread)
             await deliver(message)
-        pieces.append(rest)
-        size += len(rest)
-        if size > _MAX_MESSAGE:
-            process.tail.line(b"(a message of more than 256 MiB)")
+        if too_long is None:
+            pieces.append(rest)
+            size += len(rest)
+            if size > _MAX_MESSAGE:
+                too_long = TooLong(b"".join(pieces[:8]), _MAX_MESSAGE)
+                pieces, size = [], 0
+        else:
+            too_long.go_on(rest)
+        if too_long is not None and too_long.hopeless:
+            process.tail.line(too_long.words.encode())
             return
 
 
