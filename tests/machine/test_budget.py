@@ -147,8 +147,19 @@ def test_a_circle_that_makes_the_same_call_again_and_again_is_ended() -> None:
     assert played.result.refusal == Refusal("max_repeats", 2, 2, "A")
 
 
+def test_a_circle_that_gets_nowhere_is_ended_by_the_limits_as_they_are() -> None:
+    played = play("S1: @POLL () > $s\nS2: GOTO S1", {"POLL": "busy"})
+    assert (played.result.refusal or ())[:2] == ("max_repeats", 1_000)
+    assert len(played.names) == 1_001 < Limits().max_steps / 2
+
+
+def test_items_that_are_alike_are_no_repetition_with_the_limits_as_they_are() -> None:
+    played = play("S1: ?FOREACH ($i IN $many) THEN @A ($i)", inputs={"many": [1] * 1_500})
+    assert (len(played.names), played.result.refusal) == (1_500, None)
+
+
 def test_polling_is_possible_with_the_limits_as_they_are() -> None:
-    polls = iter(["busy"] * 500 + ["ready"])
+    polls = iter(["busy"] * 1_000 + ["ready"])
     text = 'S1: @POLL () > $s\nS2: ?IF ($s != "ready") THEN GOTO S1\nS3: @RESPOND ($s)'
     assert play(text, {"POLL": lambda args: next(polls)}).result.response == "ready"
 

@@ -84,7 +84,8 @@ class LTPRuntime:
             agent=None if agent_fn is None else _agent_port(agent_fn),
             compiler=_compile_port(llm_fn, events),
         )
-        launch = Launch(facts=_facts(ir), limits=Limits(max_replans=max_replans))
+        # The documents bound a circle by its steps alone.
+        launch = Launch(facts=_facts(ir), limits=Limits(max_replans=max_replans, max_repeats=None))
         watch = Watch(events.note, events.tell) if listeners else Watch()
         result = await run_unrecorded(ir, ports, launch, watch)
         return {

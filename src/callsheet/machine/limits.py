@@ -43,8 +43,12 @@ class Limits:
     """Seconds that processes may work on the run, those before a resume included."""
     max_items: int | None = 100_000
     """Items of one FOREACH."""
-    max_repeats: int | None = 10_000
-    """How often steps that a jump leads back to may make a call with the same arguments again."""
+    max_repeats: int | None = 1_000
+    """How often steps that a jump leads back to may make a call with the same arguments again.
+
+    It acts before `max_steps` in circles of up to nine steps, and leaves room to ask a thousand times whether
+    something is done. Calls elsewhere, and the items of a FOREACH, may be alike as often as they are.
+    """
     max_replans: int = 3
     """How often a run may compile a new plan."""
     replans_on_failure: int = 0

@@ -7,16 +7,27 @@ way is an unfinished one again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+import sqlite3
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.archive import Row, Source, entries_of, lines_of, run_row
 from callsheet.store.errors import JournalError
 from callsheet.store.events import GENESIS, EventType
-from callsheet.store.journal import Parts
+from callsheet.store.journal import Journal, Parts
+from callsheet.store.place import Place, place_of
 from callsheet.store.reader import Reader
+from callsheet.store.schema import unusable
+from callsheet.store.tail import SUFFIX as TAIL_SUFFIX
 from callsheet.store.writer import RunStatus
+
+_HEADER = 100
+_ENDS = "the file is damaged, or ends there"
 
 
 class Salvaged(NamedTuple):
@@ -30,7 +41,7 @@ class Salvaged(NamedTuple):
 
 
 def run_ids(reader: Reader) -> list[str]:
-    """The runs that can be found, the oldest first."""
+    """The runs that can be found, the oldest first; raises JournalError where not even the first can be."""
     found: list[str] = []
     number = 0
     while True:
@@ -40,13 +51,27 @@ def run_ids(reader: Reader) -> list[str]:
                 (number,),
             )
         except JournalError:
-            rows = reader.select(
-                "SELECT number, run_id FROM runs NOT INDEXED WHERE number = ?", (number + 1,)
-            )
+            try:
+                rows = reader.select(
+                    "SELECT number, run_id FROM runs NOT INDEXED WHERE number = ?", (number + 1,)
+                )
+            except JournalError:
+                if not found:
+                    raise
+                return found
         if not rows:
             return found
         number = rows[0][0]
         found.append(str(rows[0][1]))
+
+
+def lists_all(reader: Reader) -> bool:
+    """Whether the whole list of runs can be read, so that none is lost without a name."""
+    try:
+        reader.select("SELECT sum(length(run_id)) FROM runs NOT INDEXED")
+    except JournalError:
+        return False
+    return True
 
 
 def salvage(parts: Parts, run_id: str) -> Salvaged:
@@ -55,8 +80,7 @@ def salvage(parts: Parts, run_id: str) -> Salvaged:
     whole, lost = _whole(parts.reader, run_id, number)
     events = whole[-1][0] + whole[-1][1][10] - 1 if whole else 0
     if lost is None:
-        bad = parts.reader.verify(run_id)
-        lost = None if bad is None else f"event {bad.seq}: {bad.why}"
+        lost = _lost_beyond(parts.reader, run_id, events)
     if not whole:
         return Salvaged(run_id, 0, lost or "it has no events", ())
     try:
@@ -72,14 +96,27 @@ def _whole(reader: Reader, run_id: str, number: int) -> tuple[list[tuple[int, Ro
     expected, prev = 1, GENESIS
     try:
         for seq, row in _one_by_one(reader, number):
+            if seq < 1:
+                return whole, f"event {expected}: {_ENDS}"
             bad = reader.check(run_id, expected, prev, (seq, *row))
             if bad is not None:
                 return whole, f"event {bad.seq}: {bad.why}"
             whole.append((seq, row))
             expected, prev = seq + row[10], row[-1]
     except JournalError as error:
-        return whole, f"event {expected}: {error.diagnostics[0].message}"
+        is_told_by_sqlite = isinstance(error.__cause__, sqlite3.DatabaseError)
+        why = f"{_ENDS} ({error.__cause__})" if is_told_by_sqlite else error.diagnostics[0].message
+        return whole, f"event {expected}: {why}"
     return whole, None
+
+
+def _lost_beyond(reader: Reader, run_id: str, events: int) -> str | None:
+    """What is wrong behind the last whole event of a run."""
+    try:
+        bad = reader.verify(run_id)
+    except JournalError:
+        return f"event {events + 1}: {_ENDS}"
+    return None if bad is None else f"event {bad.seq}: {bad.why}"
 
 
 def _one_by_one(reader: Reader, number: int) -> Iterator[tuple[int, Row]]:
@@ -97,3 +134,76 @@ def _unfinished(run: dict[str, Any], whole: list[tuple[int, Row]]) -> dict[str, 
     if is_final and has_ended:
         return run
     return run | {"status": str(RunStatus.RUNNING), "wake_at": None}
+
+
+@contextmanager
+def opened(path: Path) -> Generator[Journal]:
+    """The journal at `path`, to save what is whole of it; of one that was cut off, a copy of its length.
+
+    SQLite reads no file that is shorter than it says. In the copy zeros stand for what is gone, which are no
+    pages, so what is read up to them is what was written. The original is not touched. Raises JournalError as
+    `Journal.open_to_read` does.
+    """
+    try:
+        journal = Journal.open_to_read(path)
+    except JournalError as error:
+        if error.diagnostics[0].code != "JRN012" or not _is_cut_off(path):
+            raise
+    else:
+        with journal:
+            yield journal
+        return
+    with TemporaryDirectory(prefix="callsheet-salvage-") as folder:
+        try:
+            copy = _filled_up(place_of(path), Path(folder) / path.name)
+        except OSError as error:
+            raise unusable(path, error) from error
+        with _open_copy(copy, path) as journal:
+            yield journal
+
+
+def _open_copy(copy: Path, path: Path) -> Journal:
+    try:
+        journal = Journal.open_to_read(copy)
+        run_ids(journal.parts.reader)
+    except JournalError as error:
+        left = path.stat().st_size
+        raise JournalError(
+            "JRN012",
+            f"the journal {path} was cut off after {left} bytes, and its list of runs is not among them",
+            "nothing can be saved of it: restore it from a copy or an export",
+        ) from error
+    return journal
+
+
+def _filled_up(place: Place, copy: Path) -> Path:
+    """A copy of a journal's files with zeros for what is missing at the end of its database."""
+    shutil.copyfile(place.database, copy)
+    with copy.open("r+b") as file:
+        file.truncate(_length_told(file.read(_HEADER)))
+    log = place.database.with_name(f"{place.database.name}-wal")
+    if log.exists():
+        shutil.copyfile(log, copy.with_name(f"{copy.name}-wal"))
+    beside = place_of(copy)
+    if place.blobs.is_dir():
+        beside.blobs.symlink_to(place.blobs, target_is_directory=True)
+    beside.run_locks.mkdir()
+    for tail in place.run_locks.glob(f"*{TAIL_SUFFIX}"):
+        shutil.copyfile(tail, beside.run_locks / tail.name)
+    return copy
+
+
+def _is_cut_off(path: Path) -> bool:
+    """Whether a database is shorter than its head says."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEADER)
+        return len(head) == _HEADER and path.stat().st_size < _length_told(head)
+    except OSError:
+        return False
+
+
+def _length_told(head: bytes) -> int:
+    """The bytes of a database, as its head has them: the size of a page and the number of pages."""
+    page = int.from_bytes(head[16:18], "big")
+    return (65_536 if page == 1 else page) * int.from_bytes(head[28:32], "big")

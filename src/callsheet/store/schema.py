@@ -255,7 +255,9 @@ def is_marked(path: Path) -> bool:
 def damaged(path: Path, error: Exception) -> JournalError:
     """What is said of a journal that SQLite cannot read."""
     return JournalError(
-        "JRN012", f"the journal is damaged: {path} cannot be read: {error}", way_out="restore it from a copy"
+        "JRN012",
+        f"the journal is damaged: {path} cannot be read: {error}",
+        way_out="restore it from a copy, or save what is whole of it: `callsheet runs salvage`",
     )
 
 

@@ -94,19 +94,25 @@ def salvage(runs: tuple[str, ...], out: Path, journal: Path | None, as_json: boo
     A run that loses its end is unfinished in the export; imported into a sound journal, it can be
     resumed. The exit status is 1 if anything was lost.
     """
-    from callsheet.store.salvage import run_ids, salvage as save  # noqa: I001, PLC0415 - brings the store
+    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+    from callsheet.store.salvage import lists_all, opened, run_ids  # noqa: PLC0415 - brings the store
+    from callsheet.store.salvage import salvage as save  # noqa: PLC0415 - as above
 
-    with options.open_to_read(journal) as opened:
-        parts = opened.parts
+    with opened(journal or default_journal_path()) as damaged:
+        parts = damaged.parts
         saved = [save(parts, run) for run in (runs or run_ids(parts.reader))]
+        is_all = bool(runs) or lists_all(parts.reader)
         size = _write(out, (line for run in saved for line in run.lines))
     rows = [{"run_id": run.run_id, "events": run.events, "lost": run.lost} for run in saved]
     _report(
-        {"file": str(out), "bytes": size, "runs": rows},
-        "\n".join(map(_told, saved)),
+        {"file": str(out), "bytes": size, "runs": rows, "lists_all": is_all},
+        "\n".join([*map(_told, saved), *(() if is_all else (_MORE,))]) or "there are no runs in this journal",
         as_json=as_json and str(out) != "-",
     )
-    return Exit.OK if all(run.lost is None for run in saved) else Exit.FAILED
+    return Exit.OK if is_all and all(run.lost is None for run in saved) else Exit.FAILED
+
+
+_MORE = "there may have been more runs: the list of them is damaged, or was cut off"
 
 
 def _told(run: Salvaged) -> str:

@@ -1,0 +1,66 @@
+"""A journal file that was cut off: what is there of its runs is saved, and the original stays as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from callsheet.ir import Plan
+from callsheet.store import EventType, Journal, JournalError
+from callsheet.store.archive import import_runs
+from callsheet.store.salvage import lists_all, opened, run_ids, salvage
+
+
+@pytest.fixture
+def whole(path: Path, plan: Plan) -> bytes:
+    """The file of a journal with twenty runs of ten events, which has no log beside it."""
+    with Journal.open(path) as journal:
+        for number in range(20):
+            with journal.create_run(f"r{number}", plan, "", {}) as writer:
+                for n in range(9):
+                    writer.append(EventType.OK, key=f"k{n}", body={"value": "x" * 50})
+                writer.commit()
+    return path.read_bytes()
+
+
+def test_of_a_file_that_was_cut_off_what_is_there_is_saved(whole: bytes, path: Path, tmp_path: Path) -> None:
+    counts: list[int] = []
+    codes: set[str] = set()
+    for left in range(len(whole) - 1, 1_000, -3_000):
+        path.write_bytes(whole[:left])
+        try:
+            with opened(path) as journal:
+                saved = [salvage(journal.parts, run) for run in run_ids(journal.parts.reader)]
+                is_all = lists_all(journal.parts.reader)
+        except JournalError as error:
+            codes.add(error.diagnostics[0].code)
+            counts.append(0)
+        else:
+            assert [run.run_id for run in saved if run.lost is None and run.events != 10] == []
+            counts.append(sum(run.events for run in saved))
+            assert is_all == (len(saved) == 20)
+            other = tmp_path / f"other-{left}.db"
+            with Journal.open(other) as sound:
+                import_runs(sound.parts, iter([line for run in saved for line in run.lines]))
+                found = sound.runs()
+                assert sum(info.events for info in found) == counts[-1]
+                assert [info.run_id for info in found if sound.verify(info.run_id) is not None] == []
+        assert path.read_bytes() == whole[:left]
+    assert codes == {"JRN012"}
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] >= 190
+    assert counts[-1] == 0
+    assert len(set(counts)) > 5
+
+
+def test_where_the_list_of_runs_is_gone_that_is_said(whole: bytes, path: Path) -> None:
+    path.write_bytes(whole[:3_000])
+    with pytest.raises(JournalError, match=r"cut off after 3000 bytes, and its list of runs"), opened(path):
+        pass
+
+
+def test_a_sound_journal_is_read_where_it_is(whole: bytes, path: Path) -> None:
+    with opened(path) as journal:
+        assert journal.path == path
+        assert {salvage(journal.parts, run).lost for run in run_ids(journal.parts.reader)} == {None}
