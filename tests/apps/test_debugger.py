@@ -89,7 +89,7 @@ class Terminal:
 
     def shows(self, wanted):
         """What is drawn, once `wanted` is in it."""
-        data, until = "", time.monotonic() + 20
+        data, until = "", time.monotonic() + 60
         while wanted not in data:
             ready, _, _ = select.select([self._ours], [], [], max(0.0, until - time.monotonic()))
             assert ready, f"{wanted!r} is not in {data[-3_000:]!r}"
@@ -98,7 +98,7 @@ class Terminal:
 
     def end(self):
         """The exit status, once the command has ended by itself."""
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while self._process.poll() is None and time.monotonic() < until:
             ready, _, _ = select.select([self._ours], [], [], 0.1)
             if ready:

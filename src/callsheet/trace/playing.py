@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.store.events import Event
+from callsheet.store.events import Event, EventType
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import fold
 
@@ -39,7 +39,7 @@ def play(plan: Plan, events: Iterable[Event], plan_of: PlanOf, show: Callable[[M
 
     def one_by_one() -> Iterator[Event]:
         for event in events:
-            clock.now = event.ts
+            clock.sees(event)
             yield event  # the fold asks for the next one when it has told the machine of this
             if not show(Moment(event, clock.taken())):
                 return
@@ -52,13 +52,25 @@ class _Clock:
 
     def __init__(self) -> None:
         self.now = 0.0
+        self._epoch = 0
         self._since: dict[str, float] = {}
+        self._waits: dict[str, int] = {}
+        """Of steps that have begun and no call of which has left, in which process they began."""
         self._said: list[Said] = []
+
+    def sees(self, event: Event) -> None:
+        """Take the next event; a step whose first call leaves in a later process has begun with that."""
+        self.now, self._epoch = event.ts, event.epoch
+        if event.type is not EventType.INTENT or event.step not in self._waits:
+            return
+        if event.epoch > self._waits.pop(event.step):
+            self._since[event.step] = event.ts
 
     def note(self, note: Note) -> None:
         took: float | None = None
         if note.kind is NoteKind.EARLY or note.kind is NoteKind.STARTED:
-            self._since.setdefault(note.step, self.now)
+            if note.step not in self._since:
+                self._since[note.step], self._waits[note.step] = self.now, self._epoch
         elif note.kind is NoteKind.FAILED and note.step in self._since:
             took = self.now - self._since[note.step]
         elif note.kind in (NoteKind.FINISHED, NoteKind.SKIPPED):

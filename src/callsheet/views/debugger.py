@@ -18,6 +18,7 @@ from callsheet.trace.lineage.slices import reads_by
 from callsheet.views.columns import cut, json_head, pad, printable, width
 from callsheet.views.describe import describe_action
 from callsheet.views.lineage import node_line
+from callsheet.views.report.visits import Times
 
 KEYS = "j/k step  h/l event  w why  d diff  v vars  / search  n next  e export  J/K scroll  q quit"
 _ACTION = 28
@@ -91,8 +92,8 @@ class Selected(NamedTuple):
     message: str = ""
 
 
-def rows_of(lineage: Lineage, worth: Mapping[int, Worth], times: Mapping[int, float]) -> tuple[Row, ...]:
-    """The visits of a run as rows; `worth` by write, `times` of its events in seconds since its start."""
+def rows_of(lineage: Lineage, worth: Mapping[int, Worth], times: Times) -> tuple[Row, ...]:
+    """The visits of a run as rows; `worth` by write, `times` of its events."""
     errors = {failure.visit: failure for failure in lineage.failures}
     found = blame_of(lineage)
     cause = NONE
@@ -113,13 +114,18 @@ def rows_of(lineage: Lineage, worth: Mapping[int, Worth], times: Mapping[int, fl
                 describe_action(lineage.step(visit).action),
                 visit.seq,
                 last,
-                times.get(visit.seq, 0.0),
-                times.get(last, 0.0),
+                times.of(times.begun(visit.seq, _first_left(lineage, visit))),
+                times.of(last),
                 _came(lineage, visit, worth.get(written), "" if failure is None else failure.error),
                 visit.id == cause,
             )
         )
     return tuple(rows)
+
+
+def _first_left(lineage: Lineage, visit: Visit) -> int:
+    """The event at which the first call of a visit left; 0 where none did."""
+    return min((lineage.left.get(key, 0) for key in lineage.keys_of(visit)), default=0)
 
 
 def _mark(lineage: Lineage, visit: Visit, written: int, *, is_failed: bool) -> str:

@@ -131,7 +131,7 @@ def test_a_failed_item_and_a_failed_cast_are_worth_nothing(journal: Journal) -> 
     )
     document = handoff(told)
     assert (fact(document, "all").confidence, fact(document, "n").confidence) == (0.0, 0.0)
-    assert document.entries[1].action == "called @READ, for each item; 1 items failed"
+    assert document.entries[1].action == "called @READ, for each item; 1 item failed"
 
 
 def test_the_results_of_a_foreach_are_facts_one_by_one_where_that_is_asked_for(journal: Journal) -> None:

@@ -21,6 +21,7 @@ from callsheet.runtime.reporting import report_document
 from callsheet.store import Durability, Journal
 from callsheet.store.events import EventType
 from callsheet.trace.lineage.lineage import NONE
+from callsheet.trace.playing import Moment, play
 from callsheet.views.report.build import Showing
 from callsheet.views.report.document import Document
 from callsheet.views.report.preview import preview_of
@@ -180,9 +181,17 @@ def test_a_fork_has_no_time_between_its_parent_and_itself(tmp_path: Path):
         runtime.fork_sync("parent", first, variables={"a": 5}, new_id="child")
         document = shown(later, "child", other="parent")
         entries = runtime.lctl_sync("child").entries
+        moments: list[Moment] = []
+        play(
+            later.plan(later.find_run("child").plan_hash)[0],
+            later.events("child"),
+            lambda name: later.plan(name)[0],
+            lambda moment: not moments.append(moment),
+        )
     assert min(event.t for event in document.events) >= 0
     assert max(event.t for event in document.events) < hours
     assert all(0 <= visit.start <= visit.until < hours for visit in document.visits)
     assert all((entry.duration_ms or 0) < hours for entry in entries)
+    assert all((said.took or 0) < hours for moment in moments for said in moment.said)
     assert document.diff is not None
     assert {step for step, *_ in document.diff["times"]} <= {"S1", "S2"}

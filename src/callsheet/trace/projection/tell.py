@@ -58,7 +58,7 @@ def action_of(visit: Visit) -> str:
     if visit.attempts > 1:
         parts[0] += f" ({visit.attempts} attempts)"
     if visit.failures:
-        parts.append(f"{visit.failures} items failed")
+        parts.append(f"{visit.failures} item{'' if visit.failures == 1 else 's'} failed")
     if visit.cast_failed:
         parts.append("the result did not fit its cast")
     said = "; ".join(parts)

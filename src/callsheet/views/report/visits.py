@@ -46,6 +46,13 @@ class Times(NamedTuple):
         """The time of an event; that of the last one for one that is not there."""
         return self.at[min(seq, len(self.at) - 1)]
 
+    def begun(self, turn: int, left: int) -> int:
+        """The event with which a visit began: of its turn, or the one at which its first call left.
+
+        It is the latter where that was in a later process: in between none carried the run on. No call is 0.
+        """
+        return left if left > turn and self.epochs[left] > self.epochs[turn] else turn
+
 
 class Answer(NamedTuple):
     """What closed a call: the event, its type, what it has spent, what is to be known of it."""
@@ -201,10 +208,7 @@ def _visit(
     end = max([visit.seq, *(call.answered for call in calls), *written])
     outcome = "skipped" if visit.skipped else str(told.outcome) if told is not None else "ok"
     gone = [c.start for c in calls if c.left]
-    turn = times.of(visit.seq)
-    first_left = min((c.left for c in calls if c.left), default=0)
-    if first_left > visit.seq and times.epochs[first_left] > times.epochs[visit.seq]:
-        turn = times.of(first_left)  # no process carried it on in between
+    turn = times.of(times.begun(visit.seq, min((c.left for c in calls if c.left), default=0)))
     is_open = outcome in ("open", "stopped")
     until = times.at[-1] if is_open else max([turn, *(c.until for c in calls)])
     detail = visit.skipped or ("" if told is None else told.detail)

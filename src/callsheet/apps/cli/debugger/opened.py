@@ -28,6 +28,7 @@ from callsheet.trace.standing import standing_of
 from callsheet.views.debugger import Row, Story, Worth, read_lines, row_at, rows_of, step_lines
 from callsheet.views.lineage import why_lines
 from callsheet.views.report.facts import facts_of
+from callsheet.views.report.visits import Times, times_of
 
 _MOST_TOLD = 5_000
 """Events of a run up to which its values are weighed."""
@@ -37,10 +38,10 @@ _MOST_LINES = 500
 _MOST_DIFFERENCES = 20
 
 
-def _event_line(event: Event, count: int, times: dict[int, float]) -> str:
+def _event_line(event: Event, count: int, times: Times) -> str:
     body = "" if event.body is None else preview(shown(event.body), 200)
     about = " ".join(filter(None, (str(event.type), event.key, body)))
-    return f"event {event.seq} of {count}  +{seconds(max(0.0, times[event.seq]))}  {about}"
+    return f"event {event.seq} of {count}  +{seconds(max(0.0, times.of(event.seq)))}  {about}"
 
 
 class OpenedRun:
@@ -51,8 +52,7 @@ class OpenedRun:
         self._plan = journal.plan(info.plan_hash)[0]
         events = list(journal.events(info.run_id))
         self._lineage = lineage_of(self._plan, journal.entries(info.run_id), self._plan_of)
-        begun = events[0].ts
-        times = {event.seq: event.ts - begun for event in events}
+        times = times_of(events, info)
         rows = rows_of(self._lineage, self._worth(), times)
         lines = tuple(_event_line(event, len(events), times) for event in events)
         self.story = Story(self._head(times), rows, lines)
@@ -77,7 +77,7 @@ class OpenedRun:
         facts = facts_of(self._lineage, record, {})
         return {fact.write: Worth(fact.id, fact.value, fact.basis) for fact in facts if fact.write != NONE}
 
-    def _head(self, times: dict[int, float]) -> str:
+    def _head(self, times: Times) -> str:
         info = self._info
         bad = self._journal.verify(info.run_id)
         name = info.title or info.plan_id or ""
@@ -87,7 +87,7 @@ class OpenedRun:
         if failed is not None and failed.visit != NONE:
             at = f" at {self._lineage.label(self._lineage.visits[failed.visit])}"
         chain = "chain ok" if bad is None else f"CHAIN BROKEN at event {bad.seq}"
-        took = seconds(max(times.values(), default=0.0))
+        took = seconds(max(times.at) - times.inherited)
         return f"run {info.run_id}  {name + '  ' if name else ''}{status.upper()}{at}  {took}  {chain}"
 
     # ------------------------------------------------------------ what is asked

@@ -24,7 +24,8 @@ class Carried(NamedTuple):
 
     `plan` is the new plan of the last re-plan with the facts it was compiled with, as data; `past` names the
     blobs of what has happened before, in their order; `doubted` are the keys of calls in doubt, `due` says
-    when waits are over and `posed` when questions were asked, by key. `worked` is the time that counts.
+    when waits are over and `posed` when questions were asked, by key. `worked` is the time that counts,
+    and `doubts` says how often calls have been in doubt.
     """
 
     state: Mapping[str, Any]
@@ -36,6 +37,7 @@ class Carried(NamedTuple):
     posed: Mapping[str, Posed]
     letters: tuple[Letter, ...]
     worked: float
+    doubts: Mapping[str, int]
 
     def machine(self, order: Order) -> Machine:
         """The machine in that state; raises NotRestorable where it is none of this plan."""

@@ -6,7 +6,9 @@ In: a server that answers, and an order or a run's id. Out: the run in a journal
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from temporalio.client import WorkflowHandle
@@ -21,7 +23,7 @@ from callsheet.runtime.cancelling import has_ended
 from callsheet.runtime.doubt import Resolution, RunOutcome, named_doubts
 from callsheet.runtime.engines.temporal.history import told_by
 from callsheet.runtime.engines.temporal.journaling import note_happenings, note_order, stands
-from callsheet.runtime.engines.temporal.orders import WORKFLOW, Order, workflow_id
+from callsheet.runtime.engines.temporal.orders import MEMO, RESTING, RUNNING, WORKFLOW, Order, workflow_id
 from callsheet.runtime.engines.temporal.reaching import Reached
 from callsheet.runtime.inbox import fitting
 from callsheet.store import EventType, Journal
@@ -30,6 +32,9 @@ from callsheet.store.replay import start_from
 
 _PAUSE = 0.25
 _LONGEST_PAUSE = 2.0
+_LONG = 15.0
+"""Seconds after which a run that no worker has heard of is told of; one that was lost is given up before."""
+_ENDED = "ended"
 
 Handle = WorkflowHandle[Any, Any]
 
@@ -87,10 +92,10 @@ async def wait_for(
     """
     handle, pause = handle_of(reached, run_id), _PAUSE
     while True:
-        standing = await _standing(handle)
-        if standing == "ended" or (standing == "resting" and not waits):
+        standing, unheard = await _standing(handle)
+        if standing == _ENDED or (standing == RESTING and not waits):
             return await bring_up_to_date(reached, journal, run_id)
-        if standing is None and on_idle is not None:
+        if unheard is not None and unheard > _LONG and on_idle is not None:
             await on_idle()
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE)
@@ -130,7 +135,8 @@ async def decide(
     await bring_up_to_date(reached, journal, run_id)
     for key in named_doubts(journal, run_id, calls, every=every):
         _, _, body = event_record(Decided(key, verdict))
-        await _signal(reached, run_id, "decide", key, body)
+        doubts = sum(e.type is EventType.IN_DOUBT and e.key == key for e in journal.events(run_id))
+        await _signal(reached, run_id, "decide", key, doubts, body)
 
 
 async def cancel(reached: Reached, journal: Journal, run_id: str, reason: str) -> None:
@@ -176,7 +182,9 @@ async def _start_again(reached: Reached, journal: Journal, run_id: str) -> None:
 
 async def settled(reached: Reached, journal: Journal, run_id: str) -> RunOutcome:
     """How a run stands once a worker has heard what was said to it; without a worker, how it stood before."""
-    await _standing(handle_of(reached, run_id))
+    deadline, handle = time.monotonic() + _LONG, handle_of(reached, run_id)
+    while (await _standing(handle))[1] is not None and time.monotonic() < deadline:  # noqa: ASYNC110
+        await asyncio.sleep(_PAUSE)
     return await bring_up_to_date(reached, journal, run_id)
 
 
@@ -197,19 +205,16 @@ async def _signal(reached: Reached, run_id: str, name: str, *said: Any) -> None:
         raise not_there(reached, run_id, error) from error
 
 
-async def _standing(handle: Handle) -> str | None:
-    """What the run's workflow says of it; None where no worker answers for it."""
+async def _standing(handle: Handle) -> tuple[str, float | None]:
+    """How a run stands, and for how many seconds it has waited for a worker, None where it does not."""
     described = await handle.describe()
     if described.status is not None and described.status.name != "RUNNING":
-        return "ended"
-    try:
-        return await handle.query("standing", result_type=str)
-    except RPCError as error:
-        if error.status in (RPCStatusCode.NOT_FOUND, RPCStatusCode.FAILED_PRECONDITION):
-            return None
-        if error.status in (RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED):
-            return None
-        raise
+        return _ENDED, None
+    raw = described.raw_description
+    if not raw.HasField("pending_workflow_task"):
+        return await described.memo_value(MEMO, RUNNING, type_hint=str), None
+    since = raw.pending_workflow_task.original_scheduled_time.ToDatetime(UTC)
+    return RUNNING, (datetime.now(UTC) - since).total_seconds()
 
 
 def handle_of(reached: Reached, run_id: str) -> Handle:

@@ -8,6 +8,7 @@ which a client writes the journal.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -40,7 +41,7 @@ with workflow.unsafe.imports_passed_through():
     from callsheet.runtime.answers import found
     from callsheet.runtime.engines.temporal.carried import Carried, plan_of, state_of
     from callsheet.runtime.engines.temporal.happenings import Row, row_of
-    from callsheet.runtime.engines.temporal.orders import KEEP, WORKFLOW, Order
+    from callsheet.runtime.engines.temporal.orders import KEEP, MEMO, RESTING, RUNNING, WORKFLOW, Order
     from callsheet.runtime.engines.temporal.outside import Outside
     from callsheet.store.inbox import Letter
     from callsheet.store.records import event_of, result_body
@@ -80,6 +81,9 @@ class PlanRun:
         self._asks: dict[str, tuple[Ask, Posed]] = {}
         self._letters: list[Letter] = [] if self.carried is None else list(self.carried.letters)
         self._plan_facts: dict[str, ToolFacts] = {}
+        self._doubts: Counter[str] = Counter({} if self.carried is None else self.carried.doubts)
+        self._words: dict[tuple[str, int], dict[str, Any]] = {}
+        self._told: str = workflow.memo_value(MEMO, RUNNING)
         self._rested = 0.0
         self._began = workflow.now()
 
@@ -117,12 +121,15 @@ class PlanRun:
     # ------------------------------------------------------------ what people say
 
     @workflow.signal
-    def decide(self, key: str, said: dict[str, Any]) -> None:
-        """Decide about a call in doubt: `said` is the body of the journal's `decided`."""
-        if self._outside.doubted.pop(key, None) is not None:
-            event = event_of("decided", key, said, _no_plan)
-            assert event is not None
-            self._arrived.append(event)
+    def decide(self, key: str, time: int, said: dict[str, Any]) -> None:
+        """Decide about a call that is in doubt, or about to be, for the so-many-th time.
+
+        `said` is the body of the journal's `decided`. It counts once, and not for another doubt of the call.
+        """
+        if time > self._doubts[key]:
+            self._words[key, time] = said
+        elif time == self._doubts[key] and self._outside.doubted.pop(key, None) is not None:
+            self._arrived.append(_decided(key, said))
 
     @workflow.signal
     def answer(self, topic: str, msg_id: str, said: dict[str, Any]) -> None:
@@ -141,13 +148,7 @@ class PlanRun:
     def resume(self) -> None:
         """Ask models again that have given no answer."""
         self._outside.ask_models_again()
-
-    @workflow.query
-    def standing(self) -> str:
-        """`running`, `resting` where only people carry it on, or `ended`."""
-        if self._machine.result is not None:
-            return "ended"
-        return "resting" if self._rests() else "running"
+        self._tell_standing()
 
     # ------------------------------------------------------------ the machine
 
@@ -157,7 +158,7 @@ class PlanRun:
     def _take(self, events: Sequence[Event]) -> list[Command]:
         """Tell the machine what has happened; gives what follows."""
         commands: list[Command] = []
-        doubted = self._outside.doubted
+        self._arrived.clear()
         for event in events:
             if self._machine.result is not None:
                 break
@@ -168,10 +169,19 @@ class PlanRun:
                 self._plan_facts = dict(event.facts)
             self._note(event)
             commands += self._machine.feed(event, _UNITS)
-            if isinstance(event, Doubted | Decided) and not self._machine.is_open(event.key):
-                doubted.pop(event.key, None)  # its tool's policy has decided, or its probe
-        self._arrived.clear()
+            if isinstance(event, Doubted | Decided):
+                self._after_doubt(event)
         return commands
+
+    def _after_doubt(self, event: Doubted | Decided) -> None:
+        """Keep in mind how often a call has been in doubt; take a word that was there before the doubt."""
+        key, doubted = event.key, self._outside.doubted
+        self._doubts[key] += isinstance(event, Doubted)
+        if not self._machine.is_open(key):
+            doubted.pop(key, None)  # its tool's policy has decided, or its probe
+        said = self._words.pop((key, self._doubts[key]), None)
+        if said is not None and doubted.pop(key, None) is not None:
+            self._arrived.append(_decided(key, said))
 
     async def _catch_up(self, commands: list[Command]) -> None:
         """Let the machine do all that follows, in as many workflow tasks as it takes."""
@@ -181,11 +191,19 @@ class PlanRun:
 
     async def _arrivals(self) -> list[Event]:
         """What happens next; while only people are waited for, the run's time stands still."""
+        self._tell_standing()
         rests, since = self._rests(), workflow.now()
         await workflow.wait_condition(lambda: bool(self._arrived) or self._outside.raise_fault())
         if rests:
             self._rested += (workflow.now() - since).total_seconds()
         return list(self._arrived)
+
+    def _tell_standing(self) -> None:
+        """Let clients see whether only people carry the run on, without asking a worker."""
+        standing = RESTING if self._rests() else RUNNING
+        if standing != self._told:
+            self._told = standing
+            workflow.upsert_memo({MEMO: standing})
 
     def _rests(self) -> bool:
         """Whether nothing is under way, and only what people say carries the run on."""
@@ -281,6 +299,7 @@ class PlanRun:
             {key: posed for key, (_, posed) in self._asks.items()},
             tuple(self._letters),
             self._worked(),
+            dict(self._doubts),
         )
 
     def _take_up(self, carried: Carried) -> None:
@@ -297,6 +316,12 @@ class PlanRun:
             else:
                 self._launch([command])
         outside.fill()
+
+
+def _decided(key: str, said: dict[str, Any]) -> Event:
+    event = event_of("decided", key, said, _no_plan)
+    assert event is not None
+    return event
 
 
 def _no_plan(digest: str) -> Any:

@@ -1,0 +1,1 @@
+"""Runs on several workers and a server that are killed at random moments."""
