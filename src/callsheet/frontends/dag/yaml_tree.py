@@ -25,6 +25,8 @@ _WORDS = {
 _DOUBTFUL_WORDS = frozenset({"yes", "no", "on", "off"})
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_PADDED = re.compile(r"0[0-9]+")
+"""A code rather than a number: `007`, a postcode, the mode of a file."""
 _DOUBTFUL_NUMBER = re.compile(
     r"[+-]?(?:0[0-9_]+|0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*|\.inf|\.nan"
     r"|(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?)",
@@ -131,6 +133,11 @@ class _YamlReader(YamlWalk):
             return text
         if _FLOAT.fullmatch(text):
             return self._number(text, span)
+        if _PADDED.fullmatch(text):
+            said = f"{text[:40]} is a text here, and a number for other readers of YAML"
+            if not is_key:
+                self._report.warning("DAG008", said, span, f'write "{text[:40]}" for the text')
+            return text
         if _DOUBTFUL_NUMBER.fullmatch(text):
             help_ = f"write a number as JSON does (12, -0.5, 1e6), or {text!r} in quotes for a text"
             self._report.error("DAG008", f"{text[:40]} is read differently by readers of YAML", span, help_)

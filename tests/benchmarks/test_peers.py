@@ -1,0 +1,47 @@
+"""What a harness measured is held against the goals."""
+
+from __future__ import annotations
+
+import json
+
+from benchmarks import peers
+
+RUN = {
+    "cases": {
+        "W1/chain/N=10": {"n": 10},
+        "W4/dag/seed=11/limit=8": {"n": 60, "bound_s": 0.1},
+        "W5/durable/10KB/N=50": {"n": 50, "size": 10_000},
+        "W6/parse/N=10": {"n": 10},
+    },
+    "cells": [
+        ["W1/chain/N=10", "callsheet", "", 40e-6, 1.0, 0],
+        ["W1/chain/N=10", "floor", "interp", 10e-6, 1.0, 0],
+        ["W1/chain/N=10", "floor", "asyncio", 1e-6, 1.0, 0],
+        ["W1/chain/N=10", "slow", "", 900e-6, 1.0, 0],
+        ["W1/chain/N=10", "other", "", 300e-6, 1.0, 0],
+        ["W4/dag/seed=11/limit=8", "callsheet", "", 9.0, 0.113, 0],
+        ["W5/durable/10KB/N=50", "callsheet", "process", 1.0, 1.0, 600_000],
+        ["W6/parse/N=10", "callsheet", "", 160e-6, 1.0, 0],
+    ],
+}
+
+
+def test_each_unit_is_held_against_its_goal() -> None:
+    found = {row[0]: row[4:] for row in peers.rows(RUN)}
+    assert found == {
+        "W1/chain/N=10": ("4 x floor", "4", "met"),
+        "W4/dag/seed=11/limit=8": ("1.13 x bound", "1.12", "missed"),
+        "W5/durable/10KB/N=50 process": ("1.2 x bytes", "1.5", "met"),
+        "W6/parse/N=10": ("16 us a step", "15", "missed"),
+    }
+
+
+def test_the_best_peer_is_the_fastest_that_is_no_floor() -> None:
+    chain = next(row for row in peers.rows(RUN) if row[0] == "W1/chain/N=10")
+    assert chain[1:4] == ("4 us", "1 us interp", "30 us other")
+
+
+def test_the_run_that_is_kept_has_a_row_for_every_goal() -> None:
+    kept = [row[0] for row in peers.rows(json.loads(peers.KEPT.read_text()))]
+    for goal in peers.GOALS:
+        assert any(row.startswith(goal.cases) and row.endswith(goal.variant) for row in kept), goal
