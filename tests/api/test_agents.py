@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from callsheet import ChatModel, Limits, PlanError, RunStatus, Runtime, StepTurned, tool
+from callsheet.ports.models.model import Failure, ModelFailed
 from callsheet.store import Journal
 
 PLAN = """S1: @AGENT_SOLVE (goal="what does it cost?", tools=["price", "order"], max_turns=4) > $a
@@ -143,12 +144,21 @@ async def test_a_function_that_fails_is_a_failure_of_the_step() -> None:
     assert result.response.startswith("failed: ")
 
 
-async def test_rounds_of_a_refinement_are_questions_of_their_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("operation", ['SELF_REFINE ("a"', 'CONSENSUS ("a", "b"', 'AGENT_CRITIQUE ("a"'])
+async def test_rounds_are_questions_of_their_own(operation: str, tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     runtime = Runtime(model=scripted("one", "two"), journal=path)
-    result = await runtime.run('S1: @SELF_REFINE ("a", rounds=2) > $a\nS2: @RESPOND ($a)', run_id="r")
+    result = await runtime.run(f"S1: @{operation}, rounds=2) > $a\nS2: @RESPOND ($a)", run_id="r")
     assert result.response == "two"
     assert result.usage.model_calls == 2
     with Journal.open(path) as journal:
         done = [row.key for row in journal.events("r") if row.type == "ok"]
     assert done == ["S1.0.1/t1", "S1.0.1/t2"]
+
+
+async def test_rounds_that_are_written_are_not_asked_for_again_after_a_failure(tmp_path: Path) -> None:
+    path, plan = tmp_path / "journal.db", 'S1: @CONSENSUS ("a", "b", rounds=2) > $a\nS2: @RESPOND ($a)'
+    first = Runtime(model=scripted("one", ModelFailed(Failure.UNREACHABLE, "gone")), journal=path)
+    assert (await first.run(plan, run_id="r")).status is RunStatus.RUNNING
+    again = Runtime(model=scripted("two"), journal=path)
+    assert (await again.resume("r")).response == "two"

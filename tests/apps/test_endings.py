@@ -272,6 +272,22 @@ def test_a_narrow_terminal_shows_mark_and_id(machine):
     assert "1:12 min" in first
 
 
+def test_what_failed_stays_in_sight_and_who_waits_for_a_person_does_not_turn():
+    plan = parse("PLAN_START\n" + "\n".join(f"S{n}: @ADD ({n})" for n in range(1, 51)) + "\nPLAN_END\n").plan
+    assert plan is not None
+    out = io.StringIO()
+    display = LiveDisplay(plan, Console(file=out, width=40, height=12, force_terminal=False))
+    display.begin({})
+    for n in range(1, 50):
+        kind = NoteKind.FAILED if n in (3, 20) else NoteKind.FINISHED
+        display.show(Note(kind, f"S{n}", "a reason"), 0.5)
+    display.show(Note(NoteKind.ASKED, "S50", "go?"), None)
+    display.end()
+    lines = out.getvalue().splitlines()[-10:]
+    assert [line[:5].split()[:2] for line in lines[:3]] == [["✗", "S3"], ["✗", "S20"], ["✓", "S43"]]
+    assert lines[-1].startswith("? S50")
+
+
 @pytest.mark.parametrize("value", ['{"a":1,"a":2}', '[{"b":{"a":1,"a":1}}]', "a\udcffb"])
 def test_a_value_that_would_lose_something_is_refused(machine, value):
     result = machine("run", machine.plan('S1: @RESPOND ("x")'), "--var", f"n={value}")

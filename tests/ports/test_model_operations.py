@@ -129,6 +129,16 @@ def test_several_inputs_are_numbered() -> None:
     assert user == "<text 1>\nfor\n</text 1>\n\n<text 2>\nagainst\n</text 2>"
 
 
+@pytest.mark.parametrize(
+    ("tool", "task"), [("CONSENSUS", "what you found"), ("AGENT_CRITIQUE", "your review")]
+)
+def test_a_further_round_is_told_what_the_one_before_came_to_as_data(tool: str, task: str) -> None:
+    first, again = (user_text(tool, ["for", "against"], args) for args in ({}, {"earlier": "Do </text>."}))
+    assert "The last text is" not in first
+    assert "<text_2 3>\nDo </text>.\n</text_2 3>" in again
+    assert again.splitlines()[-1].startswith(f"The last text is {task} so far.")
+
+
 def test_a_list_of_categories_stays_one_also_where_a_category_has_a_comma() -> None:
     assert "Categories: a, b\n" in user_text("LLM_CLASSIFY", ["x"], {"categories": ["a", "b"]})
     assert "\n- a, or b\n- c\n" in user_text("LLM_CLASSIFY", ["x"], {"categories": ["a, or b", "c"]})

@@ -121,6 +121,18 @@ async def test_the_list_tells_how_runs_stand_and_is_filtered(web: Web):
     await web.page.wait_for_selector(".runs")
 
 
+async def test_older_runs_are_shown_when_they_are_asked_for(web: Web):
+    for n in range(103):
+        web.api.start("S1: @ADD (a=1) > $a", run_id=f"run{n:03}")
+    await web.sign_in("runs")
+    await web.page.locator(".older").click()
+    await web.wait_for(lambda: web.page.evaluate("document.querySelectorAll('.run').length === 103"))
+    assert await web.page.locator(".older").count() == 0
+    assert "103 of 103" in await web.text(".head-line")
+    rows = await web.page.locator(".run code").all_inner_texts()
+    assert rows == [f"run{n:03}" for n in reversed(range(103))]
+
+
 async def test_what_a_run_asks_is_answered_on_its_page(web: Web):
     await web.sign_in()
     run = web.api.start(
@@ -191,6 +203,9 @@ async def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_window(
     ):
         await web.page.evaluate("(address) => { location.hash = address; }", address)
         await web.page.wait_for_selector(shown)
+        if address == "policy":
+            await web.page.select_option(".head-line select", "workspace")
+            await web.page.wait_for_selector(".policy")
         assert await web.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, address
         assert await web.grave() == [], address
     await web.page.context.close()

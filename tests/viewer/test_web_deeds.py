@@ -82,7 +82,6 @@ async def test_a_call_that_may_have_taken_place_is_decided_about(browser: Browse
     with running(folder) as api:  # the first server was stopped while the call was under way
         web = await browse(browser, api)
         await web.sign_in(f"run={run}")
-        await web.page.locator("h1 .words", has_text="Interrupted").wait_for()
         await web.page.locator(".waits", has_text="@WRITE may have taken place").wait_for()
         await web.page.fill(".waits input", "seven")
         await web.page.click("text=Go on with that")

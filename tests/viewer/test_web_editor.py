@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
-from tests.apps.http.conftest import TOOLS, Api, running
+from tests.apps.http.conftest import TOOLS, Api, running, setup_of
 from tests.viewer.web import Web, browse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+MODEL = """
+def ask(messages):
+    return "S1: @ADD (a=1, b=2) > $sum\\nS2: @RESPOND ($sum)"
+"""
 GOOD = """\
 # goal: Add up
 PLAN_START
@@ -78,10 +83,39 @@ async def test_a_plan_is_formatted_drawn_and_dry_run(web: Web):
         lambda: web.page.evaluate("document.getElementById('plan-text').value.includes('(a=$first, b=2)')")
     )
     await web.page.click(".head-line button:has-text('Picture')")
-    assert "S2" in await web.text(".picture")
+    await web.page.locator(".sketch .node[aria-label='S2 @NOTE']").click()
+    at = await web.page.evaluate(
+        "[document.activeElement.id, document.activeElement.value"
+        ".slice(document.activeElement.selectionStart).split(' ')[0]]"
+    )
+    assert at == ["plan-text", "S2:"]
     await web.page.click(".head-line button:has-text('Dry run')")
     await web.page.locator("#known-panel", has_text="2 calls").wait_for()
     assert "@NOTE" in await web.text(".steps-told")
+
+
+async def test_a_goal_becomes_a_plan_that_is_looked_at_and_run(browser: Browser, api: Api, tmp_path: Path):
+    (tmp_path / "model.py").write_text(MODEL)
+    setup = replace(setup_of(tmp_path), model=f"{tmp_path / 'model.py'}:ask")
+    (tmp_path / "other").mkdir()
+    with running(tmp_path / "other", setup) as other:
+        web = await browse(browser, other)
+        await web.sign_in("plan")
+        await web.page.fill("#goal", "Add up")
+        await web.page.keyboard.press("Enter")
+        await web.page.locator(".status.is-ok", has_text="ready to run").wait_for()
+        assert "@ADD" in await web.page.input_value("#plan-text")
+        await web.page.click("text=► Run")
+        await web.page.locator("h1 .words", has_text="Done").wait_for()
+        assert web.said == []
+        await web.page.context.close()
+
+
+async def test_without_a_model_a_goal_says_how_to_get_one(web: Web):
+    await web.page.fill("#goal", "Add up")
+    await web.page.click("text=Make a plan")
+    await web.page.locator(".goal .warn", has_text="no model is configured").wait_for()
+    web.said.clear()  # the browser's own word on the 422
 
 
 async def test_a_plan_is_held_against_a_policy(web: Web):
@@ -162,7 +196,7 @@ async def test_axe_finds_nothing_serious_in_what_is_told_of_a_plan(
     assert await web.grave() == []
     await write(web, GOOD)
     for name, shown in (
-        ("Picture", ".picture"),
+        ("Picture", ".sketch"),
         ("Dry run", ".steps-told"),
         ("Verify", "#known-panel .status"),
     ):

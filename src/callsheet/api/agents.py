@@ -13,9 +13,9 @@ from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import Call, CallKind, Effect, Plan, Step, call_kind
 from callsheet.machine import Loop, ToolFacts
 from callsheet.machine.agents.allowance import names_its_tools, tools_named
+from callsheet.machine.agents.rounds import IN_ROUNDS, REFINE
 from callsheet.ports.tools import Registry
 
-REFINE = "SELF_REFINE"
 _READS = frozenset({Effect.PURE, Effect.READ})
 
 
@@ -79,9 +79,13 @@ def loops_of(plan: Plan, registry: Registry, rules: AgentRules | None) -> dict[s
     if rules.drives_agents:
         loop = Loop(rules.default(registry), rules.tools is not None)
         loops = {call.tool: ToolFacts(Effect.LLM, loop=loop) for _, call in agent_steps(plan)}
-    if any(isinstance(step.action, Call) and step.action.tool == REFINE for step in plan.steps):
-        loops[REFINE] = ToolFacts(Effect.LLM, loop=Loop())
-    return loops
+    calls = (step.action for step in plan.steps if isinstance(step.action, Call))
+    asked = {call.tool for call in calls if call.tool == REFINE or _asks_for_rounds(call)}
+    return loops | {tool: ToolFacts(Effect.LLM, loop=Loop()) for tool in sorted(asked)}
+
+
+def _asks_for_rounds(call: Call) -> bool:
+    return call.tool in IN_ROUNDS and any(name == "rounds" for name, _ in call.named)
 
 
 def wrong_tools(

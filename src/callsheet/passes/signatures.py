@@ -89,8 +89,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "LLM_EVALUATE": Operation(("condition",), needs_data=False, expected=("condition",)),
     "LLM_GENERATE": Operation(("context", "format"), needs_data=False),
     "LLM_TRANSLATE": Operation(("target_lang",), expected=("target_lang",)),
-    "AGENT_CRITIQUE": Operation(("criteria",), expected=("criteria",)),
-    "CONSENSUS": Operation(("topic",)),
+    "AGENT_CRITIQUE": Operation(("criteria", "rounds"), expected=("criteria",)),
+    "CONSENSUS": Operation(("topic", "rounds")),
     "SELF_REFINE": Operation(("goal", "rounds")),
     "AGENT_SOLVE": Operation(
         ("goal", "agent", "max_turns", "tools", "max_calls", "parallel"), needs_data=False, expected=("goal",)

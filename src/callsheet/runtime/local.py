@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from callsheet.machine import (
     Ask,
@@ -37,6 +37,7 @@ SLICE = 500
 
 
 _NOT_CARRIED_OUT = (Ask, Finish)
+_ONLY_CALLS = frozenset({CallTool})
 
 
 class Recorder(Protocol):
@@ -243,13 +244,13 @@ class LocalDriver:
             await self._settled(following)
         return following
 
-    def _without_questions(self, commands: Sequence[Command]) -> list[Carried]:
+    def _without_questions(self, commands: Sequence[Command]) -> Sequence[Carried]:
         """The commands that a crew carries out; questions are asked."""
+        if _ONLY_CALLS.issuperset(map(type, commands)):  # as nearly always
+            return cast("Sequence[Carried]", commands)
         calls: list[Carried] = []
         for command in commands:
-            if type(command) is CallTool:
-                calls.append(command)
-            elif isinstance(command, Ask):
+            if isinstance(command, Ask):
                 self._desk.ask(command)
             elif not isinstance(command, Finish):
                 calls.append(command)

@@ -18,6 +18,7 @@ from callsheet.runtime.inbox import answer_run
 from callsheet.runtime.runs import Launch, enlist_run
 from callsheet.sealing.known import Known
 from callsheet.store import Journal
+from views.report.test_growth import grown
 
 
 def touch(name):
@@ -149,6 +150,16 @@ def test_runs_are_listed_by_status_and_name(api):
         assert (said.status, said.code) == (422, "API008"), wrong
 
 
+def test_older_runs_are_listed_behind_one_that_is_known(api):
+    for n in range(5):
+        api.ended(api.start("S1: @ADD (a=1) > $x", run_id=f"r{n}"))
+    first = fits(api.get("/v1/runs?limit=2"), RUNS)
+    assert ([run["run_id"] for run in first["runs"]], first["more"]) == (["r4", "r3"], True)
+    older = api.get("/v1/runs?limit=3&before=r3&status=done")
+    assert ([run["run_id"] for run in older["runs"]], older["more"]) == (["r2", "r1", "r0"], False)
+    assert api("GET", "/v1/runs?before=nobody").status == 404
+
+
 def test_a_run_is_cancelled_and_stays_so(api):
     api.start('S1: @HOLD (name="never") > $x', run_id="r")
     began("never")
@@ -157,6 +168,21 @@ def test_a_run_is_cancelled_and_stays_so(api):
     assert api.get("/v1/runs/r")["error"] == "enough"
     again = api("POST", "/v1/runs/r/cancel")
     assert (again.status, again.code) == (409, "JRN032")
+
+
+def test_a_viewer_is_given_what_has_changed_since_its_document(api):
+    api.start("S1: @ADD (a=1) > $a", 'S2: @HOLD (name="go") > $b', run_id="r")
+    began("go")
+    first = api("GET", "/v1/runs/r/document")
+    name = first.headers["etag"].strip('"')
+    assert api.get(f"/v1/runs/r/document?base={name}") == {"base": name, "set": [], "rows": [], "texts": []}
+    touch("go")
+    api.ended("r")
+    whole, told = api.get("/v1/runs/r/document"), api.get(f"/v1/runs/r/document?base={name}")
+    assert grown(first.json, told) == whole
+    assert len(str(told)) < len(str(whole))
+    assert api.get(f"/v1/runs/r/document?base={'0' * 32}") == whole
+    assert api("GET", "/v1/runs/r/document?base=x").status == 422
 
 
 def test_a_run_is_deleted_when_it_has_ended_and_not_before(api):

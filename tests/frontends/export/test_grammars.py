@@ -18,6 +18,7 @@ from tests.frontends.export.covered import MOST_STEPS, covered_plans
 from callsheet.frontends.export import (
     ExportOptions,
     Form,
+    Leg,
     ToolShape,
     is_sentence,
     plan_gbnf,
@@ -28,7 +29,7 @@ from callsheet.frontends.export.operations import OPERATIONS as SHAPES
 from callsheet.frontends.export.rules import Chars
 from callsheet.frontends.export.scope import Rules, Scope
 from callsheet.frontends.ltp import format_plan, parse
-from callsheet.ir import Goto, Plan
+from callsheet.ir import Call, Goto, Plan
 from callsheet.ir.operations import AGENT_OPERATIONS, MODEL_OPERATIONS
 from callsheet.passes import check
 from callsheet.passes.signatures import OPERATIONS as KNOWN
@@ -71,6 +72,17 @@ def test_random_sentences_parse_and_have_no_errors(variant: str, matchers: Mappi
         found = check(result.plan, tools=signatures(), inputs=options.given)
         assert not [d for d in found if d.is_error or d.code in ("CHK001", "CHK002")], text
         assert matchers[variant].refused_at(text) is None, text
+
+
+def test_sentences_on_a_course_make_its_calls_in_order_and_no_others() -> None:
+    options = VARIANTS["on a course"]
+    sentences = Sentences(plan_grammar(TOOLS, options), Random(1))
+    for _ in range(SENTENCES):
+        plan = parse(sentences.draw()).require()
+        calls = [(s.action.tool, s.foreach is not None) for s in plan.steps if isinstance(s.action, Call)]
+        assert len(calls) == len(options.course)
+        assert all(tool in leg.tools for (tool, _), leg in zip(calls, options.course, strict=True))
+        assert calls[1] == ("SEND", True)
 
 
 @pytest.mark.parametrize("variant", ["canonical"])
@@ -429,3 +441,15 @@ def test_a_tool_that_cannot_be_called_yet_is_not_offered_yet() -> None:
 def test_rules_of_texts_are_shared_by_their_scope() -> None:
     rules = Rules(ExportOptions())
     assert rules.text(Scope(2)) == rules.text(Scope(2)) != rules.text(Scope(3))
+
+
+@pytest.mark.parametrize(
+    ("course", "least", "why"),
+    [
+        ((Leg(frozenset({"NOTHING"})),), 1, "calls something that there is"),
+        ((Leg(frozenset({"READ_FILE"})),), 0, "at least the length of the course"),
+    ],
+)
+def test_a_course_that_no_plan_can_take_is_refused(course: tuple[Leg, ...], least: int, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        plan_grammar([READ], ExportOptions(course=course, min_results=least))

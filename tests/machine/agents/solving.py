@@ -19,6 +19,8 @@ FACTS = {
     "GIVE_UP": ToolFacts(Effect.UNSAFE, ("x",), OnInDoubt.FAIL),
     "AGENT_SOLVE": ToolFacts(Effect.LLM, loop=LOOP),
     "SELF_REFINE": ToolFacts(Effect.LLM, loop=Loop()),
+    "AGENT_CRITIQUE": ToolFacts(Effect.LLM, loop=Loop()),
+    "CONSENSUS": ToolFacts(Effect.LLM, loop=Loop()),
 }
 """Agents are the machine's; they may call @READ and @LOOK where a step names nothing."""
 PLAN = 'S1: @AGENT_SOLVE (goal="find it", tools=["read", "write", "keep"]) > $a\nS2: @RESPOND ($a)'

@@ -1,4 +1,4 @@
-"""The rounds of `@SELF_REFINE`: each is a question and an answer of its own."""
+"""The rounds of `@SELF_REFINE` and its like: each is a question and an answer of its own."""
 
 from __future__ import annotations
 
@@ -25,6 +25,18 @@ def test_each_round_is_asked_with_the_answer_of_the_one_before() -> None:
         assert bench.waiting == {
             key: CallModel(key, "S1", "SELF_REFINE", [text, "facts"], {"goal": "brief"}, may_fail=True)
         }
+        bench.ok(key, ["one", "two", "three"][number - 1])
+    assert bench.result.response == "three"
+    assert bench.result.usage.model_calls == 3
+
+
+@pytest.mark.parametrize(("tool", "about"), [("AGENT_CRITIQUE", "criteria"), ("CONSENSUS", "topic")])
+def test_a_critique_and_a_consensus_are_held_against_their_texts_in_each_round(tool: str, about: str) -> None:
+    bench = refining(f'S1: @{tool} ($t, $more, {about}="x", rounds=3) > $a\nS2: @RESPOND ($a)')
+    texts, args = ["a text", "facts"], {about: "x"}
+    for number, told in ((1, {}), (2, {"earlier": "one"}), (3, {"earlier": "two"})):
+        key = f"S1.0.1/t{number}"
+        assert bench.waiting == {key: CallModel(key, "S1", tool, texts, args | told, may_fail=False)}
         bench.ok(key, ["one", "two", "three"][number - 1])
     assert bench.result.response == "three"
     assert bench.result.usage.model_calls == 3

@@ -102,6 +102,8 @@ async def _held(
     reader = _reader(setup)
     async with Host(setup, journal, limits=limits, policy=policy, more_tools=tools) as host:
         desks.append(Desk(host, open_library(plans_folder), _Terminal(reader), manner, policy))
+        if sys.stdin.isatty():
+            say(f"{setup.model or 'the model of config.toml'} listens; /help lists commands, Ctrl-D leaves")
         await _converse(desks[0].take, reader)
 
 

@@ -13,6 +13,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import status_of
+from callsheet.apps.cli.given import parse_variables
 from callsheet.apps.cli.output import count_of, json_rows, print_json
 from callsheet.apps.cli.reading import read_plan
 from callsheet.apps.operations.checking import Checked, check_text
@@ -46,7 +47,7 @@ def check(
 
     Exit 3 if all that is wrong are tools of servers that are not trusted.
     """
-    inputs = options.parse_variables(variables)
+    inputs = parse_variables(variables)
     texts = [_read(argument, syntax, strict, inputs) for argument in plans]
     shelf, asks_servers = None if no_tools else Shelf(setup), bool(setup.mcp_configs)
     found = [check_text(text, shelf, inputs, asks_servers=asks_servers) for text in texts]

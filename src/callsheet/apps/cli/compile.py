@@ -27,7 +27,10 @@ _REJECTED = ".rejected"
 @click.argument("goal", metavar="GOAL")
 @options.planning_tools
 @click.option("--context", default="", metavar="TEXT", help="Data about the goal that the model is told.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the plan to FILE.")
+@click.option(
+    "-o", "--out", "--output", "out", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write the plan to FILE.",
+)  # fmt: skip
 @click.option("--prompt", "only_prompt", is_flag=True, help="Print what the model would be asked, and stop.")
 @click.option(
     "--no-library", is_flag=True, help="Ask the model even if the plan library has a plan for GOAL."

@@ -16,6 +16,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.given import parse_variables, read_value
 from callsheet.apps.cli.output import print_diagnostics, print_json, say
 from callsheet.apps.operations.dry_running import Supposed, dry_run_text
 from callsheet.apps.operations.library import bound
@@ -119,7 +120,7 @@ def tell_dry_run(
 
     A person is asked before the calls of the tools that `rules` or the settings name.
     """
-    inputs = options.parse_variables(variables)
+    inputs = parse_variables(variables)
     assumed = parse_assumed(assumptions.assumed)
     text = plan.read(inputs)
     inputs = bound(text, inputs, variables)
@@ -163,5 +164,5 @@ def parse_assumed(given: Iterable[str]) -> dict[str, Any]:
         if step_id in found:
             message = f"--assume gives a result of {step_id[:60]} twice"
             raise CallsheetError.single("RUN040", message, help="give each step one result")
-        found[step_id] = options.read_value(f"--assume {step_id[:60]}", value)
+        found[step_id] = read_value(f"--assume {step_id[:60]}", value)
     return found

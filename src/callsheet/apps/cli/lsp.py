@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
+from callsheet.apps.cli.given import parse_variables
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
     """
     if stdio and port is not None:
         raise click.UsageError("--stdio and --tcp are two ways; give one")
-    given = options.parse_variables(variables)
+    given = parse_variables(variables)
     try:
         from callsheet.apps.lsp.serving import serve_stdio, serve_tcp, take_output  # noqa: PLC0415 - not for --help
     except ModuleNotFoundError as error:

@@ -16,6 +16,7 @@ from callsheet.apps.cli import limiting, options
 from callsheet.apps.cli.dry_run import Assumptions, Rules, assumptions, tell_dry_run
 from callsheet.apps.cli.engines.choice import Engine, engine
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.given import parse_variables
 from callsheet.apps.cli.output import print_diagnostics, say
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.stage import Stage
@@ -206,7 +207,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     target = setup.settings.otel.target()
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - not for --help
 
-    inputs = options.parse_variables(variables)
+    inputs = parse_variables(variables)
     held = read_secrets(secrets, inputs)
     inputs |= held
     shapes = None if no_secret_patterns else setup.settings.secrets.shapes

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from callsheet.apps.cli.options import check_name
+from callsheet.apps.cli.given import check_name
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.sealing.known import SHORTEST
 

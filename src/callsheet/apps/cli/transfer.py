@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _out = click.option(
     "-o",
     "--out",
+    "--output",
+    "out",
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     metavar="FILE",
     required=True,

@@ -8,6 +8,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit, status_of
+from callsheet.apps.cli.given import parse_variables
 from callsheet.apps.cli.output import count_of, json_rows, print_json
 from callsheet.diagnostics import CallsheetError, render_all
 
@@ -49,7 +50,7 @@ def verify(
 
     Nothing runs. Servers are asked for their tools only if their configuration is named.
     """
-    given = options.parse_variables(variables)
+    given = parse_variables(variables)
     proved = [_prove(plan, policy, approved, unattended, setup, given, syntax) for plan in plans]
     if as_json:
         print_json(_json(proved))
@@ -150,7 +151,7 @@ def explain_policy(
     """
     from callsheet.views.labels import labels_json, labels_mermaid, labels_text  # noqa: PLC0415 - not for --help
 
-    given = options.parse_variables(variables)
+    given = parse_variables(variables)
     proved = _prove(plan.plan, policy, approved, False, setup, given, plan.syntax)
     text, proof, found = proved.text, proved.proof, proved.diagnostics
     if proof is None:

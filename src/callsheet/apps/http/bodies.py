@@ -69,7 +69,7 @@ class CheckBody(PlanBody):
 class PictureBody(PlanBody):
     """A plan to be drawn."""
 
-    format: Literal["mermaid", "terminal"] = "mermaid"
+    format: Literal["mermaid", "terminal", "graph"] = "mermaid"
 
 
 class VerifyBody(PlanBody):
@@ -246,6 +246,7 @@ class RunsQuery(Query):
     status: Status | None = None
     plan: Annotated[str, Field(max_length=200)] | None = Field(None, description="A part of the plan's name.")
     limit: Annotated[int, Field(ge=1, le=500)] = 50
+    before: RunId | None = Field(None, description="Only runs that are listed after this one: older ones.")
 
 
 class EventsQuery(Query):
@@ -277,6 +278,9 @@ class DocumentQuery(Query):
     """What the viewer shows beside a run."""
 
     other: RunId | None = Field(None, description="A run with which it is compared.")
+    base: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = Field(
+        None, description="The name of the document that is there: only what has changed since is given."
+    )
 
 
 class LctlQuery(Query):

@@ -55,7 +55,7 @@ RUN_ROW = table(
         "forked_at": optional(count("the event of the parent up to which it has that run's events")),
     }
 )
-RUNS = table({"runs": rows(RUN_ROW)})
+RUNS = table({"runs": rows(RUN_ROW), "more": flag("whether there are older ones")})
 
 INBOX = table({"asks": rows(ASK)})
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from callsheet.apps.hosting import Host
 from callsheet.apps.http.keys import Keys
+from callsheet.apps.http.prints import Prints
 from callsheet.apps.http.proxies import Network
 from callsheet.apps.http.rates import Rate, Rates
 from callsheet.store.library import PlanLibrary
@@ -47,6 +48,8 @@ class State:
     """How often somebody may guess a token or a code."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is being stopped: streams end then."""
+    prints: Prints = field(default_factory=Prints)
+    """Of the documents that viewers were given."""
     streams: set[object] = field(default_factory=set[object])
     """The streams of events that are open."""
 

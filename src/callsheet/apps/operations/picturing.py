@@ -1,4 +1,4 @@
-"""A plan is drawn: as a Mermaid flow chart, or in lines for a terminal."""
+"""A plan is drawn: as a Mermaid flow chart, in lines for a terminal, or as data for who draws it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ class Shape(StrEnum):
 
     TERMINAL = "terminal"
     MERMAID = "mermaid"
+    GRAPH = "graph"
+    """Steps and arrows with their places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Picture:
     text: PlanText
     shape: Shape
     drawn: str
+    graph: dict[str, Any] | None = None
 
     @property
     def fenced(self) -> str:
@@ -34,7 +37,8 @@ class Picture:
     def to_json(self) -> dict[str, Any]:
         """The drawing as data."""
         rows = to_json(self.text.diagnostics, self.text.source)
-        return {"ok": True, "format": str(self.shape), "graph": self.drawn, "diagnostics": rows}
+        more = {} if self.graph is None else {"plan": self.graph}
+        return {"ok": True, "format": str(self.shape), "graph": self.drawn, **more, "diagnostics": rows}
 
 
 def draw(text: PlanText, shape: Shape = Shape.MERMAID, *, ansi: bool = False, columns: int = 120) -> Picture:
@@ -49,9 +53,13 @@ def draw(text: PlanText, shape: Shape = Shape.MERMAID, *, ansi: bool = False, co
     """
     plan = text.require()
     if shape is Shape.MERMAID:
-        from callsheet.views.mermaid import mermaid  # noqa: PLC0415 - one of two
+        from callsheet.views.mermaid import mermaid  # noqa: PLC0415 - one of three
 
         return Picture(text, shape, mermaid(plan))
-    from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - one of two
+    if shape is Shape.GRAPH:
+        from callsheet.views.sketch import sketch  # noqa: PLC0415 - one of three
+
+        return Picture(text, shape, "", sketch(plan))
+    from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - one of three
 
     return Picture(text, shape, terminal_graph(plan, ansi=ansi, columns=columns))

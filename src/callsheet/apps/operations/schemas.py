@@ -134,10 +134,12 @@ FORMATTED = table(
 PICTURE = table(
     {
         "ok": _OK,
-        "format": {"type": "string", "enum": ["terminal", "mermaid"]},
+        "format": {"type": "string", "enum": ["terminal", "mermaid", "graph"]},
         "graph": text("the drawing"),
+        "plan": any_object("steps and arrows with their places, for the format graph"),
         "diagnostics": DIAGNOSTICS,
-    }
+    },
+    optional=("plan",),
 )
 
 PROVED = table(

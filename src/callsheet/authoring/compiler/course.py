@@ -39,7 +39,7 @@ def course_of(parts: Parts, lines: Mapping[str, str]) -> tuple[Leg, ...]:
     `lines` are what a model is told of each tool. A part that speaks of each of several things takes two legs
     where it comes near to what finds them and to what is done to each.
 
-    >>> said = {"LIST_TRIPS": "Gives a list of trips", "CANCEL_TRIP": "Cancel a trip"}
+    >>> said = {"CANCEL_TRIP": "Cancel a trip", "LIST_TRIPS": "Gives a list of trips"}
     >>> [(*leg.tools, leg.is_each) for leg in course_of([("Cancel all trips", [*said])], said)]
     [('LIST_TRIPS', False), ('CANCEL_TRIP', True)]
     """

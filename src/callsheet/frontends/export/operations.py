@@ -41,8 +41,8 @@ OPERATIONS: Mapping[str, Shape] = {
     "LLM_EVALUATE": Shape(named=(("condition", True),)),
     "LLM_GENERATE": Shape(data=(0, 3), named=(("format", True),)),
     "LLM_TRANSLATE": Shape(data=(1, 1), named=(("target_lang", True),)),
-    "AGENT_CRITIQUE": Shape(named=(("criteria", True),)),
-    "CONSENSUS": Shape(named=(("topic", True),)),
+    "AGENT_CRITIQUE": Shape(named=(("criteria", True), ("rounds", False))),
+    "CONSENSUS": Shape(named=(("topic", True), ("rounds", False))),
     "SELF_REFINE": Shape(data=(1, 1), named=(("goal", True), ("rounds", False))),
     "AGENT_SOLVE": Shape(data=(0, 0), named=(("goal", True), ("max_turns", False))),
 }

@@ -13,7 +13,7 @@ DEFAULT_TURNS = 10
 MAX_TURNS = 100
 MAX_AT_ONCE = 16
 MAX_ROUNDS = 20
-"""How often a text may be refined in one step."""
+"""How often a model may be asked for one refinement, critique or consensus."""
 OWN_ARGUMENTS = frozenset({"tools", "max_turns", "max_calls", "parallel"})
 """The named arguments that say what an agent may do; its model is not told them as they stand."""
 

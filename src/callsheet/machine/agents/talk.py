@@ -8,6 +8,7 @@ from callsheet.ir import JSON
 from callsheet.machine.agents.actions import Action, Finish, Unreadable, read_action
 from callsheet.machine.agents.allowance import MAX_ROUNDS, OWN_ARGUMENTS, Allowance, read_allowance
 from callsheet.machine.agents.conversation import Seen, Turn
+from callsheet.machine.agents.rounds import next_round
 from callsheet.machine.commands import AgentTurn, CallModel
 from callsheet.machine.frames import Attempt, Frame
 from callsheet.machine.keys import turn_key
@@ -93,7 +94,7 @@ class InnerCall(Attempt):
 
 
 def rounds_in(args: dict[str, Any]) -> int:
-    """How many rounds a refinement is asked for; 1 where that is no number, or out of reach."""
+    """How many rounds an operation is asked for; 1 where that is no number, or out of reach."""
     try:
         rounds = int(float(args.get("rounds", 1)))
     except (TypeError, ValueError, OverflowError):
@@ -128,8 +129,9 @@ def asked_in(question: InnerCall) -> CallModel | AgentTurn:
     talk, code, key = question.talk, question.code, question.key
     may_fail = code.heeds_failure(talk.number)
     if code.kind is Kind.MODEL:
-        inputs = [talk.turns[-1].answer, *talk.inputs[1:]] if talk.turns else talk.inputs
-        args = {name: value for name, value in talk.args.items() if name != "rounds"}
+        inputs, args = talk.inputs, {name: value for name, value in talk.args.items() if name != "rounds"}
+        if talk.turns:
+            inputs, args = next_round(code.tool, inputs, args, talk.turns[-1].answer)
         return CallModel(key, code.id, code.tool, inputs, args, may_fail)
     args = {name: value for name, value in talk.args.items() if name not in OWN_ARGUMENTS}
     return AgentTurn(key, code.id, code.tool, talk.inputs, args, talk.allowed, tuple(talk.turns), may_fail)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from callsheet.ir import JSON
 from callsheet.machine.agents.allowance import MAX_ROUNDS
+from callsheet.machine.agents.rounds import IN_ROUNDS
 from callsheet.machine.foresight import ModelUse
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.models.operations import rounds_of
@@ -38,8 +39,8 @@ def expected_use(
         return ModelUse(1, most, 0, False)
     rounds = (1, 1)
     args = dict(arguments)
-    if tool == "SELF_REFINE":
-        rounds = _rounds(args)
+    if tool in IN_ROUNDS:
+        rounds = _rounds(tool, args)
         args.pop("rounds", None)
     prompt = prompt_for(tool, list(inputs), args)
     characters = sum(len(message["content"]) for message in prompt.messages)
@@ -47,13 +48,13 @@ def expected_use(
     return ModelUse(rounds[0], rounds[1] * _ASKED_TWICE, tokens, is_whole and rounds[1] == 1)
 
 
-def _rounds(arguments: Mapping[str, JSON]) -> tuple[int, int]:
-    """The least and the most rounds of refinement; none where they are given as what is no number."""
+def _rounds(tool: str, arguments: Mapping[str, JSON]) -> tuple[int, int]:
+    """The least and the most rounds of an operation; none where they are given as what is no number."""
     given = arguments.get("rounds", 1)
     if given is None:
         return 1, MAX_ROUNDS
     try:
-        rounds = rounds_of(given)
+        rounds = rounds_of(tool, given)
     except ToolFailed:
         return 0, 0
     return rounds, rounds

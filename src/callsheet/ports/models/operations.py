@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from callsheet.ir import JSON
 from callsheet.machine import CallModel, Fact
 from callsheet.machine.agents.allowance import MAX_ROUNDS
+from callsheet.machine.agents.rounds import IN_ROUNDS, next_round
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models.checks import categories_of, checked, reminder, without_marks
 from callsheet.ports.models.model import Completion, Stop
@@ -59,15 +60,16 @@ class ModelOperations:
         """Carry out one operation; raises ToolFailed for an answer that is none."""
         if self._strict and command.tool == "LLM_CLASSIFY" and categories_of(command) == ():
             raise ToolFailed("@LLM_CLASSIFY: categories is empty, so no answer can be one of them")
-        if command.tool != "SELF_REFINE":
+        if command.tool not in IN_ROUNDS:
             return await self._carry_out(command, context)
         args = dict(command.args)
-        rounds = rounds_of(args.pop("rounds", 1))
-        value: JSON = None
-        for _ in range(rounds):
-            command = command._replace(args=args)
-            value = await self._carry_out(command, context)
-            command = command._replace(inputs=[value, *command.inputs[1:]])
+        rounds = rounds_of(command.tool, args.pop("rounds", 1))
+        asked = command._replace(args=args)
+        value: JSON = await self._carry_out(asked, context)
+        for _ in range(rounds - 1):
+            inputs, told = next_round(asked.tool, asked.inputs, args, value)
+            asked = asked._replace(inputs=inputs, args=told)
+            value = await self._carry_out(asked, context)
         return value
 
     async def _carry_out(self, command: CallModel, context: CallContext) -> str:
@@ -128,12 +130,12 @@ def _excerpt(answer: str) -> str:
     return repr(answer) if len(answer) <= _EXCERPT else f"{answer[:_EXCERPT]!r}…"
 
 
-def rounds_of(value: Any) -> int:
-    """How often a text is refined: once at least; a number out of reach is refused, not cut."""
+def rounds_of(tool: str, value: Any) -> int:
+    """How many rounds an operation takes: one at least; a number out of reach is refused, not cut."""
     try:
         rounds = max(1, int(float(value)))
     except (TypeError, ValueError, OverflowError):
-        raise ToolFailed(f"@SELF_REFINE: rounds is {value!r}, not a number") from None
+        raise ToolFailed(f"@{tool}: rounds is {value!r}, not a number") from None
     if rounds > MAX_ROUNDS:
-        raise ToolFailed(f"@SELF_REFINE: rounds is {rounds}; at most {MAX_ROUNDS} are made")
+        raise ToolFailed(f"@{tool}: rounds is {rounds}; at most {MAX_ROUNDS} are made")
     return rounds

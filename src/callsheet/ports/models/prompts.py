@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.machine import Cut, Fact, Remark, to_text
+from callsheet.machine.agents.rounds import EARLIER
 
 PROMPT_VERSION = 2
 """Changes whenever a text here does; each answer's remarks tell it, so that a journal says which
@@ -36,13 +37,15 @@ class Operation:
 
     `task` is the instruction, and says what an answer is; `parameters` are its own arguments in
     the order in which they are told, with the words that introduce them; `inputs` names arguments
-    that are data; `request` is the last word of the prompt, where one is needed.
+    that are data; `request` is the last word of the prompt, where one is needed, and `again` that of a
+    further round, which is told what the one before came to.
     """
 
     task: str
     parameters: tuple[tuple[str, str], ...] = ()
     inputs: tuple[str, ...] = ()
     request: str = ""
+    again: str = ""
 
 
 OPERATIONS: Mapping[str, Operation] = {
@@ -78,10 +81,16 @@ OPERATIONS: Mapping[str, Operation] = {
     "AGENT_CRITIQUE": Operation(
         "You review texts by criteria. You name each fault, where it is and how to mend it.",
         (("criteria", "Criteria"),),
+        (EARLIER,),
+        again="The last text is your review so far. Hold it against the texts before it: leave out what is"
+        " no fault, add what was missed, and write the whole review again.",
     ),
     "CONSENSUS": Operation(
         "You find what several views share on a topic, and how they can be brought together.",
         (("topic", "Topic"),),
+        (EARLIER,),
+        again="The last text is what you found so far. Hold it against each view before it: mend what it"
+        " leaves out or tells wrongly, and write the whole of it again.",
     ),
     "SELF_REFINE": Operation(
         "You improve texts towards a goal and keep what is good in them."
@@ -134,7 +143,8 @@ def prompt_for(tool: str, inputs: list[JSON], args: Mapping[str, Any], most: int
     mark = mark_for(piece.text for piece in pieces)
     rule = (_DATA_RULE if len(data) == 1 else _NUMBERED_RULE).format(name=mark)
     lines = [f"{label}: {piece.text}" for label, piece in told]
-    lines += [line for line in (operation.request, _JSON_ONLY if asks_for_json(args) else "") if line]
+    request = operation.again if EARLIER in args and operation.again else operation.request
+    lines += [line for line in (request, _JSON_ONLY if asks_for_json(args) else "") if line]
     parts = [*marked(mark, [piece.text for piece in data]), "\n".join(lines)]
     messages = [
         {"role": "system", "content": f"{operation.task} {rule}" if data else operation.task},

@@ -32,7 +32,7 @@ from callsheet.views.report.hops import hops_of
 from callsheet.views.report.plans import plan_part
 from callsheet.views.report.spans import spans_of
 from callsheet.views.report.steps import stepwise_part
-from callsheet.views.report.values import MOST_BYTES, NO_VALUE, Values
+from callsheet.views.report.values import MOST_BYTES, NO_VALUE, Numbers, Values
 from callsheet.views.report.visits import Times, times_of, visits_and_calls
 
 _HASH = 12
@@ -93,6 +93,8 @@ class Showing:
     by_tool: Mapping[str, float] = field(default_factory=dict[str, float])
     has_spans: bool = True
     """Whether the spans of the run are told; who serves a run gives them when they are asked for."""
+    numbers: Numbers | None = None
+    """Those of the values of earlier documents of the run, which are added to: so few rows become others."""
 
 
 def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded | None = None) -> Document:
@@ -100,7 +102,8 @@ def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded |
 
     Raises JournalError (JRN020) where the events cannot be read.
     """
-    values = Values(showing.most, showing.redacts)
+    numbers = {} if showing.numbers is None else showing.numbers
+    values = Values(showing.most, showing.redacts, numbers=numbers)
     lineage = run.lineage()
     record = record_of(run.plan_of(run.info.plan_hash), run.events, run.plan_of)
     times = times_of(run.events, run.info)

@@ -6,22 +6,16 @@ from bisect import bisect_right
 from typing import Any
 
 from callsheet.frontends.spelling import read_plan_text
-from callsheet.ir import Call, ListExpr, Plan, Ref, Respond, Step, Terminate
+from callsheet.ir import Call, ListExpr, Plan, Ref, Step
 from callsheet.trace.lineage.lineage import Lineage
 from callsheet.trace.lineage.reads import Reads, Role, element
 from callsheet.views.columns import printable
-from callsheet.views.describe import (
-    describe_action,
-    describe_condition,
-    describe_failure,
-    describe_output,
-    describe_value,
-)
-from callsheet.views.lanes import layout_of
+from callsheet.views.describe import describe_action, describe_output
 from callsheet.views.report.document import PlanPart, StepRow
 from callsheet.views.report.values import Values
+from callsheet.views.sketch import NO_GROUP, foreach_of, guard_of, layout_json, on_fail_of, word_of
 
-_NO_GROUP = _ANY = -1
+_ANY = -1
 _MOST_TEXT = 200_000
 """So many characters of a plan are shown."""
 
@@ -34,17 +28,9 @@ def plan_part(lineage: Lineage, number: int, source: str, hash_: str, seq: int, 
         _step(step, lineage.reads_at(number, place), lines[place], values)
         for place, step in enumerate(plan.steps)
     )
-    made = layout_of(plan)
-    layout: dict[str, Any] = {
-        "rows": made.rows,
-        "columns": made.columns,
-        "left": made.left,
-        "right": made.right,
-        "places": [list(place) for place in made.places],
-        "arrows": [[a.start, a.end, str(a.kind), a.lane] for a in made.arrows],
-    }
     title = plan.title or plan.id or ""
     text = source[:_MOST_TEXT]
+    layout = layout_json(plan)
     return PlanPart(hash_, title, plan.goal or "", str(plan.order), text, seq, steps, layout)
 
 
@@ -53,31 +39,19 @@ def _step(step: Step, reads: Reads, lines: list[int], values: Values) -> StepRow
     return StepRow(
         step.id,
         printable(step.title or ""),
-        _word(step),
+        word_of(step),
         str(action.kind) if isinstance(action, Call) else "plan",
         describe_action(action),
-        "" if step.condition is None else describe_condition(step.condition),
+        guard_of(step),
         describe_output(step).removeprefix("> "),
-        "" if step.on_fail is None else describe_failure(step.on_fail),
-        _NO_GROUP if step.group is None else step.group,
-        "" if step.foreach is None else f"${step.foreach.var} in {describe_value(step.foreach.source)}",
+        on_fail_of(step),
+        NO_GROUP if step.group is None else step.group,
+        foreach_of(step),
         lines,
         list(reads.names),
         list(_uses(reads)),
         [[name, values.add(value)] for name, value in reads.literals],
     )
-
-
-def _word(step: Step) -> str:
-    match step.action:
-        case Call(tool=tool):
-            return f"@{tool}"
-        case Respond():
-            return "@RESPOND"
-        case Terminate():
-            return "TERMINATE"
-        case _:
-            return describe_action(step.action).partition(" ")[0]
 
 
 def _uses(reads: Reads) -> list[list[Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TypeAlias
 
 from callsheet.ir import JSON
@@ -18,6 +19,11 @@ SEALED = "[sealed k:"
 NO_VALUE = -1
 MOST_BYTES = 16_384
 
+_LONGEST_KEY = 64
+_NOT_HERE = "null"
+"""In the place of a value of an earlier document that this one does not have."""
+
+Numbers: TypeAlias = "dict[str, int]"
 Shown: TypeAlias = "str | list[str | int] | list[str | int | None]"
 """A JSON text; `[beginning, bytes]` of a shortened one; `[null, bytes, kind]` of one that is left out."""
 
@@ -40,27 +46,33 @@ class Values:
     shortened: int = 0
     bytes: int = 0
     """Of all values as they were, before anything was left out."""
-    _known: dict[str, int] = field(default_factory=dict[str, int])
-    _plain: dict[str, int] = field(default_factory=dict[str, int])
+    numbers: Numbers = field(default_factory=dict[str, int])
+    """By value; who gives those of an earlier document of the run gets the same numbers again."""
+    _told: set[int] = field(default_factory=set[int])
 
     def add(self, value: JSON) -> int:
         """The number of a value."""
         text = json_text(value)
-        known = self._known.get(text)
-        if known is not None:
-            return known
-        number = self._known[text] = len(self.rows)
-        self.rows.append(self._shown(text, value))
+        number = self._number("=", text)
+        if number not in self._told:
+            self._told.add(number)
+            self.rows[number] = self._shown(text, value)
         return number
 
     def add_plain(self, value: JSON) -> int:
         """The number of what tells no value, and is never left out."""
         text = json_text(value)
-        known = self._plain.get(text)
-        if known is not None:
-            return known
-        number = self._plain[text] = len(self.rows)
-        self.rows.append(text)
+        number = self._number("~", text)
+        if number not in self._told:
+            self._told.add(number)
+            self.rows[number] = text
+        return number
+
+    def _number(self, kind: str, text: str) -> int:
+        key = kind + (text if len(text) <= _LONGEST_KEY else sha256(text.encode()).hexdigest())
+        number = self.numbers.setdefault(key, len(self.numbers))
+        while len(self.rows) <= number:
+            self.rows.append(_NOT_HERE)
         return number
 
     def add_text(self, text: str) -> int:

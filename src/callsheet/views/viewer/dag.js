@@ -3,12 +3,12 @@ import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { STATUS, band, html } from "./ui.js";
 import { model, pickStep, pickVisit, seq, step } from "./state.js";
 
-const WIDE = 208;
-const HIGH = 54;
-const GAP = 34;
-const BESIDE = 18;
+export const WIDE = 208;
+export const HIGH = 54;
+export const GAP = 34;
+export const BESIDE = 18;
 const LANE = 13;
-const EDGE = 22;
+export const EDGE = 22;
 const LEAST_SCALE = 0.7;
 const CARRY = ["data", "after"]; // the arrows along which values go
 
@@ -58,25 +58,29 @@ export function Dag() {
   </div>`;
 }
 
-const left = (layout) => EDGE + layout.left * LANE;
-const wide = (layout) =>
+export const left = (layout) => EDGE + layout.left * LANE;
+export const wide = (layout) =>
   left(layout) + layout.columns * (WIDE + BESIDE) + (layout.right ? 8 + layout.right * LANE : 0) + EDGE;
+
+// Where each step stands: rows of fewer steps are in the middle.
+export function places(layout) {
+  const counts = new Array(layout.rows).fill(0);
+  for (const [row, column] of layout.places) counts[row] = Math.max(counts[row], column + 1);
+  return {
+    x: (n) => {
+      const [row, column] = layout.places[n];
+      return left(layout) + (column + (layout.columns - counts[row]) / 2) * (WIDE + BESIDE);
+    },
+    y: (n) => EDGE + layout.places[n][0] * (HIGH + GAP),
+  };
+}
 
 function Graph({ plan: number, top, from, to }) {
   const made = model.value;
   const plan = made.plans[number];
   const { layout } = plan;
   const chosen = step.value && step.value.plan === number ? step.value.step : -1;
-  const counts = useMemo(() => {
-    const found = new Array(layout.rows).fill(0);
-    for (const [row, column] of layout.places) found[row] = Math.max(found[row], column + 1);
-    return found;
-  }, [layout]);
-  const x = (n) => {
-    const [row, column] = layout.places[n];
-    return left(layout) + (column + (layout.columns - counts[row]) / 2) * (WIDE + BESIDE);
-  };
-  const y = (n) => EDGE + layout.places[n][0] * (HIGH + GAP);
+  const { x, y } = useMemo(() => places(layout), [layout]);
   const seen = (n) => y(n) + HIGH >= from && y(n) <= to;
   const states = plan.steps.map((_, n) => made.stepState(number, n, seq.value));
   const arrows = [];
@@ -115,7 +119,7 @@ function Graph({ plan: number, top, from, to }) {
 }
 
 // Where an arrow runs: straight to the next row, or down a lane and in through the gap above its end.
-function way(layout, x, y, start, end, kind, lane) {
+export function way(layout, x, y, start, end, kind, lane) {
   if (!lane) return straight(x(start) + WIDE / 2, y(start) + HIGH, x(end) + WIDE / 2, y(end) - 1);
   if (kind === "goto" || kind === "fail") return jump(layout, x, y, start, end, lane);
   const side = left(layout) - lane * LANE;
@@ -171,7 +175,7 @@ function Lost({ at: [x, y], of, way: between }) {
   </g>`;
 }
 
-function Groups({ layout, steps, x, y }) {
+export function Groups({ layout, steps, x, y }) {
   const found = new Map();
   steps.forEach((row, n) => {
     if (row.group < 0) return;
@@ -190,7 +194,7 @@ function Groups({ layout, steps, x, y }) {
   );
 }
 
-const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+export const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 function Node({ row, plan, n, x, y, state, isChosen }) {
   const made = model.value;
@@ -209,7 +213,7 @@ function Node({ row, plan, n, x, y, state, isChosen }) {
   const badges = [
     visits > 1 ? `×${visits}` : "",
     spent && spent.retries ? `↻${spent.retries}` : "",
-    items ? `${items} items` : row.foreach ? "each" : "",
+    items ? `${items} item${items === 1 ? "" : "s"}` : row.foreach ? "each" : "",
   ]
     .filter(Boolean)
     .join("  ");

@@ -3,6 +3,8 @@
 // A source is { isLive, open(show, fail) }: `show(document)` is called with the data, and again when it has grown.
 // What `open` gives back, if anything, ends that; `wake()` asks anew, after something was done with the run.
 
+import { grown } from "./grown.js";
+
 const PAUSE = 400; // milliseconds at least between two documents
 
 export function embedded(element) {
@@ -31,6 +33,8 @@ export function served(documents, events) {
       let isAsking = false;
       let isStale = false;
       let isClosed = false;
+      let data = null; // the document as it was given last
+      let name = ""; // by which the server knows it
       const ask = async () => {
         if (isClosed) return;
         if (isAsking) {
@@ -40,10 +44,13 @@ export function served(documents, events) {
         isAsking = true;
         const began = performance.now();
         try {
-          const answer = await fetch(documents, { headers: { accept: "application/json" } });
+          const base = name ? `${documents.includes("?") ? "&" : "?"}base=${name}` : "";
+          const answer = await fetch(documents + base, { headers: { accept: "application/json" } });
           if (!answer.ok) throw new Error(await reason(answer));
-          const data = await answer.json();
+          const told = await answer.json();
           if (isClosed) return;
+          data = told.base ? grown(data, told) : told;
+          name = (answer.headers.get("etag") || "").replaceAll('"', "");
           show(data);
           if (!stream && events) stream = listen(data.events ? data.events.rows.length : 0);
         } catch (error) {

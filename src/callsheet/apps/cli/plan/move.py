@@ -19,7 +19,13 @@ _STDIN = "-"
 @click.command()
 @click.argument("plan_ids", metavar="ID...", nargs=-1, required=True)
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Default: standard output."
+    "-o",
+    "--output",
+    "--out",
+    "output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Default: standard output.",
 )
 @options.plans_folder
 def export(plan_ids: tuple[str, ...], output: Path | None, plans_folder: Path | None) -> int:

@@ -32,6 +32,7 @@ _MARKS = {
     NoteKind.FAILED: ("✗", "red"),
     NoteKind.SKIPPED: ("–", "dim"),
     NoteKind.JUMPED: ("↷", "cyan"),
+    NoteKind.ASKED: ("?", "yellow"),
 }
 _RUNNING = frozenset(
     {
@@ -56,6 +57,8 @@ _BESIDE = frozenset(
 """Notes that change nothing in a step's row."""
 _BEGINS = (NoteKind.EARLY, NoteKind.STARTED, NoteKind.SKIPPED)
 _AHEAD = 3
+_FAILED_PART = 3
+"""One line in so many is for steps that failed and would be out of sight."""
 _FRAME_LINES = 2
 
 
@@ -155,14 +158,17 @@ class LiveDisplay:
         return table
 
     def _window(self) -> list[tuple[str, str]]:
-        """The steps that fit on the screen, around the one that something happened to last."""
+        """The steps that fit on the screen: those around the latest, and above them the last that failed."""
         height = max(4, self._console.height - _FRAME_LINES - (self._heading is not None))
         end = min(len(self._steps), max(height, self._latest + 1 + _AHEAD))
-        return self._steps[max(0, end - height) : end]
+        above = self._steps[: max(0, end - height)]
+        failed = [step for step in above if self._rows[step[0]].kind is NoteKind.FAILED]
+        kept = failed[-(height // _FAILED_PART) :]
+        return [*kept, *self._steps[len(above) + len(kept) : end]]
 
     def _add(self, table: Table, row: _Row, texts: tuple[str, str, str, str]) -> None:
         name, action, took, said = texts
-        running = row.kind in _RUNNING
+        running = row.kind in _RUNNING and row.kind is not NoteKind.ASKED
         mark, style = ("", "") if row.kind is None else _MARKS.get(row.kind, ("", ""))
         table.add_row(
             self._spinner if running else Text(mark, style),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import options
+from callsheet.apps.cli.given import parse_variables, read_value
 from callsheet.apps.cli.resume import resume_options
 from callsheet.apps.cli.travel import consent, going
 
@@ -63,7 +63,7 @@ def fork(
     from callsheet.runtime.edits import Edits  # noqa: PLC0415 - brings the runtime
 
     edits = Edits(
-        options.parse_variables(variables, "--set"),
+        parse_variables(variables, "--set"),
         dict(_argument(text) for text in arguments),
         dict(_step(text) for text in steps),
         going.named(by),
@@ -87,7 +87,7 @@ def _argument(text: str) -> tuple[tuple[str, str], JSON]:
     step, dot, name = place.rpartition(".")
     if not equals or not dot or not step or not name:
         raise click.UsageError(f"--args {text[:60]!r} is not STEP.NAME=JSON")
-    return (step, name), options.read_value(f"--args {place}", value)
+    return (step, name), read_value(f"--args {place}", value)
 
 
 def _step(text: str) -> tuple[str, str]:

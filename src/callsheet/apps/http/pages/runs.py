@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import dropwhile, islice
 from typing import Any
 
 from starlette.responses import Response
@@ -31,16 +32,21 @@ _ACCEPTED = Answer(202, "The run is in the journal, and goes on as soon as there
 
 
 async def list_runs(asked: Asked[Nothing, bodies.RunsQuery]) -> Response:
-    """The runs, the newest first."""
+    """The runs, the newest first; `more` says that there are older ones behind the last that is given."""
     state, query = asked.state, asked.query
     rows = await state.host.beside(lambda: _rows(state, query))
-    return answered({"runs": rows})
+    return answered({"runs": rows[: query.limit], "more": len(rows) > query.limit})
 
 
 def _rows(state: State, query: bodies.RunsQuery) -> list[dict[str, Any]]:
+    """The runs that are asked for, and one more where there is one."""
     host, rows = state.host, list[dict[str, Any]]()
-    is_filtered = query.status is not None or query.plan is not None
-    for info in host.journal.runs(None if is_filtered else query.limit):
+    is_whole = query.status is None and query.plan is None and query.before is None
+    infos = iter(host.journal.runs(query.limit + 1 if is_whole else None))
+    if query.before is not None:
+        last = host.info(query.before).run_id
+        infos = islice(dropwhile(lambda info: info.run_id != last, infos), 1, None)
+    for info in infos:
         status = host.status(info)
         if query.status is not None and status != query.status:
             continue
@@ -48,7 +54,7 @@ def _rows(state: State, query: bodies.RunsQuery) -> list[dict[str, Any]]:
         if query.plan is not None and query.plan.lower() not in name.lower():
             continue
         rows.append(_row(info, status, name))
-        if len(rows) >= query.limit:
+        if len(rows) > query.limit:
             break
     return rows
 
@@ -220,6 +226,7 @@ PAGES = (
         answer=list_runs,
         answers=(Answer(200, "The runs.", shapes.RUNS),),
         query=bodies.RunsQuery,
+        problems=(404,),
     ),
     Page(
         method="POST",

@@ -2,13 +2,15 @@
 import { useState } from "preact/hooks";
 import { html } from "../../viewer/ui.js";
 import { preview } from "../../viewer/model.js";
+import { Sketch } from "../../viewer/sketch.js";
 import { Wrong, useDoing } from "../../viewer/doing.js";
 import { ask } from "./session.js";
 import { Findings } from "./diagnostics.js";
 
-export function Picture({ told }) {
+// `onPick` is told a place in the text, counted in characters.
+export function Picture({ told, onPick }) {
   if (!told) return html`<p class="quiet pad">“Picture” draws the plan here.</p>`;
-  return html`<pre class="picture">${told.graph}</pre>`;
+  return html`<${Sketch} plan=${told.plan} onPick=${(row) => row.at !== null && onPick(row.at)} />`;
 }
 
 const often = (count) => (count.least === 1 && count.most === 1 ? "once" : `${times(count)} times`);

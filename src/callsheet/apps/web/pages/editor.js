@@ -5,8 +5,9 @@ import { Wrong, into, typed, useDoing } from "../../viewer/doing.js";
 import { ask } from "./session.js";
 import { draft } from "./draft.js";
 import { go } from "./route.js";
-import { TextWithMarks } from "./textarea.js";
+import { TextWithMarks, pointAt } from "./textarea.js";
 import { Findings, fixed } from "./diagnostics.js";
+import { Goal } from "./goal.js";
 import { Dry, Picture, Proof, Whose } from "./answers.js";
 
 const PAUSE = 250; // milliseconds without a key, then the text is checked
@@ -52,7 +53,7 @@ export function Editor({ id }) {
       if (made.text !== null) setText(made.text);
       else setRefusal(made.diagnostics);
     });
-  const picture = () => look("picture", "/v1/visualize", { format: "terminal" });
+  const picture = () => look("picture", "/v1/visualize", { format: "graph" });
   const dry = () => look("dry", "/v1/dry-run", { inputs: given() });
   const verify = () => look("proof", "/v1/verify", { inputs: names, ...under });
   const look = (name, path, body) =>
@@ -82,6 +83,7 @@ export function Editor({ id }) {
       <${Save} text=${text} id=${id} />
       <${Verdict} checked=${checked} text=${text} />
     </div>
+    ${id ? "" : html`<${Goal} onPlan=${setText} />`}
     <${Wrong} said=${wrong} />
     <div class="desk">
       <${TextWithMarks} box=${box} text=${text} marks=${found} onText=${setText} />
@@ -98,7 +100,8 @@ export function Editor({ id }) {
             <p class="notice" role="status">Of the text as it was before: ask again.</p>` : ""}
           ${tab === "findings" ? html`<${Findings} rows=${found} text=${text} box=${box} onFix=${repair} />` : ""}
           ${tab === "inputs" ? html`<${Inputs} inputs=${inputs} unset=${unset} onChange=${setInputs} />` : ""}
-          ${tab === "picture" ? html`<${Picture} told=${told(answer, "picture")} />` : ""}
+          ${tab === "picture" ? html`<${Picture} told=${told(answer, "picture")}
+            onPick=${(at) => pointAt(box, answer.of, at)} />` : ""}
           ${tab === "dry" ? html`<${Dry} told=${told(answer, "dry")} />` : ""}
           ${tab === "proof" ? html`<${Proof} told=${told(answer, "proof")}
             text=${answer ? answer.of : text} box=${box} /><${Whose} key=${text} text=${text} inputs=${names}

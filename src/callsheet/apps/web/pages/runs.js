@@ -7,7 +7,7 @@ import { EXAMPLE } from "./example.js";
 import { draft } from "./draft.js";
 import { go } from "./route.js";
 
-const MOST = 200;
+const MOST = 100; // so many are asked for at once
 const EVERY = 1500; // milliseconds from one look to the next
 const SHAPES = {
   done: "ok",
@@ -26,7 +26,8 @@ const WORDS = { in_doubt: "in doubt", waiting: "waits for a person" };
 const said = (status) => WORDS[status] || status;
 
 export function Runs() {
-  const [rows, setRows] = useState(null);
+  const [known, setKnown] = useState(null); // all that have been given, by their ids
+  const [isMore, setMore] = useState(false); // whether there are older ones
   const [asks, setAsks] = useState([]);
   const [status, setStatus] = useState("");
   const [text, setText] = useState("");
@@ -34,13 +35,16 @@ export function Runs() {
   useEffect(() => {
     let timer = 0;
     let isGone = false;
+    let isFirst = true;
+    setKnown(null);
     const look = async () => {
       if (!document.hidden) {
         try {
-          const only = status ? `&status=${status}` : "";
-          const [{ runs }, inbox] = await Promise.all([ask(`/v1/runs?limit=${MOST}${only}`), ask("/v1/inbox")]);
+          const [told, inbox] = await Promise.all([ask(address(status)), ask("/v1/inbox")]);
           if (isGone) return;
-          setRows(runs);
+          if (isFirst) setMore(told.more);
+          isFirst = false;
+          setKnown((before) => renewed(before, told.runs, told.more));
           setAsks(inbox.asks);
           setWrong("");
         } catch (error) {
@@ -55,10 +59,19 @@ export function Runs() {
       clearTimeout(timer);
     };
   }, [status]);
+  const rows = known && [...known.values()].sort(newestFirst);
+  const older = async () => {
+    try {
+      const { runs, more } = await ask(address(status, rows[rows.length - 1].run_id));
+      setKnown((before) => new Map([...before, ...runs.map((run) => [run.run_id, run])]));
+      setMore(more);
+    } catch (error) {
+      setWrong(error.message);
+    }
+  };
   const wanted = text.trim().toLowerCase();
   const has = (run) => `${run.run_id} ${run.plan} ${run.status}`.toLowerCase().includes(wanted);
   const shown = (rows || []).filter(has);
-  const isMore = rows && rows.length >= MOST;
   if (rows && !rows.length && !status) return html`<${Empty} />`;
   return html`<main class="sheet">
     <div class="head-line">
@@ -69,14 +82,27 @@ export function Runs() {
         <option value="">all</option>
         ${STATUSES.map((name) => html`<option key=${name} value=${name}>${said(name)}</option>`)}
       </select></label>
-      <span class="quiet" role="status">${rows ? `${shown.length} of ${rows.length}` : "looking …"}</span>
+      <span class="quiet" role="status">${rows ? `${shown.length} of ${rows.length}${isMore ? "+" : ""}` : "looking …"}</span>
     </div>
     ${wrong ? html`<p class="why is-failed" role="alert">${wrong}</p>` : ""}
     ${asks.length ? html`<${Asks} asks=${asks} />` : ""}
     <ul class="runs">${shown.map((run) => html`<${Row} key=${run.run_id} run=${run} />`)}</ul>
-    ${isMore ? html`<p class="quiet pad">These are the newest ${MOST}; <code>callsheet runs</code> has all.</p>` : ""}
+    ${rows && rows.length && isMore ? html`<button class="plain older" data-row onClick=${older}>Older runs</button>` : ""}
     ${rows && !shown.length ? html`<p class="quiet pad">No run is like that.</p>` : ""}
   </main>`;
+}
+
+const address = (status, before) =>
+  `/v1/runs?limit=${MOST}${status ? `&status=${status}` : ""}${before ? `&before=${before}` : ""}`;
+
+const newestFirst = (one, other) => (one.created < other.created ? 1 : one.created > other.created ? -1 : 0);
+
+// What is known with the newest as they are now: one of their time that is not among them is gone, or is another now.
+function renewed(before, runs, isMore) {
+  const fresh = new Map(runs.map((run) => [run.run_id, run]));
+  const last = isMore ? runs[runs.length - 1].created : "";
+  const kept = before ? [...before].filter(([id, run]) => run.created <= last && !fresh.has(id)) : [];
+  return new Map([...fresh, ...kept]);
 }
 
 function Row({ run }) {

@@ -70,3 +70,10 @@ export function point(box, text, line, column) {
   box.current.focus();
   box.current.setSelectionRange(at, at);
 }
+
+// Put the cursor at a place that counts characters.
+export function pointAt(box, text, place) {
+  const at = [...text].slice(0, place).join("").length;
+  box.current.focus();
+  box.current.setSelectionRange(at, at);
+}

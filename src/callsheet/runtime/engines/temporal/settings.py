@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
-from callsheet.store.shared.address import shared_address, without_password
-
 NAME = "temporal"
 """The name of this engine."""
 _LEAST_HEARTBEAT = 1.0
@@ -47,6 +45,7 @@ class TemporalSettings:
         if self.blobs:
             return str(Path(self.blobs).expanduser().absolute())
         from callsheet.store.place import default_journal_path  # noqa: PLC0415 - only where none is named
+        from callsheet.store.shared.address import shared_address  # noqa: PLC0415 - brings the store
 
         return shared_address() or str(default_journal_path().absolute().parent / "temporal-blobs")
 
@@ -55,6 +54,11 @@ class TemporalSettings:
 
         A password is left out, and the address of the shared store, which is the environment's.
         """
+        from callsheet.store.shared.address import (  # noqa: PLC0415 - as above
+            shared_address,
+            without_password,
+        )
+
         of_environment = not self.blobs and shared_address() is not None
         place = "" if of_environment else without_password(self.place)
         return {"name": NAME, **asdict(self), "blobs": place}

@@ -1,0 +1,63 @@
+"""What viewers were told last of the runs that they look at, so that they are told only what is new.
+
+In: what makes the document of a run. Out: its name and what is to be sent. A print that has been forgotten
+costs a whole document, and nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from callsheet.views.report.growth import Print, changes, name_of, print_of
+from callsheet.views.report.values import Numbers
+
+_MOST_RUNS = 16
+_MOST_PRINTS = 8
+
+
+class _Watched:
+    """A run that is looked at: its prints by name, the numbers of its values; one document at a time."""
+
+    def __init__(self) -> None:
+        self.mutex = threading.Lock()
+        self.prints: OrderedDict[str, Print] = OrderedDict()
+        self.numbers: Numbers = {}
+
+
+class Prints:
+    """The prints of the runs that were looked at last, for any thread."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[tuple[str, str | None], _Watched] = OrderedDict()
+        self._mutex = threading.Lock()
+
+    def told(
+        self, run: tuple[str, str | None], base: str | None, make: Callable[[Numbers], dict[str, Any]]
+    ) -> tuple[str, dict[str, Any]]:
+        """The name of the document of a run, and what makes it out of the one named `base`; else all of it.
+
+        `run` is its id, and that of the one with which it is compared.
+        """
+        watched = self._watched(run)
+        with watched.mutex:
+            document = make(watched.numbers)
+            made = print_of(document)
+            name, before = name_of(made), None if base is None else watched.prints.get(base)
+            watched.prints[name] = made
+            watched.prints.move_to_end(name)
+            while len(watched.prints) > _MOST_PRINTS:
+                watched.prints.popitem(last=False)
+        if before is None:
+            return name, document
+        return name, {"base": base, **changes(before, made, document)}
+
+    def _watched(self, run: tuple[str, str | None]) -> _Watched:
+        with self._mutex:
+            found = self._runs.setdefault(run, _Watched())
+            self._runs.move_to_end(run)
+            while len(self._runs) > _MOST_RUNS:
+                self._runs.popitem(last=False)
+        return found

@@ -1,0 +1,82 @@
+"""A plan as data for whoever draws it: its steps in words, and where they stand in the picture.
+
+In: a plan. Out: JSON data; the places are those of the picture of a run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callsheet.ir import Call, Plan, Respond, Step, Terminate
+from callsheet.views.columns import printable
+from callsheet.views.describe import (
+    describe_action,
+    describe_condition,
+    describe_failure,
+    describe_output,
+    describe_value,
+)
+from callsheet.views.lanes import layout_of
+
+NO_GROUP = -1
+
+
+def sketch(plan: Plan) -> dict[str, Any]:
+    """The steps and the picture of a plan; `at` is where a step begins in the text, if it is of one."""
+    steps = [
+        {
+            "id": step.id,
+            "title": printable(step.title or ""),
+            "tool": word_of(step),
+            "action": describe_action(step.action),
+            "guard": guard_of(step),
+            "output": describe_output(step).removeprefix("> "),
+            "on_fail": on_fail_of(step),
+            "group": NO_GROUP if step.group is None else step.group,
+            "foreach": foreach_of(step),
+            "at": None if step.span is None else step.span.start,
+        }
+        for step in plan.steps
+    ]
+    return {"steps": steps, "layout": layout_json(plan)}
+
+
+def layout_json(plan: Plan) -> dict[str, Any]:
+    """Where steps and arrows stand: rows and columns, lanes beside them, `[start, end, kind, lane]`."""
+    made = layout_of(plan)
+    return {
+        "rows": made.rows,
+        "columns": made.columns,
+        "left": made.left,
+        "right": made.right,
+        "places": [list(place) for place in made.places],
+        "arrows": [[a.start, a.end, str(a.kind), a.lane] for a in made.arrows],
+    }
+
+
+def word_of(step: Step) -> str:
+    """What the step does in one word: its tool, or what it is."""
+    match step.action:
+        case Call(tool=tool):
+            return f"@{tool}"
+        case Respond():
+            return "@RESPOND"
+        case Terminate():
+            return "TERMINATE"
+        case _:
+            return describe_action(step.action).partition(" ")[0]
+
+
+def guard_of(step: Step) -> str:
+    """The condition of the step, or nothing."""
+    return "" if step.condition is None else describe_condition(step.condition)
+
+
+def on_fail_of(step: Step) -> str:
+    """What becomes of the plan where the step fails, or nothing."""
+    return "" if step.on_fail is None else describe_failure(step.on_fail)
+
+
+def foreach_of(step: Step) -> str:
+    """What the step is done for, each time; or nothing."""
+    return "" if step.foreach is None else f"${step.foreach.var} in {describe_value(step.foreach.source)}"
