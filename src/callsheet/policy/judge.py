@@ -111,12 +111,12 @@ class Judge:
         return result
 
     def links_data(self, call: CallView) -> bool:
-        """Whether the arguments hold an address with data that its host may not have."""
-        return links_data(self.setting, call)
+        """Whether what is kept of the arguments may hold an address with data that its host may not have."""
+        return links_data(self.setting, call, is_strict=True)
 
     def makes_links(self, traits: Traits, call: CallView) -> bool:
         """Whether what is made of the arguments may be an address that carries private data."""
-        if self.links_data(call):
+        if links_data(self.setting, call):
             return True
         if not (traits.runs_code or traits.reach is Reach.MODEL or puts_together(call)):
             return False

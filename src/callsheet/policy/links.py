@@ -30,10 +30,16 @@ _NAMED_HOST = re.compile(r"[a-z][a-z0-9+.-]*://(?:[\w-]+\.)+[\w-]+[^\s\"'`]*", r
 
 
 def carries_data(
-    parts: Iterable[Part], may_have: Callable[[str | None, Hole | None], bool], literal_is_public: bool
+    parts: Iterable[Part],
+    may_have: Callable[[str | None, Hole | None], bool],
+    literal_is_public: bool,
+    *,
+    is_strict: bool = False,
 ) -> bool:
     """Whether data that not everybody may read stands in an address.
 
+    Fields of one value may stand beside each other, unless their texts are known and make an address, or it
+    `is_strict`.
     `may_have(host, hole)` says whether a host may have the data of a hole, or the plan's own text (None).
     """
     text = ""
@@ -46,7 +52,7 @@ def carries_data(
             text += MARK if part.text is None else part.text
             continue
         after = "".join(p if isinstance(p, str) else MARK for p in parts[number + 1 :])[:300]
-        is_own = _goes_on(parts, number)
+        is_own = not is_strict and _goes_on(parts, number)
         if _is_address(text, after, is_own=is_own) and not may_have(_host_before(text), part):
             return True
         text += _DATA if part.text is None else part.text
@@ -56,12 +62,13 @@ def carries_data(
 
 
 def _goes_on(parts: list[Part], number: int) -> bool:
-    """Whether a hole is filled from the same value as the one before it, as in `$done.count/$done.total`."""
+    """Whether a hole is a field of the same value as the one before it: `$done.count/$done.total`."""
     here = parts[number]
     before = next((part for part in reversed(parts[:number]) if isinstance(part, Hole)), None)
     if before is None or isinstance(here, str):
         return False
-    return before.name.partition(".")[0] == here.name.partition(".")[0] != ""
+    (one, _, field), (other, _, further) = before.name.partition("."), here.name.partition(".")
+    return one == other and bool(field) and bool(further)
 
 
 def _is_address(before: str, after: str, *, is_own: bool) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.passes.verify.held import Held, held
 
+from callsheet.ir import Goto, Order, Plan, Replan, Step
 from callsheet.passes.verify import verify
 
 
@@ -12,6 +15,25 @@ from callsheet.passes.verify import verify
 def test_the_plan_is_refused_or_may_run_as_it_must(case: Held) -> None:
     verdict = verify(case.plan, case.policy)
     assert verdict.ok is case.must_run, [str(violation) for violation in verdict.violations]
+
+
+def as_graph(plan: Plan) -> Plan | None:
+    """The plan as a graph of the same order; None for one with jumps or blocks, which graphs do not have."""
+    made: list[Step] = []
+    for step in plan.steps:
+        jumps = isinstance(step.action, Goto | Replan) or (step.on_fail is not None and step.on_fail.then)
+        if jumps or step.group is not None:
+            return None
+        made.append(replace(step, depends_on=(made[-1].id,) if made else ()))
+    return replace(plan, steps=tuple(made), order=Order.DAG)
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in held() if not c.must_run], ids=lambda c: c.name.replace("\\", "")
+)
+def test_what_leaks_is_refused_as_a_graph_too(case: Held) -> None:
+    graph = as_graph(case.plan)
+    assert graph is None or not verify(graph, case.policy).ok
 
 
 def test_each_case_has_a_name_of_its_own() -> None:

@@ -208,7 +208,7 @@ class _Making:
 
 def _shown(ref: Ref) -> str:
     """A reference as it stands in the plan."""
-    return ".".join([ref.name, *map(str, ref.path)])
+    return ".".join([ref.name, *map(str, ref.path)]) if ref.path else ref.name
 
 
 def argument_of(name: str, value: JSON, label: Label, variable: str = "", depth: int = 0) -> Argument:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from callsheet.policy.builtins import ANSWERS, Traits
-from callsheet.policy.calls import Argument, CallView, Hole, Part, Rule
+from callsheet.policy.calls import Argument, CallView, Duty, Hole, Part, Rule
 from callsheet.policy.links import carries_data, hosts_named, images
 from callsheet.policy.rules.base import Check, Notes, Setting, is_nameless, leaves, texts
 
@@ -20,13 +20,16 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
                 f"{tool} would put private data into the address of a link or an image",
                 help="show the data beside the link",
             )
-        elif not call.pc.is_public and _tells_by_image(setting, call):
+            return
+        if links_data(setting, call, is_strict=True):
+            notes.oblige(Duty.VERIFY_AGAIN, call, "fields beside each other make no address")
+        if not call.pc.is_public and _tells_by_image(setting, call):
             notes.object(Rule.ANSWER, f"{tool} would show an image from outside only if private data says so")
 
     return check
 
 
-def links_data(setting: Setting, call: CallView) -> bool:
+def links_data(setting: Setting, call: CallView, *, is_strict: bool = False) -> bool:
     """Whether the call's text holds an address with data that its host may not have."""
     planner = setting.policy.planner
     if planner.is_public and all(argument.label.is_public for argument in call.arguments):
@@ -36,7 +39,7 @@ def links_data(setting: Setting, call: CallView) -> bool:
         label = planner if hole is None else hole.label
         return host is not None and label.may_reach(setting.audiences.of_host(host))
 
-    return carries_data(parts_of(call), may_have, planner.is_public)
+    return carries_data(parts_of(call), may_have, planner.is_public, is_strict=is_strict)
 
 
 def parts_of(call: CallView) -> list[Part]:

@@ -1,0 +1,62 @@
+"""What the command line says of runs on Temporal where there is no server, and what such runs do not take."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.apps.conftest import Machine
+
+from callsheet.runtime.engines.temporal.settings import TemporalSettings
+from callsheet.store import Journal
+from callsheet.store.elsewhere import ENGINE
+
+_NOWHERE = ("--engine", "temporal", "--address", "127.0.0.1:1")
+
+
+@pytest.fixture
+def plan(machine: Machine) -> str:
+    return machine.plan('S1: @CALC ("1 + 1") > $x', 'S2: @RESPOND ("$x")')
+
+
+def test_a_server_that_does_not_answer_is_named_and_nothing_is_recorded(machine: Machine, plan: str) -> None:
+    said = machine("run", plan, *_NOWHERE)
+    assert said.exit_code == 2
+    assert "TMP002: no Temporal server answers at 127.0.0.1:1" in said.stderr
+    assert json.loads(machine("runs", "--json").stdout) == []
+
+
+def test_a_worker_needs_a_server(machine: Machine) -> None:
+    said = machine("worker", "--address", "127.0.0.1:1")
+    assert (said.exit_code, "TMP002" in said.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("options", [("--policy", "open"), ("--secret", "x=env:HOME")])
+def test_a_run_on_temporal_takes_no_policy_and_no_secret(
+    machine: Machine, plan: str, options: tuple[str, ...]
+) -> None:
+    said = machine("run", plan, *_NOWHERE, *options)
+    assert (said.exit_code, "TMP008" in said.stderr) == (2, True)
+
+
+def test_where_the_engine_is_belongs_to_the_engine(machine: Machine, plan: str) -> None:
+    assert "belong to --engine temporal" in machine("run", plan, "--detach").stderr
+    assert "contradict" in machine("run", plan, *_NOWHERE, "--no-journal").stderr
+
+
+def test_nobody_goes_on_here_from_the_copy_of_a_run(machine: Machine, plan: str) -> None:
+    machine("run", plan, "--run-id", "here")
+    with Journal.open(machine.journal) as journal:
+        start = next(iter(journal.events("here"))).body or {}
+        note = TemporalSettings(address="127.0.0.1:1").to_note()
+        body = {**start, "launch": {**start["launch"], ENGINE: note}}
+        steps, source = journal.plan(journal.find_run("here").plan_hash)
+        with journal.create_run("there", steps, source, body, core_version="1") as writer:
+            writer.commit()
+    for line in (("resume",), ("decide", "S1", "skip"), ("cancel",), ("approve",)):
+        said = machine(line[0], "there", *line[1:])
+        assert (said.exit_code, "TMP002" in said.stderr) == (2, True), line
+    shown = machine("show", "there")
+    assert shown.exit_code == 0
+    assert "this is what the journal has" in shown.stderr
+    assert '"status": "running"' in json.dumps(json.loads(machine("runs", "--json").stdout))
