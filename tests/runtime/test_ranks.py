@@ -99,5 +99,5 @@ async def test_times_are_told_by_step(journal: Journal) -> None:
     await run(journal, "first", World())
     took = journal.step_seconds(plan_hash(PLAN))
     assert set(took) == {"1", "2", "3", "4", "5"}
-    assert took["5"] == max(took.values()) >= 0.04
+    assert took["5"] >= 0.04
     assert journal.step_seconds("0" * 64) == {}
