@@ -161,6 +161,8 @@ def test_names_are_spelled_as_in_the_goal(goal: str, given: str, spelled: str) -
         ("Run the project shop", 'project="The Project Shop"', 'project="shop"'),
         ("Register Paul Onu as a reader", 'name="Paul"', 'name="Paul Onu"'),
         ("Greet Paul, and Paul Onu", 'name="Paul"', 'name="Paul"'),
+        ("High load on API: page it", 'priority="high"', 'priority="high"'),
+        ("High load on API: page it", 'service="api"', 'service="API"'),
         ("Register Paul Onu as a reader", 'text="Paul"', 'text="Paul"'),
     ],
 )

@@ -76,10 +76,12 @@ async def test_a_circle_ends(journal: Journal) -> None:
     assert (found.budget, found.limit) == ("max_steps", 200)
 
 
-@pytest.mark.parametrize("text", [CIRCLE, "S1: GOTO S1"])
-def test_a_circle_ends_also_with_the_limits_as_they_are(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "limit"), [(CIRCLE, ("max_repeats", 1_000)), ("S1: GOTO S1", ("max_steps", 10_000))]
+)
+def test_a_circle_ends_also_with_the_limits_as_they_are(text: str, limit: tuple[str, int]) -> None:
     found = simulated(text, lambda command: Succeeded(command.key, "x"))
-    assert (found.budget, found.limit) == ("max_steps", 10_000)
+    assert (found.budget, found.limit) == limit
 
 
 @pytest.mark.parametrize("then", ["", " ON_FAIL GOTO S1"])

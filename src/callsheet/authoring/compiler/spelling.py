@@ -88,12 +88,16 @@ _SHORTEST = 2
 
 
 def _said_otherwise(argument: str, text: str, goal: str) -> str | None:
-    """What the goal says with other capitals, or without `the` and the argument's own name before it."""
+    """What the goal says with other capitals, or without `the` and the argument's own name before it.
+
+    A word in small letters stays where the goal only begins it with a capital: a tool may ask for it so.
+    """
     kind = re.escape(argument.replace("_", " "))
     for words in (re.sub(rf"\A(?:the\s+)?{kind}\s+", "", text, flags=re.IGNORECASE), text):
         said = set(re.findall(rf"(?<![\w/#-]){re.escape(words)}(?![\w/-])", goal, re.IGNORECASE))
         if len(said) == 1 and len(words) in range(1, _LONGEST):
-            return said.pop()
+            (found,) = said
+            return None if text.islower() and found == text.capitalize() else found
     return None
 
 
