@@ -209,7 +209,8 @@ def test_a_torn_or_flipped_tail_gives_the_events_before_the_damage(
     whole = _left_behind(path)
     (tail,) = _tails(path)
     content = tail.read_bytes()
-    at = data.draw(st.integers(0, len(content.rstrip(b"\0"))))
+    part = data.draw(st.integers(0, 10_000))  # times are in it, so its length is not always the same
+    at = len(content.rstrip(b"\0")) * part // 10_000
     if data.draw(st.booleans()):
         tail.write_bytes(content[:at])
     else:
