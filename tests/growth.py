@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 
@@ -12,15 +13,24 @@ TRIES = 3
 def grows_with_the_text(read: Callable[[str], object], around: str, piece: str) -> bool:
     """Whether sixteen times the text takes at most about sixteen times as long.
 
-    A square would take 256 times as long. Of several tries one is enough: a collection of garbage in
-    the middle of one says nothing of the reader.
+    A square would take 256 times as long. Of several tries one is enough.
     """
     short, long = (around.format(piece * (size // len(piece))) for size in (SMALL, 16 * SMALL))
-    return any(seconds(read, long) < 60 * seconds(read, short) + 0.1 for _ in range(TRIES))
+    return any(seconds(lambda: read(long)) < 60 * seconds(lambda: read(short)) + 0.1 for _ in range(TRIES))
 
 
-def seconds(read: Callable[[str], object], text: str) -> float:
-    """The CPU seconds that it takes to read a text."""
-    began = time.process_time()
-    read(text)
-    return time.process_time() - began
+def seconds(work: Callable[[], object]) -> float:
+    """The CPU seconds that a piece of work takes, and nothing else of this process.
+
+    Threads that other tests left behind are not counted, nor is a collection of the garbage that
+    thousands of tests made.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        began = time.thread_time()
+        work()
+        return time.thread_time() - began
+    finally:
+        if collects:
+            gc.enable()

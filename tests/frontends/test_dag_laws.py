@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from time import process_time
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.dag_plans import dag_plans
+from tests.growth import seconds
 from tests.strategies import plans
 
 from callsheet.diagnostics import CallsheetError
@@ -138,11 +138,9 @@ def _text(count: int) -> str:
 
 @pytest.mark.parametrize("is_yaml", [False, True])
 def test_eight_times_the_steps_take_far_less_than_the_square_of_it(is_yaml: bool) -> None:
-    def seconds(count: int) -> float:
+    def reading(count: int) -> float:
         text = _text(count)
-        start = process_time()
-        parse_dag(text, is_yaml=is_yaml).require()
-        return process_time() - start
+        return seconds(lambda: parse_dag(text, is_yaml=is_yaml).require())
 
     parse_dag(_text(10))
-    assert seconds(1_600) < 30 * max(seconds(200), 0.02)
+    assert reading(1_600) < 30 * max(reading(200), 0.02)

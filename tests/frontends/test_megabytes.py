@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 
 import pytest
+from tests.growth import seconds
 
 from callsheet.authoring.answer import read_answer_plan
 from callsheet.compat import LTPParser
@@ -51,19 +51,13 @@ def mixture(seed: int, size: int) -> str:
     return "".join(chance.choices(PIECES, k=size))[:size]
 
 
-def seconds(read: Callable[[str], object], text: str) -> float:
-    began = time.process_time()
-    read(text)
-    return time.process_time() - began
-
-
 @pytest.mark.parametrize("reader", ["ltp", "micro"])
 @pytest.mark.parametrize("piece", RUNS)
 def test_a_megabyte_of_one_thing(reader: str, piece: str) -> None:
     """Ten times the text may take thirty times as long at most; its square would take a hundred."""
     read = READERS[reader]
     long = 'PLAN_START\nS1: @X (a="b")\n' + piece * (MEGABYTE // len(piece))
-    assert seconds(read, long) < 30 * seconds(read, long[: MEGABYTE // 10]) + 0.5
+    assert seconds(lambda: read(long)) < 30 * seconds(lambda: read(long[: MEGABYTE // 10])) + 0.5
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -71,4 +65,4 @@ def test_a_megabyte_of_one_thing(reader: str, piece: str) -> None:
 def test_a_megabyte_of_everything(reader: str, seed: int) -> None:
     read = READERS[reader]
     long = mixture(seed, MEGABYTE)
-    assert seconds(read, long) < 30 * seconds(read, long[: MEGABYTE // 10]) + 0.5
+    assert seconds(lambda: read(long)) < 30 * seconds(lambda: read(long[: MEGABYTE // 10])) + 0.5

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.growth import seconds
 
 from callsheet.ir import Call, Goto, Literal, OnFail, Output, Plan, Ref, Step, plan_hash
 from callsheet.ir.diff import diff_plans
@@ -139,12 +139,10 @@ def test_time_grows_about_as_the_plans_do(kind: str) -> None:
                 alike = Call("X")
                 return tuple(Plan(tuple(Step(f"{a}{n}", alike) for n in range(count))) for a in "ab")  # type: ignore[return-value]
 
-    def seconds(count: int) -> float:
+    def comparing(count: int) -> float:
         plans = pair(count)
-        start = time.perf_counter()
-        diff_plans(*plans)
-        return time.perf_counter() - start
+        return seconds(lambda: diff_plans(*plans))
 
-    seconds(100)
-    small = min(seconds(400) for _ in range(3))
-    assert min(seconds(4_000) for _ in range(2)) < 40 * small + 0.05
+    comparing(100)
+    small = min(comparing(400) for _ in range(3))
+    assert min(comparing(4_000) for _ in range(2)) < 40 * small + 0.05
