@@ -41,6 +41,7 @@ def test_a_file_changes_what_it_names(machine, monkeypatch):
     ("text", "said"),
     [
         ("x", "not TOML"),
+        ("max_calls = 3", "max_calls belongs to the table [limits]"),
         ("[serch]\n", "did you mean search"),
         ("[search]\nproviderr = 'brave'\n", "there is no key search.providerr"),
         ("[search]\nprovider = 'bing'\n", "one of searxng, brave, tavily"),

@@ -159,6 +159,9 @@ def _read(kind: type[_T], data: object, where: str, path: str) -> _T:
         if key not in known:
             near = did_you_mean(str(key), known)
             way_out = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+            table = None if path else _table_of(str(key))
+            if table is not None:
+                way_out = f"{key} belongs to the table [{table}]"
             raise _wrong(where, f"there is no key {name}", way_out)
         values[key] = _value(hints[key], value, where, name)
     try:
@@ -168,6 +171,13 @@ def _read(kind: type[_T], data: object, where: str, path: str) -> _T:
         raise CallsheetError.single("SEC007", message, help="patterns are those of RE2") from error
     except ValueError as error:
         raise _wrong(where, f"{path}: {error}" if path else str(error)) from error
+
+
+def _table_of(key: str) -> str | None:
+    """The one table that has a key of this name; None where none has, or several."""
+    kinds = get_type_hints(Settings).items()
+    tables = [name for name, kind in kinds if is_dataclass(kind) and key in {f.name for f in fields(kind)}]
+    return tables[0] if len(tables) == 1 else None
 
 
 def _value(hint: Any, value: object, where: str, name: str) -> Any:

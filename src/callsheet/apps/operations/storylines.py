@@ -40,8 +40,10 @@ def story_lines(story: Story, hint: str = "") -> Iterator[str]:
     yield ""
     steps = (*account.folded.machine.program.plan.steps, *story.steps)  # those of a new plan as well
     actions = {step.id: describe_action(step.action) for step in steps}
+    held = {call.step: "in doubt" for call in story.in_doubt}
+    held |= {ask.step: "asks" for ask in story.asks if not ask.is_answered}
     for visit in account.steps:
-        yield _step_line(visit, cut(actions.get(visit.step, ""), _ACTION_WIDTH))
+        yield _step_line(visit, cut(actions.get(visit.step, ""), _ACTION_WIDTH), held.get(visit.step))
         for turn in _turns(visit):
             yield f"      {turn}"
     for warning in (*account.warnings, *_cuts(account)):
@@ -57,12 +59,16 @@ def chain_in_words(bad: BadEvent | None) -> str:
     return "chain verified" if bad is None else f"CHAIN BROKEN at event {bad.seq}: {bad.why}"
 
 
-def _step_line(visit: StepAccount, action: str) -> str:
+def _step_line(visit: StepAccount, action: str, held: str | None) -> str:
+    """A step's line; `held` is what one that has begun waits for."""
     took = "" if visit.ended is None or visit.outcome == "skipped" else seconds(visit.ended - visit.started)
     said = f"${visit.var} = {preview(visit.value)}" if visit.var is not None else preview(visit.detail, 120)
     beside = _beside(visit)
     extra = f"  [{preview(beside, 160)}]" if beside else ""
-    head = f"  {_MARKS[visit.outcome]} {visit.step:<6} {visit.outcome:<8} {took:>9}"
+    mark, outcome = _MARKS[visit.outcome], str(visit.outcome)
+    if held is not None and outcome == "running":
+        mark, outcome = "?", held
+    head = f"  {mark} {visit.step:<6} {outcome:<8} {took:>9}"
     return f"{head}  {pad(action, _ACTION_WIDTH)}  {said}{extra}".rstrip()
 
 
