@@ -73,3 +73,10 @@ def test_a_limit_in_the_configuration_file_that_is_none_is_named(machine, monkey
     result = machine("run", machine.plan(FOUR), "--tools", machine.tools)
     assert result.exit_code == 2
     assert "max_steps must be at least 1" in result.stderr
+
+
+def test_a_loop_that_a_limit_ended_is_not_shown_as_done(machine):
+    plan = machine.plan("S1: ?FOREACH ($i IN $n) THEN @ADD ($i) > $all", "S2: @RESPOND ($all)")
+    line = ("--tools", machine.tools, "--var", "n=[1, 2, 3]", "--max-calls", "2")
+    assert machine("run", plan, *line).exit_code == 1
+    assert "✗ S1     stopped" in machine("show", "last").stdout
