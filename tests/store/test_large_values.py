@@ -95,7 +95,12 @@ def test_a_file_is_on_the_disk_before_its_event(
 def test_the_names_of_folders_are_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     syncs: list[int] = []
     sync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda fd: (syncs.append(fd), sync(fd)))
+
+    def noted(fd: int) -> None:
+        syncs.append(fd)
+        sync(fd)
+
+    monkeypatch.setattr(os, "fsync", noted)
     synced = set[Path]()
     for name, expected in (("aa1", 4), ("aa2", 2), ("bb1", 3)):
         syncs.clear()
