@@ -162,7 +162,10 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
         otel = _collector_of(opened, info.run_id, otlp)
         target = otel.target() if otlp else beside.target_or_warning(otel)
         with beside.sent_beside(otel, target, opened.path, info.run_id, hint, quiet=as_json):
-            return _carry_on(job, hint=hint, as_json=as_json, reopens=reopens)
+            status = _carry_on(job, hint=hint, as_json=as_json, reopens=reopens)
+    if info.status.is_final and not as_json and not (reopens and info.status == "failed"):
+        say(f"run {info.run_id} had ended before: nothing was called, and nothing of it has changed")
+    return status
 
 
 def _collector_of(journal: Journal, run_id: str, url: str) -> OtelSettings:

@@ -206,6 +206,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     setup = beside.with_collector(setup, otlp)
     target = setup.settings.otel.target()
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - not for --help
+    from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
 
     inputs = parse_variables(variables)
     held = read_secrets(secrets, inputs)
@@ -215,7 +216,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     inputs = bound(text, inputs, variables)
     job = Job(
         text=text,
-        plan=text.require(),
+        plan=require_plan(text, setup, inputs),
         inputs=inputs,
         setup=with_fetched(setup, say, text.require()),
         limits=limits,
@@ -361,7 +362,7 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
         *check_plan(job.plan, toolbox.registry, job.inputs, not_asked=toolbox.not_asked, means=asked.means),
         *wrong_tools(job.plan, toolbox.registry, asked.agents),
         *_other_tools(job, toolbox),
-        *idle_rules(job.plan, set(job.approve) - set(_rules(job.setup.settings.approve))),
+        *idle_rules(job.plan, set(job.approve) - set(_rules(job.setup.settings.approve)), _limited(job)),
         *short_ones(job.secrets),
     )
     if any(d.is_error for d in found):
@@ -375,6 +376,13 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
             names = ", ".join(server.name for server in toolbox.servers)
             say(f"MCP servers: {names} (from {', '.join(map(str, toolbox.configs))})")
     return warnings
+
+
+def _limited(job: Job) -> list[str]:
+    """The tools whose calls the command limits; those of the configuration are meant for other plans too."""
+    own, usual = job.limits, job.setup.settings.limits
+    named = {**own.max_calls_by_tool, **own.max_concurrency_by_tool}
+    return sorted(named.keys() - usual.max_calls_by_tool.keys() - usual.max_concurrency_by_tool.keys())
 
 
 def _other_tools(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:

@@ -92,8 +92,9 @@ def dry_run_text(
     """
     from callsheet.api.dryrun import dry_run_of  # noqa: PLC0415 - not for --help
     from callsheet.api.reach import facts_of  # noqa: PLC0415 - as above
+    from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
 
-    plan = text.require()
+    plan = require_plan(text, setup, inputs)
     registry, warnings, not_asked = _checked(text, setup, inputs, asks_servers=supposed.asks_servers)
     facts = facts_of(plan, registry, agents=setup.agents)
     asks = (*setup.settings.approve, *supposed.approve)

@@ -255,20 +255,21 @@ class _Propagation:
             around = subject.surroundings(lambda name: labels.label_of(number, name))
             unanswered = join(unasked(call) for call in call_views(step, around, LITERAL))
             return self._source(number).join(unanswered).join(way)
-        result = self._source(number).join(data).join(way)
-        result = result.join(labels.seen(number, subject.accesses[number].reads))
-        if traits is not None and traits.composes and not result.is_public:
+        result = self._source(number).join(data).join(labels.seen(number, subject.accesses[number].reads))
+        if not result.is_public:
             result = self._as_link(number, traits, result)
+        result = result.join(way)
         if step.id in judge.policy.declassify:
             result = Label(result.untrusted, None)
         return result
 
-    def _as_link(self, number: int, traits: Traits, label: Label) -> Label:
+    def _as_link(self, number: int, traits: Traits | None, label: Label) -> Label:
         """The label without the user, if what is made may be an address that carries the data away."""
         subject = self.labels.subject
         step = subject.plan.steps[number]
         around = subject.surroundings(lambda name: self.labels.label_of(number, name))
-        made = any(subject.judge.makes_links(traits, call) for call in call_views(step, around, LITERAL))
+        calls = call_views(step, around, LITERAL)
+        made = any(subject.judge.makes_links(traits, call, label) for call in calls)
         return subject.judge.unshown(label) if made else label
 
     def _source(self, number: int) -> Label:
