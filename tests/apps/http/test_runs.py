@@ -145,6 +145,7 @@ def test_runs_are_listed_by_status_and_name(api):
     assert ids("status=done") == ["b"]
     assert ids("plan=WEA") == ["a"]
     assert ids("limit=1") == ["b"]
+    assert [ids(f"text={text}") for text in ("RUNN", "weat", "%20b", "nothing")] == [["a"], ["a"], ["b"], []]
     for wrong in ("status=odd", "limit=0", "limit=x", "colour=red", "limit=1&limit=2"):
         said = api("GET", f"/v1/runs?{wrong}")
         assert (said.status, said.code) == (422, "API008"), wrong
@@ -157,6 +158,8 @@ def test_older_runs_are_listed_behind_one_that_is_known(api):
     assert ([run["run_id"] for run in first["runs"]], first["more"]) == (["r4", "r3"], True)
     older = api.get("/v1/runs?limit=3&before=r3&status=done")
     assert ([run["run_id"] for run in older["runs"]], older["more"]) == (["r2", "r1", "r0"], False)
+    found = api.get("/v1/runs?limit=2&before=r4&text=r")
+    assert ([run["run_id"] for run in found["runs"]], found["more"]) == (["r3", "r2"], True)
     assert api("GET", "/v1/runs?before=nobody").status == 404
 
 
