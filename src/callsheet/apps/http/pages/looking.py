@@ -33,7 +33,7 @@ YAML = "application/yaml"
 
 
 async def why(asked: Asked[Nothing, bodies.WhyQuery]) -> Response:
-    """Say what a value of a run was made of, or what was made of it; `more` says that there are places beyond."""
+    """Say what a value of a run was made of, or what was made of it, the nearest places first."""
     host, run_id, query = asked.state.host, asked.path["run_id"], asked.query
 
     def told() -> dict[str, Any]:
