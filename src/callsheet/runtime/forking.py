@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import Order, Plan, plan_hash
