@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import Order, Plan, plan_hash
@@ -111,10 +111,9 @@ class Forking:
         """
         sealer = journal.sealer(self.text)
         sealer.know(self.known)
-        launch = {
-            name: said for name, said in (self.branch.start.get("launch") or {}).items() if name != HOST
-        }
-        body = {**self.branch.start, "launch": launch | ({HOST: host} if host else {})}
+        launch: dict[str, Any] = {**(self.branch.start.get("launch") or {})}
+        launch.pop(HOST, None)
+        body: dict[str, Any] = {**self.branch.start, "launch": launch | ({HOST: host} if host else {})}
         start = Start.from_json(body)
         parts = inputs_at(sorted(start.secret), DECLARED)
         if start.policy is not None and start.policy.inputs.is_secret:
