@@ -1,0 +1,36 @@
+"""Tools for tests of servers and hosts: some wait until a file is there, so that runs are met under way."""
+
+TOOLS = '''
+import asyncio
+from pathlib import Path
+
+from callsheet import tool
+
+@tool(effect="read")
+def add(a: int, b: int = 1) -> int:
+    """The sum of two numbers."""
+    return a + b
+
+@tool(effect="read")
+async def hold(name: str) -> str:
+    """Waits until a file is there."""
+    Path(name + ".began").touch()
+    while not Path(name).exists():
+        await asyncio.sleep(0.01)
+    return name
+
+@tool
+async def write(name: str) -> str:
+    """As hold, and may have changed something."""
+    Path(name + ".began").touch()
+    while not Path(name).exists():
+        await asyncio.sleep(0.01)
+    return name
+
+@tool
+def note(line: str) -> str:
+    """Adds a line to a file."""
+    with open("notes.txt", "a") as file:
+        file.write(line + "\\n")
+    return line
+'''
