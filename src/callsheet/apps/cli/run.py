@@ -190,7 +190,14 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         secret = tuple(each.partition("=")[0] for each in secrets)
         given = (*variables, *(f"{name}={MASK}" for name in secret))
         is_recorded = not recording.no_journal
-        rules = Rules(start.approve, start.policy, start.approved, secret, is_recorded=is_recorded)
+        rules = Rules(
+            start.approve,
+            start.policy,
+            start.approved,
+            secret,
+            is_recorded=is_recorded,
+            journal=recording.journal,
+        )
         return tell_dry_run(plan, setup, given, assumptions, rules, as_json=as_json)
     if assumptions.are_given:
         raise click.UsageError("--assume, --price and --ask-servers belong to a dry run: add --dry-run")
@@ -398,6 +405,8 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
     from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
 
     options.check_approved(job.plan, job.approved)
+    from callsheet.passes.verify import NOTHING_LEFT  # noqa: PLC0415 - as above
+    from callsheet.runtime.rest import left_before  # noqa: PLC0415 - as above
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
 
     proof = prove(
@@ -408,6 +417,7 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
         labels=secret_labels(job.policy, job.secrets),
         approved=job.approved,
         can_ask=job.journal is not None,
+        left=NOTHING_LEFT if job.journal is None else left_before(job.journal.path, job.setup.folder),
     )
     proof = proof.under(undertaking(job.setup, toolbox.registry, keeps_labels=job.journal is not None))
     proof.raise_if_refused(job.text.source)
