@@ -147,7 +147,7 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
 def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
     """Refuse a plan with errors; else print the warnings, and which servers were opened."""
     from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - as above
-    from callsheet.api.checking import check_plan  # noqa: PLC0415 - as above
+    from callsheet.api.checking import check_plan, idle_rules  # noqa: PLC0415 - as above
     from callsheet.apps.cli.secret_inputs import short_ones  # noqa: PLC0415 - as above
 
     usual = set(canonical_names(job.setup.settings.approve))
