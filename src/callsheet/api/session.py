@@ -58,6 +58,7 @@ from callsheet.ir import Plan as Steps
 from callsheet.ir.labels import Label
 from callsheet.machine import Compile, Limits, ToolFacts, compile_plan
 from callsheet.machine.progress import with_own_ids
+from callsheet.passes.verify import NOTHING_LEFT, Left
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models.failures import as_error
 from callsheet.ports.models.model import ModelFailed
@@ -67,6 +68,7 @@ from callsheet.runtime.cancelling import cancel_run
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
 from callsheet.runtime.forking import Draft, Revision
 from callsheet.runtime.gateway import CompilePort, Ports, Route, TurnPort
+from callsheet.runtime.rest import left_before
 from callsheet.runtime.runs import (
     Launch,
     Watch,
@@ -187,7 +189,14 @@ class Session:
         await self._reach(plan.ir)
         policy, registry = self._kit.policy, self._registry
         proof = prove(
-            plan.ir, policy, registry, inputs=inputs, labels=labels, approved=approved, can_ask=can_ask
+            plan.ir,
+            policy,
+            registry,
+            inputs=inputs,
+            labels=labels,
+            approved=approved,
+            can_ask=can_ask,
+            left=self._left(),
         )
         return proof.under(self._undertaking())
 
@@ -213,7 +222,7 @@ class Session:
         told = dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
         if self._kit.policy is None:
             return told
-        proof = prove(plan.ir, self._kit.policy, self._registry, inputs=inputs)
+        proof = prove(plan.ir, self._kit.policy, self._registry, inputs=inputs, left=self._left())
         return told.under(proof.under(self._undertaking()))
 
     async def _reach(self, plan: Steps | None) -> tuple[Diagnostic, ...]:
@@ -318,6 +327,13 @@ class Session:
         self._ready.put(plan.ir, given.told, ready)
         return ready
 
+    def _left(self) -> Left:
+        """The labels of what earlier runs have left in the workspace."""
+        journal = self._kit.journal
+        if journal is None or self._kit.policy is None:
+            return NOTHING_LEFT
+        return left_before(journal.path if isinstance(journal, Journal) else journal, self._kit.workspace)
+
     def _undertaking(self) -> Undertaking:
         """What this runtime sees to of what a proof takes for granted."""
         kit = self._kit
@@ -330,7 +346,9 @@ class Session:
         policy = None
         if draft.policy is not None:
             labels = secret_labels(draft.policy, start.secret)
-            proof = prove(plan.ir, draft.policy, self._registry, inputs=start.inputs, labels=labels)
+            proof = prove(
+                plan.ir, draft.policy, self._registry, inputs=start.inputs, labels=labels, left=self._left()
+            )
             proof = proof.under(self._undertaking())
             proof.raise_if_refused(plan.source)
             policy = proof.policy

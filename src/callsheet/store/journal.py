@@ -6,6 +6,7 @@ that it owns, and one that reads.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sqlite3
@@ -410,10 +411,13 @@ class Journal:
         try:
             return RunLock(self._place.run_locks, run_id, self._clock(), self._spares)
         except OSError as error:
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise JournalError(
                 "JRN010",
                 f"the lock of run {run_id} in {self._place.run_locks} cannot be taken: {error.strerror}",
-                way_out="name a journal in a folder that you can write: set CALLSHEET_JOURNAL or --journal",
+                way_out="free space on its disk; what was written to the journal is kept"
+                if is_full
+                else "name a journal in a folder that you can write: set CALLSHEET_JOURNAL or --journal",
             ) from error
 
     def _writer(self, pending: Pending, lock: RunLock) -> RunWriter:

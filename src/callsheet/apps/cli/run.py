@@ -190,7 +190,14 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         secret = tuple(each.partition("=")[0] for each in secrets)
         given = (*variables, *(f"{name}={MASK}" for name in secret))
         is_recorded = not recording.no_journal
-        rules = Rules(start.approve, start.policy, start.approved, secret, is_recorded=is_recorded)
+        rules = Rules(
+            start.approve,
+            start.policy,
+            start.approved,
+            secret,
+            is_recorded=is_recorded,
+            journal=recording.journal,
+        )
         return tell_dry_run(plan, setup, given, assumptions, rules, as_json=as_json)
     if assumptions.are_given:
         raise click.UsageError("--assume, --price and --ask-servers belong to a dry run: add --dry-run")
@@ -206,6 +213,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     setup = beside.with_collector(setup, otlp)
     target = setup.settings.otel.target()
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - not for --help
+    from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
 
     inputs = parse_variables(variables)
     held = read_secrets(secrets, inputs)
@@ -215,7 +223,7 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     inputs = bound(text, inputs, variables)
     job = Job(
         text=text,
-        plan=text.require(),
+        plan=require_plan(text, setup, inputs),
         inputs=inputs,
         setup=with_fetched(setup, say, text.require()),
         limits=limits,
@@ -361,7 +369,7 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
         *check_plan(job.plan, toolbox.registry, job.inputs, not_asked=toolbox.not_asked, means=asked.means),
         *wrong_tools(job.plan, toolbox.registry, asked.agents),
         *_other_tools(job, toolbox),
-        *idle_rules(job.plan, set(job.approve) - set(_rules(job.setup.settings.approve))),
+        *idle_rules(job.plan, set(job.approve) - set(_rules(job.setup.settings.approve)), _limited(job)),
         *short_ones(job.secrets),
     )
     if any(d.is_error for d in found):
@@ -377,6 +385,13 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
     return warnings
 
 
+def _limited(job: Job) -> list[str]:
+    """The tools whose calls the command limits; those of the configuration are meant for other plans too."""
+    own, usual = job.limits, job.setup.settings.limits
+    named = {**own.max_calls_by_tool, **own.max_concurrency_by_tool}
+    return sorted(named.keys() - usual.max_calls_by_tool.keys() - usual.max_concurrency_by_tool.keys())
+
+
 def _other_tools(job: Job, toolbox: Toolbox) -> tuple[Diagnostic, ...]:
     names = changed_tools(job.text, toolbox.registry)
     return (other_tools(job.text, names, is_accepted=job.accepts_changed_tools),) if names else ()
@@ -390,6 +405,8 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
     from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
 
     options.check_approved(job.plan, job.approved)
+    from callsheet.passes.verify import NOTHING_LEFT  # noqa: PLC0415 - as above
+    from callsheet.runtime.rest import left_before  # noqa: PLC0415 - as above
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
 
     proof = prove(
@@ -400,6 +417,7 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
         labels=secret_labels(job.policy, job.secrets),
         approved=job.approved,
         can_ask=job.journal is not None,
+        left=NOTHING_LEFT if job.journal is None else left_before(job.journal.path, job.setup.folder),
     )
     proof = proof.under(undertaking(job.setup, toolbox.registry, keeps_labels=job.journal is not None))
     proof.raise_if_refused(job.text.source)

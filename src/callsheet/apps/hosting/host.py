@@ -86,7 +86,8 @@ class Host:
         self.journal = journal
         self.tools = SharedTools(setup, more_tools)
         self.veil = Veil(setup.settings.secrets.shapes)
-        self.house = House(self.tools, limits or setup.settings.limits, policy, say, self.beside, name)
+        bounds = limits or setup.settings.limits
+        self.house = House(self.tools, bounds, policy, say, self.beside, journal.path, name)
         self._most = most_running + most_queued
         self._places = asyncio.Semaphore(most_running)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="callsheet-host")
