@@ -158,14 +158,6 @@ class Traveling(Watching):
         """As `fork`, for programs without an event loop; takes what that takes."""
         return self._run_sync(self.fork(run_id, at, **given), "fork")
 
-    @property
-    def _is_recorded(self) -> bool:
-        return self._kit.journal is not None
-
-    def _require_journal(self) -> None:
-        if not self._is_recorded:
-            raise ValueError("this runtime has no journal to resume from: Runtime(journal=PATH)")
-
 
 def _terms(in_doubt: InDoubt | None, accepts_changed_tools: bool, limits: Limits | None) -> Terms:
     return Terms(None if in_doubt is None else verdict_of(in_doubt), accepts_changed_tools, limits)

@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from callsheet.store import inbox
@@ -74,6 +75,8 @@ class Ledger:
         """The runs with entries in the tail, in the order in which they came."""
         self._lock: WriteLock | None = None
         self._cursor: sqlite3.Cursor | None = None
+        self._synced: set[Path] = set()
+        """The folders of large values whose names are on the disk."""
         self._is_closed = False
 
     def check_process(self) -> None:
@@ -323,8 +326,8 @@ class Ledger:
                     self._write_file(blob)
 
     def _write_file(self, blob: Blob) -> None:
-        sync = self._durability is Durability.FULL
-        write_blob_file(self._place.blobs, blob.name, blob.data, sync=sync)
+        sync = self._durability is not Durability.OFF  # the log that names it may reach the disk before it
+        write_blob_file(self._place.blobs, blob.name, blob.data, sync=sync, synced=self._synced)
 
     def _transact(self, work: Callable[[sqlite3.Cursor], _T]) -> _T:
         self.check_process()

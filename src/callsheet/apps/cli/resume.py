@@ -142,12 +142,7 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
 
         there = running.settings_of(opened, info.run_id)
         if there is not None:
-            running.check_terms(
-                opened,
-                info.run_id,
-                changes,
-                has_others=bool(model or policy or otlp or accept_changed_tools),
-            )
+            running.check_terms(has_others=bool(model or policy or otlp or accept_changed_tools))
         job = Resumption(
             run_id=info.run_id,
             journal=opened,
@@ -213,7 +208,9 @@ async def _resume(job: Resumption) -> RunOutcome:
     if job.engine is not None:
         from callsheet.apps.cli.engines.running import resume_there  # noqa: PLC0415 - as above
 
-        return await resume_there(job.journal, job.run_id, job.engine, job.verdict, waits=job.waits)
+        return await resume_there(
+            job.journal, job.run_id, job.engine, job.verdict, job.limits, waits=job.waits
+        )
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415 - as above
     from callsheet.runtime.runs import Watch, resume_run  # noqa: PLC0415
 

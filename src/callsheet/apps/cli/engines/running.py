@@ -13,8 +13,6 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json, print_text, say
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.elsewhere import ENGINE, engine_of
-from callsheet.store.events import EventType
-from callsheet.store.replay import start_from
 from callsheet.store.writer import RunStatus
 
 if TYPE_CHECKING:
@@ -202,24 +200,29 @@ def cancel_there(
     return with_server(journal, run, work)
 
 
-def check_terms(
-    journal: Journal, run_id: str, changes: Callable[[Limits], Limits], *, has_others: bool
-) -> None:
-    """Refuse to go on otherwise than a run on Temporal began; raises UsageError."""
-    limits = start_from(EventType.START, next(iter(journal.events(run_id))).body).limits
-    if has_others or changes(limits) != limits:
+def check_terms(*, has_others: bool) -> None:
+    """Refuse to go on with other tools, models or rules than a run on Temporal has; raises UsageError."""
+    if has_others:
         raise click.UsageError(
-            "a run on Temporal goes on as it began: leave limits, --model, --policy, --otlp and"
+            "a run on Temporal goes on as it began: leave --model, --policy, --otlp and"
             " --accept-changed-tools out"
         )
 
 
 async def resume_there(
-    journal: Journal, run_id: str, settings: TemporalSettings, verdict: Resolution | None, *, waits: bool
+    journal: Journal,
+    run_id: str,
+    settings: TemporalSettings,
+    verdict: Resolution | None,
+    limits: Callable[[Limits], Limits],
+    *,
+    waits: bool,
 ) -> RunOutcome:
-    """Wait for a run on Temporal."""
+    """Wait for a run on Temporal, with these limits from now on; a graph that has failed goes on."""
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
     from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415 - as above
 
     reached = await reach(settings)
-    return await client.go_on(reached, journal, run_id, verdict, waits=waits, on_idle=telling(reached, say))
+    return await client.go_on(
+        reached, journal, run_id, verdict, waits=waits, on_idle=telling(reached, say), limits=limits
+    )

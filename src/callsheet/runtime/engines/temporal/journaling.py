@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from callsheet.ir import plan_from_json
+from callsheet.machine import Machine
 from callsheet.machine.keys import place_of_key
 from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls
 from callsheet.runtime.engines.temporal.happenings import Row
@@ -60,11 +61,18 @@ def _write(writer: RunWriter, row: Row) -> None:
         writer.append(kind, body=body)
         if kind is EventType.END:
             writer.set_status(RunStatus(body["status"]))
+        elif kind is EventType.REOPEN:
+            writer.set_status(RunStatus.RUNNING)
 
 
 def _append(writer: RunWriter, kind: EventType, key: str, body: dict[str, Any] | None) -> None:
     step, index, attempt = place_of_key(key)
     writer.append(kind, key=key, step=step, index=index, attempt=attempt, body=body)
+
+
+def machine_of(journal: Journal, run_id: str) -> Machine:
+    """The machine of a run as its journal tells it."""
+    return fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0]).machine
 
 
 def stands(journal: Journal, run_id: str) -> RunOutcome:

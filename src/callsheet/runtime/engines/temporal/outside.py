@@ -43,6 +43,8 @@ _LONGEST_CALL = timedelta(days=1)
 _AGAIN = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30))
 """For calls that may be made again: without end, for only a worker that was lost leads to it."""
 _ONCE = RetryPolicy(maximum_attempts=1)
+nap = workflow.sleep
+"""Waits as plans ask for them."""
 _LOST = {
     TimeoutType.HEARTBEAT: "the worker that carried it out was lost",
     TimeoutType.START_TO_CLOSE: "no answer came in time",
@@ -184,7 +186,7 @@ class Outside:
         return facts_to_json({tool: self.facts[tool] for tool in tools if tool in self.facts})
 
     async def _sleep(self, key: str, seconds: float) -> None:
-        await workflow.sleep(seconds, summary=key)
+        await nap(seconds, summary=key)
         del self.due[key]
         self._arrived.append(TimerFired(key))
 
