@@ -201,12 +201,14 @@ class Run:
         """The calls of steps that are under way, each with its frame."""
         return [call for key in self.attempts if (call := self.call(key)) is not None]
 
-    def unfold(self) -> None:
-        """Make frames and attempts of plain calls, for who wants to look at them."""
+    def members(self) -> list[Frame]:
+        """The steps of the group under way that have started, each with its frame."""
+        if self.group is None:
+            return []
         self.calls()
-        if self.group is not None:
-            frames = self.group.frames
-            frames[:] = [self._framed(one) if isinstance(one, tuple) else one for one in frames]
+        frames = [self._framed(one) if isinstance(one, tuple) else one for one in self.group.frames]
+        self.group.frames = [*frames]
+        return frames
 
     def unfolded(self, key: str, call: Plain) -> Attempt:
         """A plain call with its frame."""

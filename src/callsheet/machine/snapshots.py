@@ -46,7 +46,7 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
     That is while a new plan is there and other members of its group are still under way, and while an
     outcome with remarks waits for its turn.
     """
-    state.unfold()
+    members = state.members()
     frames = _frames_of(state)
     numbers = {id(frame): number for number, frame in enumerate(frames)}
     if any(isinstance(frame.control, NewPlan) for frame in frames):
@@ -80,7 +80,7 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         "frames": [_frame_to_json(frame, keep) for frame in frames],
         "group": None
         if group is None
-        else [group.next, group.end, group.open, [numbers[id(frame)] for frame in group.frames]],
+        else [group.next, group.end, group.open, [numbers[id(frame)] for frame in members]],
         "attempts": attempts(state.calls()),
         "asleep": attempts(state.asleep.values()),
         "compiling": attempts(state.compiling.values()),
@@ -218,9 +218,8 @@ def _fingerprint(program: Program) -> str:
 def _frames_of(state: Run) -> list[Frame]:
     """The frames that something refers to, each once."""
     frames: dict[int, Frame] = {}
-    for frame in state.group.frames if state.group is not None else ():
-        if isinstance(frame, Frame):
-            frames[id(frame)] = frame
+    for frame in state.members():
+        frames[id(frame)] = frame
     for attempt in _calls_of(state):
         frames[id(attempt.frame)] = attempt.frame
     return list(frames.values())
