@@ -6,7 +6,7 @@ the same tools again is kept with the run, so that `resume` needs no options.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from callsheet.ir import Order, Plan
 from callsheet.sealing.placeholders import MASK
 
 if TYPE_CHECKING:
+    from callsheet.apps.cli.engines.running import Reference
     from callsheet.apps.models import Asked
     from callsheet.apps.session import Setup, Toolbox
     from callsheet.apps.veil import Veil
@@ -116,6 +117,8 @@ class Job:
     engine: TemporalSettings | None
     """Where the run is carried out, None for here."""
     detaches: bool
+    named: Mapping[str, str]
+    """Variables of the environment of workers elsewhere by the text in their place."""
 
 
 _OPTIONS: tuple[options.Decorator, ...] = (
@@ -209,7 +212,8 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
 
     inputs = parse_variables(variables)
-    held = read_secrets(secrets, inputs)
+    named = _named(secrets) if there is not None else {}
+    held = read_secrets(() if named else secrets, inputs) | {name: told.text for name, told in named.items()}
     inputs |= held
     shapes = None if no_secret_patterns else setup.settings.secrets.shapes
     text = plan.read(inputs)
@@ -235,11 +239,18 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         veil=_veil(shapes, held, shows_all=shows_secrets),
         engine=there,
         detaches=engine.detaches,
+        named={told.text: told.variable for told in named.values()},
     )
     hint, otel = options.journal_hint(recording.journal), setup.settings.otel
     place = None if job.journal is None else job.journal.path
     with beside.sent_beside(otel, target, place, job.run_id, hint, quiet=as_json):
         return _carry_out(job, hint=hint, as_json=as_json)
+
+
+def _named(secrets: tuple[str, ...]) -> dict[str, Reference]:
+    from callsheet.apps.cli.engines.running import by_name  # noqa: PLC0415 - only for runs elsewhere
+
+    return by_name(secrets)
 
 
 def _veil(shapes: Shapes | None, held: dict[str, str], *, shows_all: bool) -> Veil:
@@ -338,9 +349,16 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
         if job.engine is not None and job.journal is not None:
             from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
 
-            running.refuse(under_policy=policy is not None, has_secrets=bool(job.secrets))
+            running.check_blind(job.plan, job.secrets)
             outcome = await running.run_there(
-                job.plan, launch, job.journal, job.run_id, job.engine, detaches=job.detaches, waits=job.waits
+                job.plan,
+                launch,
+                job.journal,
+                job.run_id,
+                job.engine,
+                detaches=job.detaches,
+                waits=job.waits,
+                secrets=job.named,
             )
         elif job.journal is None:
             result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id)
