@@ -27,6 +27,14 @@ async def write(name: str) -> str:
         await asyncio.sleep(0.01)
     return name
 
+@tool(effect="read")
+def die() -> str:
+    """Ends its process, unless a file says that all is calm."""
+    import os
+    if not Path("calm").exists():
+        os._exit(77)
+    return "alive"
+
 @tool
 def note(line: str) -> str:
     """Adds a line to a file."""

@@ -17,7 +17,6 @@ from callsheet.api.given import values_of
 from callsheet.api.proving import prove
 from callsheet.api.reach import facts_of, pins_of, servers_of
 from callsheet.apps.hosting.orders import Order, tightened
-from callsheet.apps.hosting.reviving import KEY
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.models import Asked, asked_by, with_fetched
 from callsheet.apps.operations.library import bound, changed_tools, other_tools
@@ -28,6 +27,7 @@ from callsheet.machine import Limits
 from callsheet.passes.verify import NOTHING_LEFT
 from callsheet.policy.model import Policy
 from callsheet.runtime.beside import Beside
+from callsheet.runtime.forking import HOST
 from callsheet.runtime.rest import left_before
 from callsheet.runtime.runs import Launch
 from callsheet.sealing.known import Known
@@ -109,7 +109,7 @@ def _prepared(given: _Given, toolbox: Toolbox, asked: Asked) -> Prepared:
             "plan": order.text.source.name,
             "setup": setup_of_run(setup, toolbox).to_note(),
             **({"servers": servers} if servers else {}),
-            **({KEY: given.host} if given.host else {}),
+            **({HOST: given.host} if given.host else {}),
         },
         policy=policy,
         verified="" if policy is None else plan_hash(plan),
