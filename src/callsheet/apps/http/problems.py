@@ -41,7 +41,7 @@ _STATUSES: Mapping[str, int] = {
     **dict.fromkeys(["PLN001", "PLN002", "PLN021", "RUN060"], 404),
     **dict.fromkeys(["JRN003", "JRN004", "JRN012", "JRN015", "JRN020", "JRN021", "JRN022", "JRN023"], 409),
     **dict.fromkeys(["JRN030", "JRN031", "JRN032", "JRN081", "JRN082", "JRN083", "JRN084"], 409),
-    **dict.fromkeys(["API050", "PLN003", "PLN025", "RUN030", "RUN031"], 409),
+    **dict.fromkeys(["PLN003", "PLN025", "RUN030", "RUN031"], 409),
 }
 """The statuses of single codes; what a policy refuses is 403, everything else that is wrong 422."""
 
