@@ -1,0 +1,57 @@
+"""What keeps runs going and closed to others: versions of workers, encryption, TLS, stored histories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tests.runtime.engines.temporal.conftest import World
+from tests.runtime.engines.temporal.test_runs import FACTS, INPUTS, Tools
+
+from callsheet.runtime.answers import Answer
+from callsheet.runtime.engines.temporal import client
+from callsheet.runtime.engines.temporal.reaching import reach
+from callsheet.runtime.engines.temporal.versions import make_current
+
+ASKS = "S1: @ADD ($n) > $x\nS2: @ASK_HUMAN ('go on?') > $y\nS3: @ADD ($x) > $z\nS4: @RESPOND (\"$y $z\")"
+
+
+async def test_a_run_stays_with_the_version_of_workers_that_began_it(world: World, tmp_path: Path) -> None:
+    name = tmp_path.name.replace(".", "-")
+    there = world.reached.client
+    async with world.worker(Tools().ports(), deployment=name, build="old"):
+        await make_current(there, name, "old")
+        asked = await world.run(ASKS, INPUTS, FACTS)
+        other = World(await reach(world.reached.settings), world.journal)  # as another process has
+        async with other.worker(Tools().ports(), deployment=name, build="new"):
+            await make_current(there, name, "new")
+            await client.answer(world.reached, world.journal, asked.run_id, Answer.of("yes"), None)
+            ended = await world.wait(asked.run_id)
+            later = await world.run("S1: @RESPOND ('new')")
+    assert ended.result is not None
+    assert ended.result.response == "yes 3"
+    assert await _builds(world, asked.run_id) == {"old"}
+    assert await _builds(world, later.run_id) == {"new"}
+
+
+async def _builds(world: World, run_id: str) -> set[str]:
+    """The versions of the workers that have driven a run."""
+    history = await client.handle_of(world.reached, run_id).fetch_history()
+    told = [event.workflow_task_completed_event_attributes for event in history.events]
+    return {each.deployment_version.build_id for each in told if each.deployment_version.build_id}
+
+
+async def test_with_encryption_nothing_of_a_run_is_read_by_the_server_or_in_the_blobs(
+    world: World, tmp_path: Path
+) -> None:
+    closed = World(await reach(replace(world.reached.settings, encrypt=True)), world.journal)
+    text = "S1: @ODD () > $x\nS2: @BULK ($size) > $y\nS3: @RESPOND ('the word is swordfish')"
+    async with closed.worker(Tools().ports()):
+        ended = await closed.run(text, {"size": 40_000}, FACTS)
+    assert ended.result is not None
+    assert ended.result.response == "the word is swordfish"
+    history = await client.handle_of(closed.reached, ended.run_id).fetch_history()
+    kept = [event.SerializeToString() for event in history.events]
+    kept += [path.read_bytes() for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
+    assert len(kept) > len(history.events)
+    assert all(b"swordfish" not in data and "ä".encode() * 9 not in data for data in kept)
