@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from tests.runtime.engines.temporal.conftest import World
 from tests.runtime.engines.temporal.test_runs import FACTS, INPUTS, Tools
+from tests.temporal.tls import in_front_of, papers
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.reaching import reach
@@ -55,3 +58,31 @@ async def test_with_encryption_nothing_of_a_run_is_read_by_the_server_or_in_the_
     kept += [path.read_bytes() for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
     assert len(kept) > len(history.events)
     assert all(b"swordfish" not in data and "ä".encode() * 9 not in data for data in kept)
+
+
+async def test_a_server_behind_tls_is_reached_with_the_certificates_of_the_environment(
+    world: World, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = papers(tmp_path)
+    async with in_front_of(server, held) as address:
+        settings = replace(world.reached.settings, address=address)
+        with pytest.raises(CallsheetError, match="TMP002"):
+            await reach(settings)
+        monkeypatch.setenv("TEMPORAL_TLS_SERVER_CA_CERT_PATH", str(held.authority))
+        with pytest.raises(CallsheetError, match="TMP002"):
+            await reach(settings)  # it asks for a certificate of ours
+        monkeypatch.setenv("TEMPORAL_TLS_CLIENT_CERT_PATH", str(held.client))
+        monkeypatch.setenv("TEMPORAL_TLS_CLIENT_KEY_PATH", str(held.client_key))
+        closed = World(await reach(settings), world.journal)
+        async with closed.worker(Tools().ports()):
+            ended = await closed.run('S1: @ADD ($n) > $x\nS2: @RESPOND ("$x")', INPUTS, FACTS)
+    assert ended.result is not None
+    assert ended.result.response == "2"
+
+
+async def test_a_key_of_a_hosted_service_comes_from_the_environment(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEMPORAL_API_KEY", "key-of-ours")
+    monkeypatch.setenv("TEMPORAL_TLS", "false")
+    assert (await reach(world.reached.settings)).client.api_key == "key-of-ours"
