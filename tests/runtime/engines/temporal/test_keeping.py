@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from temporalio.client import WorkflowHistory
 from tests.runtime.engines.temporal.conftest import World
 from tests.runtime.engines.temporal.test_runs import FACTS, INPUTS, Tools
 from tests.temporal.tls import in_front_of, papers
@@ -13,9 +17,15 @@ from tests.temporal.tls import in_front_of, papers
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.engines.temporal import client
+from callsheet.runtime.engines.temporal.claims import ClaimCheck
+from callsheet.runtime.engines.temporal.history import told_by
+from callsheet.runtime.engines.temporal.payloads import conversion
 from callsheet.runtime.engines.temporal.reaching import reach
 from callsheet.runtime.engines.temporal.versions import make_current
+from callsheet.store.shared.blobs import FolderBlobs
 
+HISTORIES = Path(__file__).with_name("histories")
+"""Recorded by `python -m tests.temporal.record`."""
 ASKS = "S1: @ADD ($n) > $x\nS2: @ASK_HUMAN ('go on?') > $y\nS3: @ADD ($x) > $z\nS4: @RESPOND (\"$y $z\")"
 
 
@@ -86,3 +96,18 @@ async def test_a_key_of_a_hosted_service_comes_from_the_environment(
     monkeypatch.setenv("TEMPORAL_API_KEY", "key-of-ours")
     monkeypatch.setenv("TEMPORAL_TLS", "false")
     assert (await reach(world.reached.settings)).client.api_key == "key-of-ours"
+
+
+@pytest.mark.parametrize("place", sorted(HISTORIES.glob("*.json.gz")), ids=lambda place: place.name)
+def test_a_history_of_an_earlier_version_leads_to_the_same(place: Path, tmp_path: Path) -> None:
+    kept = json.loads(gzip.decompress(place.read_bytes()))
+    claims = ClaimCheck(FolderBlobs(tmp_path))
+    stored = WorkflowHistory.from_json(kept["id"], kept["history"])
+    told = asyncio.run(told_by(stored, conversion(claims), claims))
+    assert [[row["type"], row["key"]] for row in told.happened] == kept["happened"]
+    end = told.happened[-1]["body"]
+    assert (end["status"], end["response"]) == (kept["status"], kept["response"])
+
+
+def test_histories_of_an_earlier_version_are_there() -> None:
+    assert len(list(HISTORIES.glob("*.json.gz"))) >= 6
