@@ -164,8 +164,9 @@ async def replan_draft(
     report(draft.accounting, context)
     if draft.plan is not None:
         return replace(draft.plan, goal=command.goal or None)
-    if draft.failure is not None:
-        raise draft.failure
+    unanswered = draft.unanswered
+    if unanswered is not None:
+        raise unanswered
     raise CallsheetError(draft.diagnostics, draft.source)
 
 

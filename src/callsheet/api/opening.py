@@ -76,6 +76,14 @@ class Opening:
             raise RuntimeError("this runtime was opened on another event loop; make one for each loop")
         yield self._session
 
+    @property
+    def _is_recorded(self) -> bool:
+        return self._kit.journal is not None
+
+    def _require_journal(self) -> None:
+        if not self._is_recorded:
+            raise ValueError("this runtime has no journal: Runtime(journal=PATH)")
+
     def _handle(self, handle: RunHandle) -> RunHandle:
         """The handle, known until its run has ended, so that closing finds it."""
         self._handles.add(handle)

@@ -133,8 +133,9 @@ class GraphPlanner:
         report(draft.accounting, call)
         if draft.plan is not None:
             return draft.plan
-        if draft.failure is not None:
-            raise draft.failure
+        unanswered = draft.unanswered
+        if unanswered is not None:
+            raise unanswered
         raise CallsheetError(draft.diagnostics, draft.source)
 
 

@@ -34,9 +34,15 @@ def left_lines(calls: Sequence[DoubtfulCall]) -> list[str]:
         args = ", ".join(f"{name}={preview(value, 80)}" for name, value in call.args.items())
         attempt = f", attempt {call.attempt}" if call.attempt > 1 else ""
         ago = seconds(max(0.0, now - call.since))
-        lines.append(f"  {call.key}  @{call.tool} ({args})  started {iso(call.since)} ({ago} ago{attempt})")
+        lines.append(
+            f"  {call.key}  {_named(call.tool)} ({args})  started {iso(call.since)} ({ago} ago{attempt})"
+        )
         lines.append(f"    {_both_ends(call.why)}")
     return lines
+
+
+def _named(tool: str) -> str:
+    return tool if tool == "RE-PLAN" else f"@{tool}"
 
 
 def _both_ends(why: str) -> str:
@@ -66,7 +72,7 @@ def doubt_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[s
 
 def unanswered_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[str]:
     """The calls whose models gave no answer, why, and how the run goes on."""
-    lines = [f"{call.key}  @{call.tool} has no answer: {preview(call.why, 400)}" for call in calls]
+    lines = [f"{call.key}  {_named(call.tool)} has no answer: {preview(call.why, 400)}" for call in calls]
     codes = dict.fromkeys(code for call in calls if (code := call.why.partition(":")[0]) in CODES)
     key = shlex.quote(calls[0].key) if len(calls) == 1 else "KEY"
     return [

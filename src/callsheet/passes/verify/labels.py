@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from callsheet.ir import Call, Order, Respond
 from callsheet.ir.control import decides
 from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.passes.verify.anew import reads_its_own
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.values import Kind
 from callsheet.passes.verify.views import call_views, tool_of
@@ -36,6 +37,8 @@ class Labels:
     """What decides whether there is a result, by the number of the step."""
     every_bit: bool = False
     """Whether single bits count wherever they fall."""
+    from_before: set[int] = field(default_factory=set[int])
+    """The steps that read what earlier runs have left, of another label than the policy gives its place."""
 
     def seen(self, step: int, names: Iterable[str]) -> Label:
         """The join of what a step sees under these names."""
@@ -283,7 +286,10 @@ class _Propagation:
             if tool != "GET_WM":
                 for call in calls:
                     label = label.join(subject.judge.source(call))
-            label = label.join(subject.left.read_by(tool, calls))
+            left = subject.left.read_by(tool, calls)
+            if not left.flows_to(label) and not reads_its_own(subject, number):
+                self.labels.from_before.add(number)
+                label = label.join(left)
             traits = subject.judge.traits(tool_of(step))
             if traits is not None and traits.address is not None:
                 self._unknown_hosts.append(number)
