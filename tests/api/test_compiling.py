@@ -27,7 +27,7 @@ def send(to: str, text: str = "") -> str:
     return f"sent to {to}"
 
 
-GOAL = "Find Ada and send her a mail"
+GOAL = "Find ada and send her a mail"
 GOOD = 'S1: @find (name="ada") > $v1\nS2: @send (to=$v1.mail, text="Hi") > $v2\nS3: @respond ($v2)'
 WRONG = GOOD.replace("@send", "@mail")
 

@@ -129,7 +129,8 @@ def _signature(tool: Tool) -> ToolSignature:
     check_literal = literal_check(tool.spec.name) if tool.spec.origin == ORIGIN else None
     if tool.spec.origin == asking.ORIGIN:
         check_literal = asking.check_literal
-    return ToolSignature.from_schema(tool.spec.parameters, tool.spec.effect, check_literal)
+    spec = tool.spec
+    return ToolSignature.from_schema(spec.parameters, spec.effect, check_literal, gives_list=spec.gives_list)
 
 
 def _explained(

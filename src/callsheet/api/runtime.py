@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from callsheet.api.agents import AgentRules
 from callsheet.api.answering import Answering
+from callsheet.api.ears import Ears
 from callsheet.api.given import (
     Given,
     InDoubt,
@@ -41,7 +42,7 @@ from callsheet.api.replanning import replan_by
 from callsheet.api.result import RunResult
 from callsheet.api.resuming import Terms
 from callsheet.api.sending import collector_of
-from callsheet.api.session import Ears, Session
+from callsheet.api.session import Session
 from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
 from callsheet.api.tools import ToolSource, read_tools

@@ -74,7 +74,7 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
 
 def open_commands(run: Run) -> dict[str, Awaited]:
     """The commands that have been given and not been answered yet, by key."""
-    under_way = (*run.attempts.values(), *run.inner.values(), *run.compiling.values())
+    under_way = (*run.calls(), *run.inner.values(), *run.compiling.values())
     calls = [_awaited(run, attempt) for attempt in under_way]
     asks = [Ask(attempt.key, attempt.code.id, asked) for attempt, asked in run.asking.open()]
     waits = [pause_of(run, attempt) for attempt in run.asleep.values()]

@@ -9,10 +9,10 @@ from callsheet.machine.budget import SIZED
 from callsheet.machine.calls import emit, may_retry, retry
 from callsheet.machine.commands import Command
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
-from callsheet.machine.frames import Attempt, Held
+from callsheet.machine.frames import Attempt, Held, Plain
 from callsheet.machine.notes import NoteKind
-from callsheet.machine.order import advance, complete, complete_node, settle
-from callsheet.machine.outcomes import store
+from callsheet.machine.order import advance, complete, complete_group, complete_node, go_on_behind, settle
+from callsheet.machine.outcomes import keep, store
 from callsheet.machine.program import Kind
 from callsheet.machine.replanning import not_planned
 from callsheet.machine.run import Run, failure
@@ -22,6 +22,11 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     """A call has given its value."""
     key, value, remarks, spent, label, review = event  # in less time than one field after the other
     attempt = run.attempts.pop(key, None)
+    if isinstance(attempt, tuple):
+        if not review:
+            _plain_succeeded(run, attempt, event, out)
+            return
+        attempt = run.unfolded(key, attempt)
     if attempt is None:
         _heard(run, event, out)
         return
@@ -52,6 +57,30 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     advance(run, out)
 
 
+def _plain_succeeded(run: Run, call: Plain, event: Succeeded, out: list[Command]) -> None:
+    """As `succeeded`, for a call that has no frame."""
+    code, _, place = call
+    _, value, remarks, spent, _, _ = event
+    if type(value) in SIZED:
+        run.budget.measure(value)
+    if remarks or spent is not None:
+        run.note_beside(code.id, event)
+    if place >= 0:
+        group = run.group
+        assert group is not None
+        group.frames[place] = (code, value)
+        group.open -= 1
+        if not group.open:
+            complete_group(run, group, out)
+        return
+    keep(run, code, value)
+    if run.schedule is not None:
+        go_on_behind(run, run.schedule, code.number, out)
+    else:
+        run.pc = code.number + 1
+        advance(run, out)
+
+
 def _hold(run: Run, attempt: Attempt, held: Held, out: list[Command]) -> None:
     """A person has to say yes to what a call gave before it counts."""
     if type(held.value) in SIZED:
@@ -77,7 +106,9 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
     if run.planning is not None and event.key == run.planning.key:
         not_planned(run, event, out)
         return
-    attempt: Attempt | None = run.attempts.pop(event.key, None) or run.compiling.pop(event.key, None)
+    attempt = run.attempts.pop(event.key, None) or run.compiling.pop(event.key, None)
+    if isinstance(attempt, tuple):
+        attempt = run.unfolded(event.key, attempt)
     if attempt is None:
         attempt = run.inner.pop(event.key, None)
         if attempt is None:

@@ -52,6 +52,16 @@ class Skipped:
 SKIPPED = Skipped()
 
 
+Plain: TypeAlias = "tuple[StepCode, dict[str, Any], int]"
+"""A call of a tool by a step without items, as long as nothing has happened to it: what is called, with what
+arguments, and at which place in its group (NOWHERE outside of one).
+
+All that a frame and an attempt say besides follows from that and the call's key: `Run.call` makes them
+where somebody wants to look.
+"""
+Kept: TypeAlias = "tuple[StepCode, JSON]"
+"""What a plain call of a group has given, until the group is committed."""
+
 _NONE: list[Any] = []
 _NO_FAILURES: frozenset[int] = frozenset()
 
@@ -147,7 +157,8 @@ class Attempt:
 class Group:
     """Steps of one @PARALLEL block under way: they are committed together, in text order.
 
-    `next` is the number of the member that is started next, `open` counts those under way.
+    `next` is the number of the member that is started next, `open` counts those under way. Of `frames`
+    those of plain calls have only the value, which counts as soon as it is there.
     """
 
     __slots__ = ("end", "frames", "next", "open")
@@ -155,5 +166,5 @@ class Group:
     def __init__(self, first: int, end: int) -> None:
         self.next = first
         self.end = end
-        self.frames: list[Frame] = []
+        self.frames: list[Frame | Kept] = []
         self.open = 0

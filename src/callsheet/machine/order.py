@@ -12,13 +12,13 @@ from callsheet.ir import JSON
 from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.notes import NoteKind
-from callsheet.machine.outcomes import collect, store
+from callsheet.machine.outcomes import collect, keep, store
 from callsheet.machine.program import NOWHERE, Program, StepCode
 from callsheet.machine.replanning import plan_anew
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
 from callsheet.machine.schedule import Schedule
-from callsheet.machine.starting import fill, start
+from callsheet.machine.starting import fill, leave, start
 from callsheet.machine.values import to_text
 
 
@@ -48,6 +48,8 @@ def advance(run: Run, out: list[Command]) -> None:
                 return
             _commit_group(run, group, out)
             continue
+        if code.is_plain and leave(run, code, NOWHERE, out):
+            return
         frame = start(run, code, False, out)
         if frame.open:
             return
@@ -84,7 +86,7 @@ def catch_up(run: Run, out: list[Command]) -> None:
         collect(run, frame)
     if group is not None:
         _start_members(run, group, out)
-        _complete_group(run, group, out)
+        complete_group(run, group, out)
     else:
         advance(run, out)
 
@@ -99,7 +101,7 @@ def complete(run: Run, frame: Frame, out: list[Command]) -> None:
         if frame.items is not None or frame.failed:
             collect(run, frame)
         if not group.open:
-            _complete_group(run, group, out)
+            complete_group(run, group, out)
         return
     if frame.items is not None or frame.failed:
         collect(run, frame)
@@ -113,11 +115,15 @@ def complete(run: Run, frame: Frame, out: list[Command]) -> None:
 
 def complete_node(run: Run, schedule: Schedule, frame: Frame, out: list[Command]) -> None:
     """A step of a graph, of which nothing is under way, is settled: go on with what may start."""
-    if frame.control is None and not frame.failed:
-        store(run, frame)
-        schedule.done(frame.code.number)
-    else:
-        _commit_node(run, schedule, frame)
+    _commit_node(run, schedule, frame)
+    if run.edits is not None:
+        run.hold_edits()
+    _start_ready(run, schedule, out)
+
+
+def go_on_behind(run: Run, schedule: Schedule, number: int, out: list[Command]) -> None:
+    """A step of a graph has ended well, and its value is in its place: go on with what may start."""
+    schedule.done(number)
     if run.edits is not None:
         run.hold_edits()
     _start_ready(run, schedule, out)
@@ -170,7 +176,13 @@ def _start_members(run: Run, group: Group, out: list[Command]) -> None:
             run.is_paused = True
             return
         run.left -= 1
-        frame = start(run, steps[group.next], True, out)
+        code = steps[group.next]
+        if code.is_plain and leave(run, code, len(group.frames), out):
+            group.next += 1
+            group.open += 1
+            group.frames.append((code, None))
+            continue
+        frame = start(run, code, True, out)
         group.next += 1
         group.frames.append(frame)
         if frame.open:
@@ -179,8 +191,8 @@ def _start_members(run: Run, group: Group, out: list[Command]) -> None:
             collect(run, frame)
 
 
-def _complete_group(run: Run, group: Group, out: list[Command]) -> None:
-    """Once all members have started and nothing of them is under way: commit, and go on."""
+def complete_group(run: Run, group: Group, out: list[Command]) -> None:
+    """Once all members of a group have started and nothing of them is under way: commit, and go on."""
     if not group.open and group.next >= group.end:
         _commit_group(run, group, out)
         advance(run, out)
@@ -188,9 +200,14 @@ def _complete_group(run: Run, group: Group, out: list[Command]) -> None:
 
 def _commit_group(run: Run, group: Group, out: list[Command]) -> None:
     run.group = None
+    led: list[Frame] = []
     for frame in group.frames:
+        if isinstance(frame, tuple):
+            keep(run, *frame)
+            continue
         store(run, frame)
-    led = [frame for frame in group.frames if frame.control is not None]
+        if frame.control is not None:
+            led.append(frame)
     if not led:
         run.pc = group.end
         return
@@ -219,7 +236,10 @@ def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
             number = heappop(ready)[1]
             schedule.open += 1
         run.left -= 1
-        frame = start(run, steps[number], True, out)
+        code = steps[number]
+        if code.is_plain and leave(run, code, NOWHERE, out):
+            continue
+        frame = start(run, code, True, out)
         if not frame.open:
             collect(run, frame)
             _commit_node(run, schedule, frame)

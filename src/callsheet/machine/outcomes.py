@@ -28,25 +28,41 @@ def collect(run: Run, frame: Frame) -> None:
         frame.control = _diversion(run, frame, min(frame.failed))
 
 
+def keep(run: Run, code: StepCode, value: JSON) -> None:
+    """As `store`, for what a plain call has given."""
+    slot = code.out_slot
+    if slot >= 0:
+        if code.cast is not None:
+            value = _cast(run, code, value)
+        run.slots[slot] = run.last = value
+        run.scope.was_set[slot] = 1
+    if run.observer is not None:
+        _tell_finished(run, code, value)
+
+
 def store(run: Run, frame: Frame) -> None:
     """Put the frame's value into its variable and tell the observer how the step ended."""
     if not frame.ran:
         return
     if run.monitor is not None:
         run.monitor.stored(frame)
-    code, value, observer = frame.code, frame.value, run.observer
+    code, value = frame.code, frame.value
     slot = code.out_slot
     if slot >= 0:
         if code.cast is not None and frame.items is None and not frame.failed:
             value = _cast(run, code, value)
         run.slots[slot] = run.last = value
         run.scope.was_set[slot] = 1
-    if observer is not None and not (frame.failed and frame.items is None):
-        var = run.program.names[slot] if slot != NOWHERE else None
-        is_secret = (
-            run.monitor is not None and slot != NOWHERE and run.monitor.standing.labels[slot].is_secret
-        )
-        observer(Note(NoteKind.FINISHED, code.id, "", var, value, is_secret))
+    if run.observer is not None and not (frame.failed and frame.items is None):
+        _tell_finished(run, code, value)
+
+
+def _tell_finished(run: Run, code: StepCode, value: JSON) -> None:
+    slot = code.out_slot
+    var = run.program.names[slot] if slot != NOWHERE else None
+    is_secret = run.monitor is not None and slot != NOWHERE and run.monitor.standing.labels[slot].is_secret
+    if run.observer is not None:
+        run.observer(Note(NoteKind.FINISHED, code.id, "", var, value, is_secret))
 
 
 def _gathered(run: Run, frame: Frame) -> list[JSON]:

@@ -41,6 +41,8 @@ from callsheet.machine.keys import name_in_key
 
 NOWHERE = -1
 """The number of a step or slot that does not exist."""
+FIRST = "0.1"
+"""What the key of a visit's first call ends with: its item and attempt."""
 
 
 class Loop(NamedTuple):
@@ -116,6 +118,7 @@ class StepCode:
         "id",
         "identity",
         "inputs",
+        "is_plain",
         "kind",
         "loop",
         "loop_slot",
@@ -140,10 +143,12 @@ class StepCode:
         self.id = step.id
         self.identity = number
         self.prefix = f"{name_in_key(step.id)}."
-        self.first_key = f"{self.prefix}0.1"
+        self.first_key = self.prefix + FIRST
         """The key of its first call in the first plan of a run."""
         self.may_skip = step.condition is not None or isinstance(step.action, Respond)
         self.kind = Kind.TOOL
+        self.is_plain = False
+        """Whether it makes one call of a tool, and no jump leads to it once more."""
         self.tool = ""
         self.arguments: Callable[[Slots], dict[str, Any]] = lambda slots: {}
         self.written: tuple[tuple[str, Value], ...] = ()
@@ -261,6 +266,7 @@ def _mark_circles(codes: tuple[StepCode, ...], number_of: dict[str, int]) -> Non
         for code, edge in zip(codes, edges, strict=False):
             around += edge
             code.recurs = around > 0
+            code.is_plain = code.is_plain and not code.recurs
 
 
 def _compile_step(number: int, step: Step, names: _Names) -> StepCode:
@@ -281,6 +287,7 @@ def _compile_step(number: int, step: Step, names: _Names) -> StepCode:
         code.reads = tuple((slot_of(name), name) for name in read)
     _compile_action(code, step, names)
     _compile_failure(code, step, names)
+    code.is_plain = code.kind is Kind.TOOL and code.source is None
     return code
 
 

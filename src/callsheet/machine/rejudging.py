@@ -18,7 +18,7 @@ from callsheet.machine.run import Run
 def judge_again(run: Run, monitor: Monitor, out: list[Command]) -> None:
     """Judge all that is under way, waits, or is asked about; raises RefusedByPolicy."""
     asked = [attempt for attempt, _ in run.asking.open()]
-    every = [*run.attempts.values(), *run.inner.values(), *run.asleep.values(), *run.compiling.values()]
+    every = [*run.calls(), *run.inner.values(), *run.asleep.values(), *run.compiling.values()]
     under_way = [*every, *asked]
     talks = {a.talk.key: a.talk for a in under_way if isinstance(a, InnerCall)}
     outer = [a for a in under_way if not isinstance(a, InnerCall) and a.key not in talks]

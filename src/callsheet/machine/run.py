@@ -18,13 +18,13 @@ from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.commands import Command, Finish
 from callsheet.machine.course import Course, Way
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
-from callsheet.machine.frames import Attempt, End, Frame, Group
+from callsheet.machine.frames import Attempt, End, Frame, Group, Kept, Plain
 from callsheet.machine.limits import AUTO, Limits
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.monitor.refusal import PolicyRefusal
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.machine.program import Kind, Program, StepCode
+from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
 from callsheet.machine.remarks import Cut, describe_remark
 from callsheet.machine.result import Result, Status
 from callsheet.machine.schedule import Schedule
@@ -100,7 +100,7 @@ class Run:
         self.limits = limits
         self.result: Result | None = None
         self.observer = observer
-        self.attempts: dict[str, Attempt] = {}
+        self.attempts: dict[str, Attempt | Plain] = {}
         self.inner: dict[str, InnerCall] = {}
         self.asking = Asking(approve, approval_timeout)
         self.asleep: dict[str, Attempt] = {}
@@ -192,7 +192,46 @@ class Run:
 
     def call(self, key: str) -> Attempt | None:
         """The call of this key that is under way, but for new plans."""
-        return self.attempts.get(key) or self.inner.get(key)
+        found = self.attempts.get(key)
+        if isinstance(found, tuple):
+            self.attempts[key] = found = self.unfolded(key, found)
+        return found or self.inner.get(key)
+
+    def calls(self) -> list[Attempt]:
+        """The calls of steps that are under way, each with its frame."""
+        return [call for key in self.attempts if (call := self.call(key)) is not None]
+
+    def members(self) -> list[Frame]:
+        """The steps of the group under way that have started, each with its frame."""
+        if self.group is None:
+            return []
+        self.calls()
+        frames = [self._framed(one) if isinstance(one, tuple) else one for one in self.group.frames]
+        self.group.frames = [*frames]
+        return frames
+
+    def unfolded(self, key: str, call: Plain) -> Attempt:
+        """A plain call with its frame."""
+        code, args, place = call
+        grouped = place != NOWHERE or self.schedule is not None
+        frame = Frame().begin(code, key.removesuffix(FIRST), grouped)
+        frame.ran, frame.open = True, 1
+        if place != NOWHERE:
+            assert self.group is not None
+            self.group.frames[place] = frame
+        return Attempt().begin(frame, 0, key, args, [])
+
+    def _framed(self, kept: Kept) -> Frame:
+        code, value = kept
+        frame = Frame().begin(code, self.prefix(code), grouped=True)
+        frame.ran, frame.value = True, value
+        return frame
+
+    def prefix(self, code: StepCode) -> str:
+        """What the keys of calls begin with that a step makes in its present visit."""
+        visit = self.visits[code.identity]
+        prefix = code.prefix if visit == 1 else f"{code.prefix[:-1]}@{visit}."
+        return self.generation + prefix if self.generation else prefix
 
     def drop(self, attempt: Attempt) -> None:
         """A call is not under way any more."""

@@ -46,6 +46,7 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
     That is while a new plan is there and other members of its group are still under way, and while an
     outcome with remarks waits for its turn.
     """
+    members = state.members()
     frames = _frames_of(state)
     numbers = {id(frame): number for number, frame in enumerate(frames)}
     if any(isinstance(frame.control, NewPlan) for frame in frames):
@@ -57,8 +58,8 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
     def call(attempt: Attempt) -> list[Any]:
         return call_to_json(attempt, numbers[id(attempt.frame)], places, keep)
 
-    def attempts(of: Mapping[str, Attempt]) -> list[list[Any]]:
-        return [call(attempt) for attempt in of.values()]
+    def attempts(of: Iterable[Attempt]) -> list[list[Any]]:
+        return [call(attempt) for attempt in of]
 
     ahead = None if state.ahead is None else standing_to_json(state.ahead.at, keep)
     if ahead is None and state.ahead is not None:
@@ -79,10 +80,10 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         "frames": [_frame_to_json(frame, keep) for frame in frames],
         "group": None
         if group is None
-        else [group.next, group.end, group.open, [numbers[id(frame)] for frame in group.frames]],
-        "attempts": attempts(state.attempts),
-        "asleep": attempts(state.asleep),
-        "compiling": attempts(state.compiling),
+        else [group.next, group.end, group.open, [numbers[id(frame)] for frame in members]],
+        "attempts": attempts(state.calls()),
+        "asleep": attempts(state.asleep.values()),
+        "compiling": attempts(state.compiling.values()),
         "asking": [[*call(attempt), asked.digest] for attempt, asked in state.asking.open()],
         "counts": state.asking.counts((*state.attempts, *state.inner, *state.asking.keys())),
         "planning": None if state.planning is None else _planning_to_json(state.planning, keep),
@@ -91,7 +92,7 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         **({} if ahead is None else {"ahead": ahead}),
         **({} if state.monitor is None else {"monitor": monitor_to_json(state.monitor)}),
         **({"talks": [talk_to_json(talk, numbers[id(talk.frame)], keep) for talk in talks]} if talks else {}),
-        **({"inner": attempts(state.inner)} if state.inner else {}),
+        **({"inner": attempts(state.inner.values())} if state.inner else {}),
     }
 
 
@@ -148,7 +149,8 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
     run.visits, run.pc, run.generation, run.group = visits, data["pc"], data["generation"], group
     run.budget = Budget.at(run.limits, data["used"])
     run.last = give(data["last"])
-    run.attempts, run.asleep, run.compiling = attempts("attempts"), attempts("asleep"), attempts("compiling")
+    run.attempts = {**attempts("attempts")}
+    run.asleep, run.compiling = attempts("asleep"), attempts("compiling")
     for item in data.get("inner", ()):
         run.put(call_from_json(item, frames, talks, give))
     asking = [(call_from_json(item[:-1], frames, talks, give), str(item[-1])) for item in data["asking"]]
@@ -216,7 +218,7 @@ def _fingerprint(program: Program) -> str:
 def _frames_of(state: Run) -> list[Frame]:
     """The frames that something refers to, each once."""
     frames: dict[int, Frame] = {}
-    for frame in state.group.frames if state.group is not None else ():
+    for frame in state.members():
         frames[id(frame)] = frame
     for attempt in _calls_of(state):
         frames[id(attempt.frame)] = attempt.frame
@@ -225,7 +227,7 @@ def _frames_of(state: Run) -> list[Frame]:
 
 def _calls_of(state: Run) -> Iterator[Attempt]:
     """All that is under way, waits, or is asked about."""
-    yield from state.attempts.values()
+    yield from state.calls()
     yield from state.inner.values()
     yield from state.asleep.values()
     yield from state.compiling.values()

@@ -16,7 +16,7 @@ from callsheet.machine.course import What
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Jump
 from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.notes import NoteKind
-from callsheet.machine.program import NOWHERE, Kind, StepCode
+from callsheet.machine.program import FIRST, NOWHERE, Kind, StepCode
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run, failure
 from callsheet.machine.values import is_empty, items_of, to_text
@@ -29,17 +29,47 @@ _TOOL, _RESPOND = Kind.TOOL, Kind.RESPOND
 """Looked at for every step: a module's name is found faster than an enum's member."""
 
 
+def leave(run: Run, code: StepCode, place: int, out: list[Command]) -> bool:
+    """Let the call of a plain step leave; False, with nothing done, where `start` has more to look at.
+
+    `place` is that in the group under way. Nearly all steps go this way: a frame and an attempt are made
+    only of those that something else happens to than that they succeed.
+    """
+    budget, slots = run.budget, run.slots
+    if budget.ahead <= 0 or run.monitor is not None or run.gated or budget.steps >= run.limits.max_steps:
+        return False
+    if code.reads:
+        was_set = run.scope.was_set
+        for slot, _ in code.reads:
+            if not was_set[slot]:
+                return False
+    try:
+        test = code.condition
+        if test is not None and not test(slots):
+            return False
+        args = code.arguments(slots)
+    except Unresolved:
+        return False
+    visits, identity, tool = run.visits, code.identity, code.tool
+    visits[identity] = visit = visits[identity] + 1
+    key = code.first_key if visit == 1 and not run.generation else run.prefix(code) + FIRST
+    budget.steps += 1
+    budget.ahead -= 1
+    budget.calls[tool] += 1
+    if run.observer is not None:
+        run.tell(NoteKind.STARTED, code.id)
+    run.attempts[key] = (code, args, place)
+    out.append(_call((key, code.id, tool, args, code.wants_data, "", None)))
+    return True
+
+
 def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
     """A new visit of a step: guards asked, first calls made.
 
     A FOREACH whose items are all done at once is not gathered yet.
     """
-    visits = run.visits
-    visits[code.identity] = visit = visits[code.identity] + 1
-    prefix = code.prefix if visit == 1 else f"{code.prefix[:-1]}@{visit}."
-    if run.generation:
-        prefix = run.generation + prefix
-    frame = Frame().begin(code, prefix, grouped)
+    run.visits[code.identity] += 1
+    frame = Frame().begin(code, run.prefix(code), grouped)
     if code.source is not None:
         frame.items = items = items_of(code.source(run.slots))
         if run.monitor is not None:

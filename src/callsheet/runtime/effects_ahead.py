@@ -143,12 +143,10 @@ def _reached(plan: Plan, start: int) -> set[int]:
 
 def _is_out(machine: Machine, number: int, reached: set[int]) -> bool:
     """Whether a member of the block that is under way has come out, and control cannot come to it again."""
-    group = machine.group
-    assert group is not None
     plan = machine.program.plan
     if any(s in reached and plan.steps[s].group is None for s in range(number)):
         return False  # there may be a way back
-    frame = next((frame for frame in group.frames if frame.code.number == number), None)
+    frame = next((frame for frame in machine.members() if frame.code.number == number), None)
     return frame is not None and not frame.open
 
 

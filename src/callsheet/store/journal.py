@@ -80,6 +80,7 @@ class Journal:
         self._clock = clock
         self._monotonic = monotonic
         self._pid = os.getpid()
+        self._owner = f"process {self._pid} on {os.uname().nodename}"
         self._ledger = Ledger(place, durability, clock)
         self._reader = Reader(place, connection, self._ledger.settle)
         self._spares = Spares(place.run_locks)
@@ -172,13 +173,13 @@ class Journal:
         row = self._plan_row(plan, source)
         pending.plans.append(row)
         pending.run = RunRow(
-            row.plan_hash, parent, core_version, _owner(), self._clock() if at is None else at
+            row.plan_hash, parent, core_version, self._owner, self._clock() if at is None else at
         )
         writer = self._writer(pending, self._lock(run_id))
         if at is not None:
             writer.date(at)
         try:
-            if self._reader.has_run(run_id):
+            if self._has_run(run_id):
                 raise run_exists(run_id)
             writer.append(EventType.START, body=start, secret=secret)
         except BaseException:
@@ -200,7 +201,7 @@ class Journal:
         lock = self._lock(run_id)
         try:
             self._ledger.require_room(run_id)
-            pending = self._ledger.claim(run_id, _owner())
+            pending = self._ledger.claim(run_id, self._owner)
             if pending is None:
                 raise self._reader.unknown_run(run_id)
             pending.sealer = self._sealer(lambda: self.plan(self.find_run(run_id).plan_hash)[1])
@@ -394,6 +395,11 @@ class Journal:
         self._reader.close()  # first: the last connection checkpoints, and a reader cannot
         self._ledger.close()
 
+    def _has_run(self, run_id: str) -> bool:
+        """Whether there is a run of this id; the connection that writes, if there is one, knows it sooner."""
+        known = self._ledger.has_run(run_id)
+        return self._reader.has_run(run_id) if known is None else known
+
     def _plan_row(self, plan: Plan, source: str) -> PlanRow:
         """The plan as it is stored; of one that is run again and again, what was made for the run before."""
         kept = self._last_plan
@@ -436,7 +442,3 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _owner() -> str:
-    return f"process {os.getpid()} on {os.uname().nodename}"

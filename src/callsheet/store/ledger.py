@@ -36,9 +36,9 @@ _INSERT_FENCED = [
     + ") WHERE (SELECT epoch FROM runs WHERE number = ?) = ?"
     for count in range(PLAIN_ROWS + 1)
 ]
+_HAS_PLAN = "SELECT 1 FROM plans WHERE plan_hash = ?"
 _INSERT_PLAN = (
-    "INSERT OR IGNORE INTO plans (plan_hash, ir_version, id, title, body, source, created)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO plans (plan_hash, ir_version, id, title, body, source, created) VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 _INSERT_RUN = (
     "INSERT INTO runs (run_id, plan_hash, parent_run, core_version, owner, status, epoch, created, updated)"
@@ -210,6 +210,17 @@ class Ledger:
             raise pending.blocked from error
         return cursor.rowcount == len(rows)
 
+    def has_run(self, run_id: str) -> bool | None:
+        """Whether there is a run of this id; None where that has to be asked of who reads."""
+        with self._mutex:
+            cursor = self._cursor
+            if cursor is None or cursor.connection.in_transaction:
+                return None
+            try:
+                return bool(cursor.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchall())
+            except sqlite3.DatabaseError:
+                return None
+
     def require_room(self, run_id: str) -> None:
         """Raise JournalWriteFailed if the disk is full, or nearly."""
         try:
@@ -366,9 +377,9 @@ class Ledger:
         return numbers
 
     def _insert(self, cursor: sqlite3.Cursor, run_id: str, number: int, portion: Portion) -> int:
-        if portion.plans:
-            now = self._clock()
-            cursor.executemany(_INSERT_PLAN, [(*plan, now) for plan in portion.plans])
+        for plan in portion.plans:
+            if not cursor.execute(_HAS_PLAN, (plan.plan_hash,)).fetchall():
+                cursor.execute(_INSERT_PLAN, (*plan, self._clock()))
         if portion.run is not None:
             number = _insert_run(cursor, run_id, portion.run)
         for blob in portion.blobs:

@@ -58,8 +58,9 @@ class Accounting:
         return replace(self, calls=self.calls + 1, usage=usage, model=completion.model or self.model)
 
     def with_remarks(self, *remarks: Remark) -> Accounting:
-        """The accounting with further remarks."""
-        return replace(self, remarks=(*self.remarks, *remarks))
+        """The accounting with further remarks; what has been remarked is not told twice."""
+        new = (remark for remark in remarks if remark not in self.remarks)
+        return replace(self, remarks=(*self.remarks, *new))
 
 
 @dataclass(frozen=True, slots=True)
