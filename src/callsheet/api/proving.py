@@ -6,7 +6,7 @@ diagnostics with their places. Nothing is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,7 +74,7 @@ class Proof:
         return self.verdict.obligations
 
     @property
-    def steps(self) -> tuple[StepLabels, ...]:
+    def steps(self) -> Sequence[StepLabels]:
         """The labels of each step's data."""
         return self.verdict.steps
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from callsheet.diagnostics import Diagnostic
 from callsheet.ir import Order, Plan
 from callsheet.ir.collecting import collector_rests
-from callsheet.ir.flow import flow_of
+from callsheet.ir.flow import Flow, flow_of
 from callsheet.passes.calls import calls
 from callsheet.passes.code import data_in_code
 from callsheet.passes.finding import Finding, Subject
@@ -59,15 +59,17 @@ def findings(
     *,
     tools: Mapping[str, ToolSignature] | None = None,
     inputs: Collection[str] = (),
+    flow: Flow | None = None,
 ) -> tuple[Finding, ...]:
     """What the passes find, by step in text order; what concerns the whole plan comes last.
 
     `tools` is the catalogue by canonical name, None for none; `inputs` are variables, without
-    `$`, that the run will be given. Linear in the size of the plan, or near it.
+    `$`, that the run will be given; `flow` is that of the plan where it is known. Linear in the
+    size of the plan, or near it.
     """
     found: list[Finding] = []
     with collector_rests(len(plan.steps) >= _LARGE):
-        subject = Subject(plan, flow_of(plan), frozenset(inputs), tools)
+        subject = Subject(plan, flow_of(plan) if flow is None else flow, frozenset(inputs), tools)
         for examine in PASSES:
             if plan.order is Order.TEXT or examine not in _OF_TEXT_ORDER:
                 found.extend(examine(subject))

@@ -65,6 +65,13 @@ class Judge:
             return bare(Judgement, ((), (), (), result))
         return Judgement(tuple(notes.objections), tuple(notes.approvals), tuple(notes.obligations), result)
 
+    def notes(self, call: CallView) -> Notes | None:
+        """What the rules say of a call, without the label of its result; None where they say nothing."""
+        notes = Notes()
+        for check in self.prepared(call.tool).checks:
+            check(call, notes)
+        return None if notes.is_empty else notes
+
     def result(self, call: CallView) -> Label:
         """The label of what a call gives: of what the world adds, of its arguments, and of the way to it."""
         return self._result(self.prepared(call.tool), call)

@@ -8,22 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from callsheet.ir import Plan, Step
+from callsheet.ir import Plan
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.labels import Label
 from callsheet.passes.verify.answers import last_values
 from callsheet.passes.verify.bits import MOST_BITS, told_bits
+from callsheet.passes.verify.explained import explained
 from callsheet.passes.verify.labels import Labels, labels_of
 from callsheet.passes.verify.left import NOTHING_LEFT, Left
 from callsheet.passes.verify.standing import AT_THE_START, Standing
 from callsheet.passes.verify.structure import structural
 from callsheet.passes.verify.subject import Subject, subject_of
-from callsheet.passes.verify.verdict import StepLabels, Verdict, Violation
-from callsheet.passes.verify.views import call_views, failure_view
+from callsheet.passes.verify.verdict import Verdict, Violation
+from callsheet.passes.verify.views import failure_view
 from callsheet.passes.verify.ways import Ways
-from callsheet.policy.calls import Argument, CallView, Duty, Hole, Judgement, Objection, Obligation, Rule
+from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
+from callsheet.policy.rules.base import Notes
 
 _LARGE = 1_000
 _MOST_WAYS = 50
@@ -76,14 +78,13 @@ def verify(
         found: list[_Found] = []
         obligations: dict[Obligation, None] = {}
         for number in _left(subject):
-            for call, judgement in _judged(labels, number):
-                found += [_Found(number, objection) for objection in judgement.objections]
-                _approvals(number, call, judgement, found, obligations, can_ask=can_ask)
-                obligations.update(dict.fromkeys(judgement.obligations))
+            for call, notes in _judged(labels, number):
+                found += [_Found(number, objection) for objection in notes.objections]
+                _approvals(number, call, notes, found, obligations, can_ask=can_ask)
+                obligations.update(dict.fromkeys(notes.obligations))
         found += [_Found(n, said) for n in last_values(subject) for said in _implied(labels, n)]
         violations += _told(labels, found if bits <= MOST_BITS else [_of_bits(one, bits) for one in found])
-        steps = tuple(_explained(labels, number) for number in range(len(plan.steps)))
-    return Verdict(tuple(violations), tuple(obligations), steps)
+    return Verdict(tuple(violations), tuple(obligations), explained(labels))
 
 
 def _of_bits(found: _Found, bits: int) -> _Found:
@@ -103,17 +104,22 @@ def _left(subject: Subject) -> Iterator[int]:
     return (n for n in every if subject.standing is AT_THE_START or subject.is_reached[n])
 
 
-def _judged(labels: Labels, number: int) -> Iterator[tuple[CallView, Judgement]]:
-    """All that a step may do, judged with its labels."""
+def _judged(labels: Labels, number: int) -> Iterator[tuple[CallView, Notes]]:
+    """All that a step may do and that the rules have something to say of, with its labels."""
     subject = labels.subject
     step = subject.plan.steps[number]
+    judge = subject.judge
+    for call in labels.judged_calls(number):
+        notes = judge.notes(call)
+        if notes is not None:
+            yield call, notes
+    if step.on_fail is None:
+        return
     around = subject.surroundings(_reader(labels, number))
-    repeats = bool(subject.control.in_cycle[number])
-    for call in call_views(step, around, labels.way(number), repeats=repeats):
-        yield call, subject.judge.judge(call)
     message = failure_view(step, around, labels.failure_way(number))
-    if message is not None:
-        yield message, subject.judge.judge(message)
+    notes = None if message is None else judge.notes(message)
+    if message is not None and notes is not None:
+        yield message, notes
 
 
 def _implied(labels: Labels, number: int) -> Iterator[Objection]:
@@ -137,13 +143,13 @@ def _reader(labels: Labels, number: int) -> Callable[[str], Label]:
 def _approvals(
     number: int,
     call: CallView,
-    judgement: Judgement,
+    notes: Notes,
     found: list[_Found],
     obligations: dict[Obligation, None],
     *,
     can_ask: bool,
 ) -> None:
-    for why in judgement.approvals:
+    for why in notes.approvals:
         if can_ask:
             obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None
         else:
@@ -208,12 +214,12 @@ def _decided(labels: Labels, ways: Ways, number: int, is_guilty: Callable[[Label
     way = ways.to(number, (*own, *subject.readings[number].emptiness), is_guilty)
     if way:
         return (*way, f"{step.id} whether it is done")
-    for other, before in enumerate(subject.plan.steps):
-        if is_guilty(labels.decision(other)) and number in set(subject.control.dependents(other)):
-            reading = subject.readings[other]
-            way = ways.to(other, (*reading.contents, *reading.source, *reading.emptiness), is_guilty)
-            return (*way, before.id, f"{step.id} whether it is done")
-    return ()
+    other = ways.decider(number, is_guilty)
+    if other is None:
+        return ()
+    reading = subject.readings[other]
+    way = ways.to(other, (*reading.contents, *reading.source, *reading.emptiness), is_guilty)
+    return (*way, subject.plan.steps[other].id, f"{step.id} whether it is done")
 
 
 def _is_private(label: Label) -> bool:
@@ -222,22 +228,3 @@ def _is_private(label: Label) -> bool:
 
 def _is_untrusted(label: Label) -> bool:
     return label.untrusted
-
-
-def _explained(labels: Labels, number: int) -> StepLabels:
-    subject = labels.subject
-    step: Step = subject.plan.steps[number]
-    names = subject.readings[number].names()
-    reads = tuple((name, labels.label_of(number, name)) for name in names)
-    return StepLabels(step.id, reads, labels.way(number), labels.results[number], _because(subject, number))
-
-
-def _because(subject: Subject, number: int) -> tuple[str, ...]:
-    """The steps whose values a step reads directly."""
-    web = subject.web
-    found: dict[str, None] = {}
-    for value in web.seen[number].values():
-        for made in (value, *web.operands[value][:8]):
-            if web.values[made].step >= 0:
-                found[subject.plan.steps[web.values[made].step].id] = None
-    return tuple(found)

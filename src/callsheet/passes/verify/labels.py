@@ -14,10 +14,13 @@ from callsheet.ir import Call, Order, Respond
 from callsheet.ir.control import decides
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify.anew import reads_its_own
+from callsheet.passes.verify.left import NOTHING_LEFT
 from callsheet.passes.verify.subject import Subject
+from callsheet.passes.verify.trees import depths, unmarked
 from callsheet.passes.verify.values import Kind
 from callsheet.passes.verify.views import call_views, tool_of
 from callsheet.policy.builtins import PUBLIC_WORLD, Traits, fold
+from callsheet.policy.calls import CallView, bare
 from callsheet.policy.judge import unasked
 from callsheet.policy.model import Implicit
 
@@ -39,6 +42,10 @@ class Labels:
     """Whether single bits count wherever they fall."""
     from_before: set[int] = field(default_factory=set[int])
     """The steps that read what earlier runs have left, of another label than the policy gives its place."""
+    _calls: dict[int, tuple[dict[str, Label], list[CallView]]] = field(
+        default_factory=dict[int, "tuple[dict[str, Label], list[CallView]]"]
+    )
+    """By step the calls that were made last, with the labels that they were made of."""
 
     def seen(self, step: int, names: Iterable[str]) -> Label:
         """The join of what a step sees under these names."""
@@ -75,9 +82,33 @@ class Labels:
             return self.results[step]
         return self.seen(step, (name,))
 
+    def calls(self, step: int) -> list[CallView]:
+        """The calls that a step may make with the labels as they are now, as if nothing decided about it."""
+        names = self.subject.readings[step].arguments
+        known = {name: self.label_of(step, name) for name in names}
+        kept = self._calls.get(step)
+        if kept is not None and kept[0] == known:
+            return kept[1]
+        around = self.subject.surroundings(known.__getitem__)
+        made = list(call_views(self.subject.plan.steps[step], around, LITERAL))
+        self._calls[step] = known, made
+        return made
+
+    def judged_calls(self, step: int) -> list[CallView]:
+        """The calls that a step may make, with what decides about them; they are made ready once."""
+        way, repeats = self.way(step), bool(self.subject.control.in_cycle[step])
+        calls = self.calls(step)
+        self._calls.pop(step, None)
+        return [
+            bare(CallView, (c.step, c.tool, c.arguments, way, c.retries, c.in_agent, c.approved, repeats))
+            for c in calls
+        ]
+
     def guard(self, step: int) -> Label:
         """What decides about the step's own action, once it is come to: its condition and its items."""
         reading = self.subject.readings[step]
+        if not (reading.contents or reading.source or reading.emptiness):
+            return LITERAL
         label = self.seen(step, (*reading.contents, *reading.source))
         return label.join(self.shown(step, reading.emptiness)) if reading.emptiness else label
 
@@ -122,7 +153,7 @@ def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
 
 @dataclass(slots=True)
 class _Propagation:
-    """The worklist: steps by their number, joins behind them."""
+    """The worklist of steps; what joins come to is told at once."""
 
     labels: Labels
     _readers: list[list[int]] = field(default_factory=list[list[int]])
@@ -136,11 +167,13 @@ class _Propagation:
     _has_settled: bool = False
     _dependents: list[list[int]] = field(default_factory=list[list[int]])
     _steps: int = 0
+    _planner: Label = LITERAL
 
     def go(self) -> None:
         """Run until nothing waits."""
         subject, web = self.labels.subject, self.labels.subject.web
         self._steps = len(subject.plan.steps)
+        self._planner = subject.judge.policy.planner
         self._readers = [[] for _ in web.values]
         for step, seen in enumerate(web.seen):
             for value in seen.values():
@@ -150,19 +183,17 @@ class _Propagation:
                 self._readers[operand].append(self._steps + value)
         if subject.plan.order is Order.DAG:
             self._dependents = _dependents(subject)
-        self._depth = _depths(subject.control.after, subject.flow.end)
-        self._is_waiting = bytearray(self._steps + len(web.values))
+        self._depth = depths(subject.control.after, subject.flow.end)
+        self._is_waiting = bytearray(self._steps)
         self._entries()
         for step in range(self._steps):
             if subject.is_reached[step]:
                 self._wake(step)
         while self._waiting:
-            work = self._waiting.popleft()
-            self._is_waiting[work] = 0
-            if work >= self._steps:
-                self._join(work - self._steps)
-            elif subject.is_reached[work]:
-                self._step(work)
+            step = self._waiting.popleft()
+            self._is_waiting[step] = 0
+            if subject.is_reached[step]:
+                self._step(step)
             if not self._waiting and not self._has_settled:
                 self._settle()
 
@@ -171,25 +202,29 @@ class _Propagation:
         self._has_settled = True
         subject = self.labels.subject
         for number in self._unknown_hosts:
-            around = subject.surroundings(lambda name, at=number: self.labels.label_of(at, name))
-            for call in call_views(subject.plan.steps[number], around, LITERAL):
+            for call in self.labels.calls(number):
                 self._sources[number] = self._sources[number].join(subject.judge.source(call))
             self._wake(number)
 
-    def _wake(self, work: int) -> None:
-        if not self._is_waiting[work]:
-            self._is_waiting[work] = 1
-            self._waiting.append(work)
+    def _wake(self, step: int) -> None:
+        if not self._is_waiting[step]:
+            self._is_waiting[step] = 1
+            self._waiting.append(step)
 
     def _raise(self, value: int, label: Label, presence: Label = LITERAL) -> None:
-        labels = self.labels
-        joined = labels.of_value[value].join(label)
-        present = labels.presence[value].join(presence)
-        if joined != labels.of_value[value] or present != labels.presence[value]:
-            labels.of_value[value] = joined
-            labels.presence[value] = present
-            for reader in self._readers[value]:
-                self._wake(reader)
+        """Put a label to that of a value, and of all that it is an operand of."""
+        of_value, of_presence, steps = self.labels.of_value, self.labels.presence, self._steps
+        rising = [(value, label, presence)]
+        while rising:
+            value, label, presence = rising.pop()
+            joined, present = of_value[value].join(label), of_presence[value].join(presence)
+            if joined != of_value[value] or present != of_presence[value]:
+                of_value[value], of_presence[value] = joined, present
+                for reader in self._readers[value]:
+                    if reader < steps:
+                        self._wake(reader)
+                    else:
+                        rising.append((reader - steps, joined, present))
 
     def _entries(self) -> None:
         """What is there before the first step: inputs, initial variables, the notes of the run so far."""
@@ -204,15 +239,6 @@ class _Propagation:
                 if value.name.startswith("note:") and value.name != "note:?":
                     given = policy.memory
                 self._raise(number, given, subject.standing.presence.get(value.name, LITERAL))
-            elif value.kind is Kind.JOIN:
-                self._wake(self._steps + number)
-
-    def _join(self, value: int) -> None:
-        label, presence = LITERAL, LITERAL
-        for operand in self.labels.subject.web.operands[value]:
-            label = label.join(self.labels.of_value[operand])
-            presence = presence.join(self.labels.presence[operand])
-        self._raise(value, label, presence)
 
     def _step(self, number: int) -> None:
         labels, subject = self.labels, self.labels.subject
@@ -251,16 +277,18 @@ class _Propagation:
         """The label of what the step gives, the error text of a failure included."""
         labels, subject = self.labels, self.labels.subject
         step, judge = subject.plan.steps[number], self.labels.subject.judge
-        tool = tool_of(step)
-        traits = judge.traits(tool)
-        data = judge.policy.planner.join(labels.seen(number, subject.readings[number].arguments))
-        if fold(tool) == "ASK_HUMAN":
-            around = subject.surroundings(lambda name: labels.label_of(number, name))
-            unanswered = join(unasked(call) for call in call_views(step, around, LITERAL))
+        prepared = judge.prepared(tool_of(step))
+        if prepared.tool == "ASK_HUMAN":
+            unanswered = join(unasked(call) for call in labels.calls(number))
             return self._source(number).join(unanswered).join(way)
-        result = self._source(number).join(data).join(labels.seen(number, subject.accesses[number].reads))
+        result = self._source(number).join(self._planner)
+        reading, access = subject.readings[number], subject.accesses[number]
+        if reading.arguments:
+            result = result.join(labels.seen(number, reading.arguments))
+        if access.reads:
+            result = result.join(labels.seen(number, access.reads))
         if not result.is_public:
-            result = self._as_link(number, traits, result)
+            result = self._as_link(number, prepared.traits, result)
         result = result.join(way)
         if step.id in judge.policy.declassify:
             result = Label(result.untrusted, None)
@@ -268,33 +296,37 @@ class _Propagation:
 
     def _as_link(self, number: int, traits: Traits | None, label: Label) -> Label:
         """The label without the user, if what is made may be an address that carries the data away."""
-        subject = self.labels.subject
-        step = subject.plan.steps[number]
-        around = subject.surroundings(lambda name: self.labels.label_of(number, name))
-        calls = call_views(step, around, LITERAL)
-        made = any(subject.judge.makes_links(traits, call, label) for call in calls)
-        return subject.judge.unshown(label) if made else label
+        if traits is not None and traits.no_echo:
+            return label
+        judge = self.labels.subject.judge
+        made = any(judge.makes_links(traits, call, label) for call in self.labels.calls(number))
+        return judge.unshown(label) if made else label
 
     def _source(self, number: int) -> Label:
         """What the world adds, and what runs have left in it; a run's own notes are looked up instead."""
-        if number not in self._sources:
-            subject = self.labels.subject
-            step = subject.plan.steps[number]
-            label, tool = LITERAL, fold(tool_of(step))
+        known = self._sources.get(number)
+        if known is not None:
+            return known
+        subject = self.labels.subject
+        step = subject.plan.steps[number]
+        word = tool_of(step)
+        prepared = subject.judge.prepared(word)
+        is_note, label, left = prepared.tool == "GET_WM", LITERAL, LITERAL
+        if prepared.source is not None and subject.left is NOTHING_LEFT:
+            label = LITERAL if is_note else prepared.source
+        else:
             around = subject.surroundings(lambda _name: PUBLIC_WORLD)
             calls = list(call_views(step, around, LITERAL))
-            if tool != "GET_WM":
-                for call in calls:
-                    label = label.join(subject.judge.source(call))
-            left = subject.left.read_by(tool, calls)
-            if not left.flows_to(label) and not reads_its_own(subject, number):
-                self.labels.from_before.add(number)
-                label = label.join(left)
-            traits = subject.judge.traits(tool_of(step))
-            if traits is not None and traits.address is not None:
-                self._unknown_hosts.append(number)
-            self._sources[number] = label
-        return self._sources[number]
+            if not is_note:
+                label = join(subject.judge.source(call) for call in calls)
+            left = subject.left.read_by(prepared.tool, calls)
+        if not left.flows_to(label) and not reads_its_own(subject, number):
+            self.labels.from_before.add(number)
+            label = label.join(left)
+        if prepared.traits is not None and prepared.traits.address is not None:
+            self._unknown_hosts.append(number)
+        self._sources[number] = label
+        return label
 
     def _stored(self, number: int, way: Label) -> Label:
         """The label of what the step puts into a place."""
@@ -306,8 +338,7 @@ class _Propagation:
         label = data.join(way)
         if label.is_public:
             return label
-        around = subject.surroundings(lambda name: labels.label_of(number, name))
-        made = any(subject.judge.links_data(call) for call in call_views(step, around, LITERAL))
+        made = any(subject.judge.links_data(call) for call in labels.calls(number))
         return subject.judge.unshown(label) if made else label
 
     def _tell(self, nodes: Iterable[int], decision: Label) -> None:
@@ -334,11 +365,11 @@ class _Propagation:
         marked = self._marked.setdefault(decision, {})
         stop = self._depth[after[branch]]
         for start in subject.flow.successors[branch]:
-            node = _unmarked(marked, start)
+            node = unmarked(marked, start)
             while node >= 0 and self._depth[node] > stop:
                 marked[node] = after[node]
                 self._tell((node,), decision)
-                node = _unmarked(marked, after[node])
+                node = unmarked(marked, after[node])
 
 
 def _dependents(subject: Subject) -> list[list[int]]:
@@ -349,31 +380,3 @@ def _dependents(subject: Subject) -> list[list[int]]:
             if before in subject.flow.number_of:
                 found[subject.flow.number_of[before]].append(number)
     return found
-
-
-def _unmarked(marked: dict[int, int], node: int) -> int:
-    """The node, or the next one up the tree that has not been told; paths are made short on the way."""
-    path: list[int] = []
-    while node in marked:
-        path.append(node)
-        node = marked[node]
-    for passed in path:
-        marked[passed] = node
-    return node
-
-
-def _depths(after: list[int], end: int) -> list[int]:
-    """How far below the end each node stands in the tree of post-dominators."""
-    depth = [-1] * len(after)
-    depth[end] = 0
-    for start in range(len(after)):
-        path: list[int] = []
-        node = start
-        while node >= 0 and depth[node] < 0:
-            path.append(node)
-            node = after[node]
-        level = depth[node] if node >= 0 else 0
-        for passed in reversed(path):
-            level += 1
-            depth[passed] = level
-    return depth

@@ -33,7 +33,7 @@ def _limits(subject: Subject) -> Iterator[Violation]:
 
 def _errors(subject: Subject) -> Iterator[Violation]:
     """Errors of the ordinary checks: such a plan does not run."""
-    for finding in findings(subject.plan, inputs=subject.inputs):
+    for finding in findings(subject.plan, inputs=subject.inputs, flow=subject.plain):
         if finding.severity is Severity.ERROR:
             step = None if finding.step is None else subject.plan.steps[finding.step]
             yield Violation(

@@ -27,7 +27,10 @@ class Subject:
 
     plan: Plan
     judge: Judge
+    plain: Flow
+    """The flow of the plan as a run has it from its start."""
     flow: Flow
+    """The flow that is proved: entered where the run stands, each answer perhaps empty."""
     control: Control
     inputs: Mapping[str, Label]
     constants: Mapping[str, Value]
@@ -53,13 +56,14 @@ def subject_of(
     left: Left = NOTHING_LEFT,
 ) -> Subject:
     """Make a plan ready, from its start or from where a run stands in it."""
-    flow = entered_at(_with_empty_answers(flow_of(plan)), standing)
+    plain = flow_of(plan)
+    flow = entered_at(_with_empty_answers(plain), standing)
     is_reached = flow.reachable()
     for number in standing.done:
         is_reached[number] = 0
     constants = {**_constants(plan, inputs), **_held(plan, standing, is_reached)}
     by_name = _parameters(judge, parameters)
-    around = Surroundings(lambda _name: LITERAL, constants, LITERAL, by_name)
+    around = Surroundings(_unlabelled, constants, LITERAL, by_name)
     readings = [reading_of(step) for step in plan.steps]
     accesses = [_access(step, judge, around) for step in plan.steps]
     reads = [(*reading.names(), *access.reads) for reading, access in zip(readings, accesses, strict=True)]
@@ -71,6 +75,7 @@ def subject_of(
     return Subject(
         plan=plan,
         judge=judge,
+        plain=plain,
         flow=flow,
         control=control_of(flow),
         inputs=inputs,
@@ -83,6 +88,10 @@ def subject_of(
         standing=standing,
         left=left,
     )
+
+
+def _unlabelled(_name: str) -> Label:
+    return LITERAL
 
 
 def _with_empty_answers(flow: Flow) -> Flow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from callsheet.diagnostics import Span
@@ -51,7 +52,7 @@ class Verdict:
 
     violations: tuple[Violation, ...] = ()
     obligations: tuple[Obligation, ...] = ()
-    steps: tuple[StepLabels, ...] = ()
+    steps: Sequence[StepLabels] = ()
 
     @property
     def ok(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from callsheet.ir import (
     Call,
@@ -26,13 +26,12 @@ from callsheet.ir import (
 )
 from callsheet.ir.arguments import filled_parameters
 from callsheet.ir.labels import LITERAL, Label, join
-from callsheet.policy.calls import Argument, CallView, Hole, Part
+from callsheet.policy.calls import Argument, CallView, Hole, Part, bare
 
 _MOST_ITEMS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What a step's values are made of: labels and known texts of variables, the label of what is written."""
 
     label_of: Callable[[str], Label]
@@ -92,8 +91,7 @@ def _items(step: Step, around: Surroundings) -> list[dict[str, Literal]]:
     return [{step.foreach.var: item} for item in literals]
 
 
-@dataclass(frozen=True, slots=True)
-class _Filled:
+class _Filled(NamedTuple):
     """The values of a step for one item."""
 
     around: Surroundings
@@ -105,12 +103,12 @@ class _Filled:
             for number, value in enumerate(step.values()):
                 yield self.argument(str(number), value)
             return
-        named = dict(step.action.named)
-        places = filled_parameters(
-            self.around.parameters(step.action.tool), named, len(step.action.positional)
-        )
-        for number, value in enumerate(step.action.positional):
-            yield self.argument(places[number] if number < len(places) else str(number), value)
+        positional = step.action.positional
+        if positional:
+            parameters = self.around.parameters(step.action.tool)
+            places = filled_parameters(parameters, dict(step.action.named), len(positional))
+            for number, value in enumerate(positional):
+                yield self.argument(places[number] if number < len(places) else str(number), value)
         for name, value in step.action.named:
             yield self.argument(name, value)
 
@@ -118,7 +116,7 @@ class _Filled:
         """A value as an argument of this name."""
         match value:
             case Literal():
-                return Argument(name, (literal_text(value),), self.around.planner)
+                return bare(Argument, (name, (literal_text(value),), self.around.planner, ()))
             case Ref():
                 return self._of_parts(name, (value,))
             case Template(parts=parts):
@@ -135,21 +133,22 @@ class _Filled:
 
     def _of_parts(self, name: str, parts: tuple[str | Ref, ...]) -> Argument:
         made: list[Part] = []
-        label = self.around.planner if any(isinstance(part, str) for part in parts) else LITERAL
+        label = LITERAL
         for part in parts:
             if isinstance(part, str):
                 made.append(part)
+                label = label.join(self.around.planner)
                 continue
             hole = self._hole(part)
             made.append(hole)
             label = label.join(hole.label)
-        return Argument(name, tuple(made), label)
+        return bare(Argument, (name, tuple(made), label, ()))
 
     def _hole(self, ref: Ref) -> Hole:
         known = self.items.get(ref.name) or self.around.constants.get(ref.name)
         text = literal_text(known) if isinstance(known, Literal) and not ref.path else None
-        path = "".join(f".{part}" for part in ref.path)
-        return Hole(f"{ref.name}{path}", self.around.label_of(ref.name), text)
+        path = "".join(f".{part}" for part in ref.path) if ref.path else ""
+        return bare(Hole, (f"{ref.name}{path}", self.around.label_of(ref.name), text))
 
 
 def literal_text(literal: Literal) -> str:
@@ -157,4 +156,6 @@ def literal_text(literal: Literal) -> str:
     value = literal.value
     if isinstance(value, str):
         return value
+    if type(value) is int:
+        return str(value)
     return "" if value is None else json.dumps(value)

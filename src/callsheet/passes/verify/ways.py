@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from callsheet.ir.control import decides
+from callsheet.ir.flow import is_guarded
 from callsheet.ir.labels import Label
 from callsheet.passes.verify.labels import Labels
 from callsheet.passes.verify.values import Kind
@@ -22,6 +24,9 @@ class Ways:
 
     labels: Labels
     _left: int = 200_000
+    _deciders: dict[Callable[[Label], bool], list[int]] = field(
+        default_factory=dict[Callable[[Label], bool], list[int]]
+    )
 
     def to(self, step: int, names: Iterable[str], is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:
         """The way of what a step reads under one of these names and whose label is guilty."""
@@ -30,6 +35,26 @@ class Ways:
         starts = [seen[name] for name in self._meant(step, names) if name in seen]
         guilty = [value for value in starts if is_guilty(self.labels.of_value[value])]
         return self._search(guilty, is_guilty) if guilty else ()
+
+    def decider(self, number: int, is_guilty: Callable[[Label], bool]) -> int | None:
+        """The first step that decides by guilty data whether this one is done, itself if it is guarded."""
+        subject = self.labels.subject
+        steps = subject.plan.steps
+        if is_guilty not in self._deciders:
+            self._deciders[is_guilty] = [
+                other
+                for other, step in enumerate(steps)
+                if decides(step) and is_guilty(self.labels.decision(other))
+            ]
+        for other in self._deciders[is_guilty]:
+            if other >= number:
+                break
+            if number in set(subject.control.dependents(other)):
+                return other
+        if is_guarded(steps[number]) and is_guilty(self.labels.decision(number)):
+            return number
+        later = (other for other in self._deciders[is_guilty] if other >= number)
+        return next((other for other in later if number in set(subject.control.dependents(other))), None)
 
     def _meant(self, step: int, names: Iterable[str]) -> list[str]:
         reading = self.labels.subject.readings[step]

@@ -87,7 +87,7 @@ class _Reading:
 
 
 def yaml_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tuple[Proposal, ...]:
-    """What could be written at an offset of a YAML plan.
+    r"""What could be written at an offset of a YAML plan.
 
     >>> from callsheet.views.editor.document import open_document
     >>> from callsheet.views.editor.knowledge import NOTHING
