@@ -6,6 +6,7 @@ needed to open the same tools again is kept with the run, so that `resume` needs
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,8 @@ class Job:
     engine: TemporalSettings | None
     """Where the run is carried out, None for here."""
     detaches: bool
+    named: Mapping[str, str]
+    """Variables of the environment of workers elsewhere by the text in their place."""
 
 
 def canonical_names(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -131,9 +134,16 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
         if job.engine is not None and job.journal is not None:
             from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
 
-            running.refuse(under_policy=policy is not None, has_secrets=bool(job.secrets))
+            running.check_blind(job.plan, job.secrets)
             outcome = await running.run_there(
-                job.plan, launch, job.journal, job.run_id, job.engine, detaches=job.detaches, waits=job.waits
+                job.plan,
+                launch,
+                job.journal,
+                job.run_id,
+                job.engine,
+                detaches=job.detaches,
+                waits=job.waits,
+                secrets=job.named,
             )
         elif job.journal is None:
             result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id)

@@ -24,6 +24,7 @@ from callsheet.apps.operations.library import bound
 from callsheet.sealing.placeholders import MASK
 
 if TYPE_CHECKING:
+    from callsheet.apps.cli.engines.running import Reference
     from callsheet.apps.session import Setup
     from callsheet.apps.veil import Veil
     from callsheet.machine.limits import Limits
@@ -175,7 +176,8 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
     from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
 
     inputs = parse_variables(variables)
-    held = read_secrets(secrets, inputs)
+    named = _named(secrets) if there is not None else {}
+    held = read_secrets(() if named else secrets, inputs) | {name: told.text for name, told in named.items()}
     inputs |= held
     shapes = None if no_secret_patterns else setup.settings.secrets.shapes
     text = plan.read(inputs)
@@ -201,11 +203,18 @@ def carry_out(  # noqa: PLR0913 - an argument for each group of options
         veil=_veil(shapes, held, shows_all=shows_secrets),
         engine=there,
         detaches=engine.detaches,
+        named={told.text: told.variable for told in named.values()},
     )
     hint, otel = options.journal_hint(recording.journal), setup.settings.otel
     place = None if job.journal is None else job.journal.path
     with beside.sent_beside(otel, target, place, job.run_id, hint, quiet=as_json):
         return carry_out_job(job, hint=hint, as_json=as_json)
+
+
+def _named(secrets: tuple[str, ...]) -> dict[str, Reference]:
+    from callsheet.apps.cli.engines.running import by_name  # noqa: PLC0415 - only for runs elsewhere
+
+    return by_name(secrets)
 
 
 def _veil(shapes: Shapes | None, held: dict[str, str], *, shows_all: bool) -> Veil:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,12 @@ from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.orders import Order
 from callsheet.runtime.engines.temporal.reaching import Reached, reach
+from callsheet.runtime.engines.temporal.rules import OpenLabels
 from callsheet.runtime.engines.temporal.serving import Duties, serve
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.runtime.gateway import Ports
 from callsheet.store import Durability, Journal, new_run_id
+from callsheet.store.labels import LabelStore
 from callsheet.store.records import Start
 
 
@@ -42,11 +44,14 @@ class World:
         self.journal = journal
 
     @asynccontextmanager
-    async def worker(self, ports: Ports, **duties: Any) -> AsyncIterator[None]:
+    async def worker(
+        self, ports: Ports, labels: OpenLabels = LabelStore.in_memory, **duties: Any
+    ) -> AsyncGenerator[None]:
         """A worker with these ports."""
         ready = asyncio.Event()
         wanted = Duties(self.reached.settings.queue, **{"drain": 0.0, **duties})
-        work = asyncio.create_task(serve(self.reached.client, ports, self.reached.claims, wanted, ready.set))
+        reached = self.reached
+        work = asyncio.create_task(serve(reached.client, ports, reached.claims, wanted, ready.set, labels))
         waiting = asyncio.create_task(ready.wait())
         await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
@@ -63,11 +68,12 @@ class World:
         facts: Mapping[str, ToolFacts] | None = None,
         limits: Limits | None = None,
         turn_over: int = 10_000,
+        note: Mapping[str, Any] = {},
         **more: Any,
     ) -> str:
         """Start a run and give its id."""
         plan = read(plan) if isinstance(plan, str) else plan
-        begin = Start(dict(inputs or {}), dict(facts or {}), limits or Limits(), {}, {}, **more)
+        begin = Start(dict(inputs or {}), dict(facts or {}), limits or Limits(), {}, dict(note), **more)
         settings, run_id = self.reached.settings, new_run_id()
         order = Order(run_id, plan, "", begin, settings.queue, settings.heartbeat, turn_over=turn_over)
         await client.start(self.reached, self.journal, order)

@@ -17,7 +17,9 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.ir.canon import canonical_bytes
 from callsheet.machine import Decided, Limits
+from callsheet.policy.canon import policy_to_json
 from callsheet.runtime.answers import Answer, PendingAsk, letter_payload
 from callsheet.runtime.cancelling import has_ended
 from callsheet.runtime.doubt import Resolution, RunOutcome, named_doubts
@@ -47,6 +49,7 @@ async def start(reached: Reached, journal: Journal, order: Order) -> None:
     Raises JournalError where the journal cannot take it, CallsheetError (TMP004) where the server refuses it.
     """
     note_order(journal, order)
+    order = await _with_rules(reached, order)
     try:
         await reached.client.start_workflow(
             WORKFLOW,
@@ -61,6 +64,14 @@ async def start(reached: Reached, journal: Journal, order: Order) -> None:
         return
     except RPCError as error:
         raise refused(f"run {order.run_id} cannot be started", error) from error
+
+
+async def _with_rules(reached: Reached, order: Order) -> Order:
+    """The order with the policy's place, once the policy lies there for the workers."""
+    if order.start.policy is None:
+        return order
+    data = canonical_bytes(policy_to_json(order.start.policy))
+    return order._replace(rules=await reached.claims.lay_down(data))
 
 
 async def bring_up_to_date(reached: Reached, journal: Journal, run_id: str) -> RunOutcome:

@@ -43,6 +43,7 @@ with workflow.unsafe.imports_passed_through():
     from callsheet.runtime.answers import found
     from callsheet.runtime.engines.temporal.carried import Carried, plan_of, state_of
     from callsheet.runtime.engines.temporal.happenings import Row, row_of
+    from callsheet.runtime.engines.temporal.held import held_for
     from callsheet.runtime.engines.temporal.orders import KEEP, MEMO, RESTING, RUNNING, WORKFLOW, Order
     from callsheet.runtime.engines.temporal.outside import Outside
     from callsheet.runtime.engines.temporal.reopened import Again, Refolded, refold
@@ -93,7 +94,11 @@ class PlanRun:
         self.past: tuple[str, ...] = () if self.carried is None else self.carried.past
         self._arrived: list[Event] = []
         self._outside = Outside(
-            self.order, lambda: self._machine.limits.max_concurrency_by_tool, self._note, self._arrived
+            self.order,
+            lambda: self._machine.limits.max_concurrency_by_tool,
+            self._note,
+            self._arrived,
+            lambda command, began: held_for(self.order, self._machine, command, began),
         )
         self._asks: dict[str, tuple[Ask, Posed]] = {}
         self._letters: list[Letter] = [] if self.carried is None else list(self.carried.letters)
@@ -329,6 +334,7 @@ class PlanRun:
             tuple(self._letters),
             self._worked(),
             dict(self._doubts),
+            dict(outside.began),
         )
 
     def _go_on(self, refolded: Refolded) -> list[Command]:
@@ -343,6 +349,7 @@ class PlanRun:
         """Launch what had not left before, and wait on for what was waited for."""
         outside = self._outside
         outside.facts = dict(carried.facts)
+        outside.began = dict(carried.began)
         for key, command in self._machine.open_commands().items():
             if key in carried.doubted and not isinstance(command, Sleep | Ask):
                 outside.doubted[key] = command.call if isinstance(command, Probe) else command

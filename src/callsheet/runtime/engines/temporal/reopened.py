@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from callsheet.ir import plan_from_json
 from callsheet.machine import (
     Command,
     Event,
@@ -21,10 +20,9 @@ from callsheet.machine import (
     Started,
     ToolFacts,
 )
-from callsheet.runtime.engines.temporal.happenings import Row
+from callsheet.runtime.engines.temporal.happenings import Row, event_in
 from callsheet.runtime.engines.temporal.orders import Order
 from callsheet.store.events import EventType
-from callsheet.store.records import event_of
 from callsheet.store.replay import begin
 
 
@@ -67,7 +65,7 @@ def refold(order: Order, again: Again) -> Refolded:
     machine.feed(Started(order.start.inputs))
     facts, plan_facts = dict(order.start.facts), dict[str, ToolFacts]()
     for row in again.rows:
-        event = _event(row)
+        event = event_in(row)
         if event is None:
             continue
         machine.feed(event)
@@ -79,8 +77,3 @@ def refold(order: Order, again: Again) -> Refolded:
         told = (LimitsChanged(again.limits), *told)
     commands = [command for event in told for command in machine.feed(event)]
     return Refolded(machine, told, commands, facts, plan_facts)
-
-
-def _event(row: Row) -> Event | None:
-    steps = row.get("steps")
-    return event_of(row["type"], row["key"] or "", row["body"] or {}, lambda _: plan_from_json(steps))

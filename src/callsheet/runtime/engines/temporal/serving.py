@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from temporalio.client import Client
-from temporalio.worker import Worker
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
+from temporalio.worker import Worker, WorkerDeploymentConfig
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from callsheet.runtime.engines.temporal.calls import Calls
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
 from callsheet.runtime.engines.temporal.flow import PlanRun
 from callsheet.runtime.engines.temporal.orders import MODELS, TOOLS
+from callsheet.runtime.engines.temporal.rules import OpenLabels
 from callsheet.runtime.gateway import Ports
+from callsheet.store.labels import LabelStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +39,26 @@ class Duties:
     models: bool = True
     calls: int = 100
     drain: float = 10.0
+    secrets: tuple[str, ...] = ()
+    """Variables of this process's environment that runs may name as secrets."""
+    deployment: str = ""
+    """Of which deployment the driver of plans is, empty for none; `build` tells its versions apart."""
+    build: str = ""
 
 
 async def serve(
-    client: Client, ports: Ports, claims: ClaimCheck, duties: Duties, on_ready: Callable[[], None]
+    client: Client,
+    ports: Ports,
+    claims: ClaimCheck,
+    duties: Duties,
+    on_ready: Callable[[], None],
+    labels: OpenLabels = LabelStore.in_memory,
 ) -> None:
-    """Work until this is cancelled. Raises RuntimeError where the server refuses the worker for good."""
-    calls = Calls(ports, claims)
+    """Work until this is cancelled, with the `labels` of files and facts for runs under a policy.
+
+    Raises RuntimeError where the server refuses the worker for good.
+    """
+    calls = Calls(ports, claims, labels, duties.secrets)
     drain = timedelta(seconds=duties.drain)
     workers: list[Worker] = []
     if duties.plans:
@@ -56,6 +72,7 @@ async def serve(
                 ),
                 activities=[calls.keep_past],
                 graceful_shutdown_timeout=drain,
+                deployment_config=_deployment(duties),
             )
         )
     for is_wanted, suffix in ((duties.tools, TOOLS), (duties.models, MODELS)):
@@ -74,3 +91,14 @@ async def serve(
             await stack.enter_async_context(worker)
         on_ready()
         await asyncio.Event().wait()
+
+
+def _deployment(duties: Duties) -> WorkerDeploymentConfig | None:
+    """The version of a worker whose runs stay with workers of their version."""
+    if not duties.deployment:
+        return None
+    return WorkerDeploymentConfig(
+        WorkerDeploymentVersion(duties.deployment, duties.build),
+        use_worker_versioning=True,
+        default_versioning_behavior=VersioningBehavior.PINNED,
+    )
