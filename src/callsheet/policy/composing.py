@@ -11,7 +11,7 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from callsheet.ir.labels import Label
-from callsheet.policy.builtins import BUILTINS, Traits, fold
+from callsheet.policy.builtins import BUILTINS, Reach, Traits, fold
 from callsheet.policy.calls import CallView
 from callsheet.policy.links import hosts_named, images
 from callsheet.policy.rules.answers import links_data
@@ -32,9 +32,9 @@ def makes_links(setting: Setting, traits: Traits | None, call: CallView, label: 
 
     A tool may repeat what it is given; one that `composes` may make anything of it, and of what it knows.
     """
-    if traits is not None and traits.no_echo:
+    if traits is not None and (traits.no_echo or traits.reach is Reach.USER):
         return False
-    if links_data(setting, beyond_host(call, traits)):
+    if _is_joined(setting, call) and links_data(setting, beyond_host(call, traits)):
         return True
     if not (traits is None or traits.composes or puts_together(call)):
         return False
@@ -45,6 +45,13 @@ def makes_links(setting: Setting, traits: Traits | None, call: CallView, label: 
         return True
     named = [host for text in own for host in hosts_named(text)]
     return any(host is None or not label.may_reach(setting.audiences.of_host(host)) for host in named)
+
+
+def _is_joined(setting: Setting, call: CallView) -> bool:
+    """Whether private data stands beside anything else in an argument; two arguments stand apart."""
+    if not setting.policy.planner.is_public:
+        return True
+    return any(len(a.parts) > 1 or a.items for a in call.arguments if not a.label.is_public)
 
 
 def beyond_host(call: CallView, traits: Traits | None) -> CallView:

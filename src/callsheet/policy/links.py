@@ -18,8 +18,13 @@ _BARE = re.compile(
     r"(?:[a-z][a-z0-9+.-]*://|(?<![:\w/])//|www\.|mailto:|data:|javascript:|tel:|sms:)[^\s<>\"'`]*\Z", re.I
 )
 _DOMAIN = re.compile(r"(?<![\w@./-])(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?[/?#][^\s<>\"'`]*\Z", re.I)
-_MARKDOWN = re.compile(r"\]\(\s*<?[^)>]*\Z|^[ \t]*\[[^\]\n]+\]:\s*\S*\Z", re.M)
-_TAG = re.compile(r"<[a-z!/][^>]*\Z|url\(\s*[^)]*\Z", re.I)
+_MARKDOWN = re.compile(r"\]\(\s*<?[^)>\n]*\Z|^[ \t]*\[[^\]\n]+\]:\s*\S*\Z", re.M)
+_LOADING = (
+    r"\w*(?:src|href)\w*|on\w+|\w*action|poster|background|data|style|ping|cite|content|value|code\w*"
+    r"|archive|longdesc|manifest|profile|classid|icon"
+)
+_TAG = re.compile(rf"<[a-z][\w:-]*[\s/][^>]*\b(?:{_LOADING})\s*=[^>]*\Z|url\(\s*[^)]*\Z", re.I)
+"""A tag whose attributes name an address, and not every sign for less than."""
 _GLUED = re.compile(rf"[{MARK}{_DATA}](?:[^\s]*[/?#&=])?\Z")
 _AFTER = re.compile(r"[\w.%-]*\.(?:[\w-]+\.)+[a-z]{2,}[/?#]", re.I)
 _WHOLE = re.compile(r"[a-z][a-z0-9+.-]*://[^\s<>\"'`)\]]+", re.I)

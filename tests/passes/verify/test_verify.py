@@ -131,3 +131,23 @@ def test_the_last_value_is_the_answer_of_a_plan_without_one(rest: str, is_refuse
     if is_refused:
         assert (found[0].step, found[0].rule) == ("S2", Rule.ANSWER)
         assert "it is the answer of the plan" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("text", "is_refused"),
+    [
+        ("for (i = 0; i<n; i++) { x = a<b; }", False),
+        ("if a <b then c = 1", False),
+        ("a [link](that goes on\nin the next line", False),
+        ("![x](", True),
+        ("<img alt='x' src='", True),
+        ("see https://c.example/", False),
+    ],
+)
+def test_a_text_before_private_data_is_an_address_only_if_it_is_one(text: str, is_refused: bool) -> None:
+    judge = Judge(policy_of({}))
+    arguments = tuple(
+        Argument(str(n), (Hole(f"v{n}", PRIVATE, said),), PRIVATE) for n, said in enumerate((text, "b"))
+    )
+    found = judge.judge(CallView("S1", "RESPOND", arguments)).objections
+    assert bool(found) is is_refused
